@@ -221,34 +221,25 @@ def show_recorded(folder: Path, back: int | None, picture: str) -> None:
         UserError: there is no such episode.
         TrajectoryError: a record is damaged or malformed.
     """
-    if back is not None or sys.stdout.isatty():
-        _print_episode(*find_episode(folder, back or 0), picture)
-        return
-    gap = ""
-    for place in reversed(find_recordings(folder)):
-        for episode in read_episodes(place):
-            sys.stdout.write(gap)
-            _print_episode(episode, place, picture)
-            gap = "\n"
-    if not gap:
-        find_episode(folder, 0)  # says so
-
-
-def find_episode(folder: Path, back: int) -> tuple[list[StepRecord], Path]:
-    """Return a whole episode, its images by the names of their files, and the trajectory folder that holds it.
-
-    Raises:
-        UserError: there is no such episode.
-        TrajectoryError: a record is damaged or malformed.
-    """
-    count = 0
-    for place in find_recordings(folder):
+    places = find_recordings(folder)
+    if back is None and not sys.stdout.isatty():
+        gap = ""
+        for place in reversed(places):
+            for episode in read_episodes(place):
+                sys.stdout.write(gap)
+                _print_episode(episode, place, picture)
+                gap = "\n"
+        if gap:
+            return
+    wanted, count = back or 0, 0
+    for place in places:
         episodes = list(read_episodes(place))
-        if back < count + len(episodes):
-            return episodes[count - back - 1], place
+        if wanted < count + len(episodes):
+            _print_episode(episodes[count - wanted - 1], place, picture)
+            return
         count += len(episodes)
     raise UserError(
-        f"--index {back}: {folder} holds {count} whole episode(s){f', 0 to {count - 1}' if count else ' yet'}. "
+        f"--index {wanted}: {folder} holds {count} whole episode(s){f', 0 to {count - 1}' if count else ' yet'}. "
         "0 is the newest."
     )
 

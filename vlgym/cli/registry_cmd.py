@@ -57,7 +57,7 @@ def write(
     live = _measure_hashes(registry, chosen)
     changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
     if changes and not accept_behaviour_change:
-        _print_lines(changes)
+        open_console().print("\n".join(changes))
         raise UserError(
             f"{path} was not written: {len(changes)} environment(s) behave differently under the same id. "
             "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
@@ -66,8 +66,9 @@ def write(
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
     write_registry(entries, path, list_suites(registry))
-    _print_lines(f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ()))
-    _print_lines([f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured."])
+    lines = [f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ())]
+    lines.append(f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured.")
+    open_console().print("\n".join(lines))
 
 
 @registry_app.command(name="check")
@@ -96,9 +97,9 @@ def check_file(
         names = "".join(f" --id {env_id}" for env_id in ids or [])
         place = "" if path == PACKAGED else f" --path {path}"
         fix = f"{path}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}"
-        _print_lines([*problems, fix])
+        open_console().print("\n".join([*problems, fix]))
         raise typer.Exit(1)
-    _print_lines([f"{path}: {len(live)} environment(s) agree."])
+    open_console().print(f"{path}: {len(live)} environment(s) agree.")
 
 
 def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
@@ -171,9 +172,3 @@ def _measure_figures(specs: dict[str, EnvSpec], recorded: dict[str, dict[str, An
                 figures["levels"] = measure_levels(spec)
             found[env_id] = figures
     return found
-
-
-def _print_lines(lines: Iterable[str]) -> None:
-    console = open_console()
-    for line in lines:
-        console.print(line)
