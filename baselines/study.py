@@ -27,6 +27,7 @@ from typing import Annotated, Any
 import tyro
 
 from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
+from vlgym.files import write_whole
 from vlgym.play.controls import GREY, SHUFFLED
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
@@ -35,7 +36,7 @@ from .runs.checkpoint import checkpoints
 from .runs.folder import claim, encode_json, read_record, write_json
 from .runs.logs import LOG_FILE, read_rows
 from .studies.arms import STUDIES, Arm, Study
-from .studies.report import draw, write_page
+from .studies.report import draw, page
 
 MOST_WORKERS = 256
 DONE, WARM_REPORT = "done.json", "warm.json"
@@ -47,7 +48,7 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ezpoints, oneroom or oneroom-fast."""
+    """numberline, ezpoints, oneroom, oneroom-fast, or sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1)."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -233,8 +234,8 @@ def run(config: Config) -> Path:
     write_json(folder / "runs.json", found)
     draw(folder / f"{config.name}.png", study, found)
     complete = len(found) == len(every)
-    write_page(folder / f"{config.name}.md", study, found, complete=complete)
-    print((folder / f"{config.name}.md").read_text())
+    write_whole(folder / f"{config.name}.md", text := page(config.name, study, found, complete=complete))
+    print(text)
     if stopped:
         raise stopped
     if runs.failures:

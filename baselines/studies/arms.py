@@ -6,7 +6,7 @@ are the learners' defaults in every arm; an arm sets what it is named after and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
 
@@ -108,4 +108,16 @@ STUDIES: dict[str, Study] = {
         options=ROOM_OPTIONS,
         bin=2_048,  # of the 1,600 steps that 32 environments need, in whole rollouts
     ),
+}
+STUDIES |= {
+    f"sight-{name}": replace(
+        STUDIES[base],
+        title=f"{name}: trained with pictures, and with grey ones",
+        question="How much of what is learnt is not sight?",
+        env=f"vlgym/{name}",
+        arms=(VLDAC, Arm("VL-DAC, grey", "baselines.vldac", ("--pictures", "grey"))),
+        seeds=5,
+    )
+    for base, family in (("numberline", "NumberLine"), ("ezpoints", "EZPoints"), ("oneroom-fast", "OneRoomS6Fast"))
+    for name in (f"{family}-v0", f"{family}-v1")
 }

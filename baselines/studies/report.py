@@ -6,11 +6,12 @@ Intervals are Student's t over seeds, so they speak about runs, not about episod
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from vlgym.intervals import student_t
+from vlgym.play.controls import GREY
 
 from .arms import Study
 
@@ -83,11 +84,6 @@ def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[f
     return [(x, spread([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
 
 
-def write_page(path: Path, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> None:
-    """Write the page: question, table, plot."""
-    path.write_text(page(path.stem, study, found, complete=complete), encoding="utf-8")
-
-
 def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
     """The text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
@@ -111,7 +107,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     for run in found:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
-        "| arm | held-out success | sd | 95 % | worst seed | runs below their start "
+        "| arm | held-out success | 95 % | with grey pictures | worst seed | runs below their start "
         f"| success while training | return | invalid | gradient steps | {EXPLAINED} | success less {base}'s |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -121,14 +117,15 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             continue
         last = [run["evaluations"][-1] for run in runs]
         below = sum(run["evaluations"][-1]["success"] < run["evaluations"][0]["success"] for run in runs)
-        mean, deviation, half = spread([e["success"] for e in last])
-        along = spread([sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))])[0]
-        trained = "-" if math.isnan(along) else f"{along:.3f}"
+        mean, _, half = spread([e["success"] for e in last])
+        grey = [e[GREY]["success"] for e in last if GREY in e]
+        along = [sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))]
+        explained = _mean((run.get("explained_variance") for run in runs), "+.2f")
         lines.append(
-            f"| {arm.label} | {mean:.3f} | {deviation:.3f} | +-{half:.3f} | {min(e['success'] for e in last):.3f} | "
-            f"{below} | {trained} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
+            f"| {arm.label} | {mean:.3f} | +-{half:.3f} | {_mean(grey)} | {min(e['success'] for e in last):.3f} | "
+            f"{below} | {_mean(along)} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
             f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | "
-            f"{_span(run.get('gradient_steps') for run in runs)} | {_explained(runs)} | "
+            f"{_span(run.get('gradient_steps') for run in runs)} | {explained} | "
             f"{_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
@@ -142,16 +139,16 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def _mean(values: Iterable[float | None], style: str = ".3f") -> str:
+    """Mean of the values that are known; "-" of none: without a critic, or in older runs."""
+    known = [value for value in values if value is not None]
+    return f"{spread(known)[0]:{style}}" if known else "-"
+
+
 def _span(counts: Iterable[int | None]) -> str:
     """Fewest and most of some counts; "-" where older runs did not note them."""
     known = [count for count in counts if count is not None]
     return " to ".join(f"{count:,}" for count in sorted({min(known), max(known)})) if known else "-"
-
-
-def _explained(runs: Iterable[Mapping[str, Any]]) -> str:
-    """Mean over runs of the critic's explained variance; "-" without a critic."""
-    known = [run["explained_variance"] for run in runs if run.get("explained_variance") is not None]
-    return f"{spread(known)[0]:+.2f}" if known else "-"
 
 
 def _less(ends: dict[int, float], base: dict[int, float]) -> str:
