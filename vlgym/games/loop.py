@@ -60,7 +60,7 @@ class Game:
         """Execute the moves, and book what they paid."""
         table = self.table
         said = {seat: reply.text for seat, reply in self.replies.items()}
-        moved = {seat: table.game.draw(seat) for seat in self.turns if seat in self.parts}
+        moved = {seat: table.picture(seat) for seat in self.turns if seat in self.parts}
         paid = list(table.play(read_moves(table, table.movers, self.players, said, self.rng), said).rewards)
         if self.share:
             paid = [float(np.mean(paid))] * len(paid)

@@ -30,7 +30,7 @@ from ..env.seeding import split_of
 from ..env.spaces import MAX_REPLY, ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import read_reply
-from ..types import Parsed, Turn
+from ..types import Image, Parsed, Turn
 from .multi_game import Round
 
 WAIT = "wait"
@@ -218,6 +218,12 @@ class Table:
         written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
         return clean_text(game.add_words(written, partial(game.describe_view, seat)))
 
+    def picture(self, seat: int) -> Image:
+        """Return what a seat sees, drawn once between two moves; not to be written to."""
+        if seat not in self._pictures:
+            self._pictures[seat] = self.game.show(partial(self.game.draw, seat))
+        return self._pictures[seat]
+
     def observe(self, seat: int) -> dict[str, Any]:
         """The usual observation of a seat: `{"image": [H, W, 3] uint8, "text": str}`."""
         text = clean_text(f"{self._instructions[seat]}\n\n{self.turn_text(seat)}")
@@ -245,7 +251,7 @@ class Table:
 
     def turn(self, seat: int) -> Turn:
         """Return a policy's input for a seat that moves: its prompt, with the history that the spec asks for."""
-        image, text = self.game.draw(seat), self.turn_text(seat)
+        image, text = self.picture(seat), self.turn_text(seat)
         messages = self.builder.build(self._instructions[seat], text, image, self.history[seat])
         return Turn(
             messages,
@@ -301,7 +307,7 @@ class Table:
     def _execute(self, entry: Mapping[str, Any]) -> Round:
         moves = {int(seat): action for seat, action in entry["moves"].items()}
         for seat, reply in entry.get("replies", {}).items():
-            past = PastTurn(self.game.draw(int(seat)), self.turn_text(int(seat)), reply)
+            past = PastTurn(self.picture(int(seat)), self.turn_text(int(seat)), reply)
             self.history[int(seat)].append(past)
         failed = {int(seat) for seat in entry.get("failures", {})}
         for seat in moves:
@@ -317,6 +323,7 @@ class Table:
         return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))
 
     def _settle(self, done: Round) -> Round:
+        self._pictures: dict[int, Image] = {}
         movers = () if done.terminated or done.truncated else self.game.movers()
         spent = any(self.turns[seat] >= self.limit for seat in movers)
         truncated = not done.terminated and (done.truncated or spent)
