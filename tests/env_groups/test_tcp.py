@@ -17,7 +17,7 @@ import pytest
 
 from vlgym.cli.app import main
 from vlgym.env.seeding import episode_seed
-from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server
+from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server, workers
 from vlgym.env_groups.tcp_server import COMMAND, WorkerServer
 from vlgym.errors import FailedError, UserError
 
@@ -118,6 +118,15 @@ def test_more_learners_than_workers_are_told_so() -> None:
         with pytest.raises(FailedError, match=rf"{place}: all its workers are taken"):
             open_group(f"tcp://{place}").make(IDS[0]).reset(seed=0)
         link.end()
+
+
+def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "own_version", lambda: "9.9")
+    with serving(1) as server:
+        group = open_group(f"tcp://127.0.0.1:{server.port}")
+        with pytest.raises(UserError, match=r"has vlgym \S+, and this process 9\.9; install the same version there"):
+            group.make(IDS[0]).reset(seed=0)
+        group.close()
 
 
 def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
