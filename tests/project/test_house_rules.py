@@ -7,6 +7,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from faults.mutations import read_list
 from sources import ROOT, list_files, read_tree
 
 FILES = list_files("vlgym", "plugins", "baselines")
@@ -139,3 +140,7 @@ def test_the_rules_find_each_offence(line: str) -> None:
 )  # fmt: skip
 def test_the_rules_leave_harmless_lines_alone(line: str) -> None:
     assert offences(ast.parse(line)) == []
+
+
+def test_every_listed_mutation_fits_the_sources() -> None:
+    assert len(read_list()) > 300
