@@ -48,6 +48,7 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
         "mode": "quick",
         "parser": "tag-v1",
         "planner": "online",
+        "modality": "image",
         "invalid_action": "noop",
         "invalid_penalty": 0.0,
         "max_turns": 33,
