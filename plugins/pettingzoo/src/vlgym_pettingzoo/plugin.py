@@ -140,7 +140,7 @@ PONG = _card(
     "Pong", "pong", "First to three points in the Atari game, paddle against paddle.",
     max_turns=100, success_rule="this seat has more points when the game is over",
     skills=("reading", "control", "prediction"), difficulty="hard", kwargs={"opponents": "search"}, oracle="planner",
-    oracle_success=0.6, random_success_below=0.2, figure_episodes=30,
+    oracle_success=0.6, random_success_below=0.2, figure_episodes=100,
     references=(
         "Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021",
         "Terry and Black, Multiplayer Support for the Arcade Learning Environment, arXiv 2009.09341", XU,
