@@ -6,8 +6,7 @@
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
 share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
-are kept, others go on from their newest checkpoint. `baselines/studies/arms.py`
-defines the studies.
+are kept, others go on from their newest checkpoint. The studies are data: `baselines/studies/arms.py`.
 """
 
 from __future__ import annotations

@@ -245,8 +245,8 @@ class RunConfig:
 
     bfloat16 is for adapters; their default for published models on CUDA. Otherwise float32.
     """
-    threads: int = 0
-    """CPU threads of torch; 0 leaves torch's choice. Another number may change the last bits."""
+    threads: int | None = None
+    """CPU threads of torch, 0 for its own choice; default 1 for tiny. Another number may change the last bits."""
     track: str = "none"
     """none, wandb or trackio."""
 
@@ -298,6 +298,7 @@ class RunConfig:
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
             lora=replace(self.lora, rank=rank),
+            threads=int(model == "tiny") if self.threads is None else self.threads,
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -322,7 +323,7 @@ class RunConfig:
         config.require_one_of("dtype", *DTYPES)
         read_options(config.envs, "--envs")
         check_number("--env-timeout", config.env_timeout, above=0)
-        check_threads(config.threads)
+        check_threads(config.threads or 0)
         check_device(config.device)
         check_tracker(config.track)
         if dtype != "float32" and (warm_steps or not config.lora.rank):

@@ -203,7 +203,7 @@ class Run(Generic[C]):
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
-        set_up_torch(c.threads, c.device)
+        set_up_torch(c.threads or 0, c.device)
         self.world = distributed.join(c.device)
         self.envs = c.make_environments(self.world)
         ids = self.envs.ids
