@@ -31,9 +31,11 @@ def serving(workers: int, command: Any = COMMAND) -> Iterator[WorkerServer]:
     server = WorkerServer("127.0.0.1", 0, workers, KEY, command)
     thread = threading.Thread(target=server.serve)
     thread.start()
-    yield server
-    server.close()
-    thread.join(30)
+    try:
+        yield server
+    finally:
+        server.close()
+        thread.join(30)
     assert not thread.is_alive()
 
 

@@ -42,7 +42,8 @@ def fit_image(image: Image, size: tuple[int, int]) -> Image:
 def encode_png(image: Image) -> bytes:
     """Return the image as a lossless PNG file's bytes."""
     buffer = io.BytesIO()
-    # Level 6, the default, takes 20 ms for a camera's picture of 224 x 224, level 3 takes 7 ms for 3 % more bytes.
+    # Level 6, the default, takes 19 ms for a camera's picture of 224 x 224, level 3 takes 7 ms for 3 % more bytes;
+    # flat drawings take half the time, and 10 to 60 % more of few bytes.
     PILImage.fromarray(np.ascontiguousarray(image)).save(buffer, "PNG", compress_level=3)
     return buffer.getvalue()
 

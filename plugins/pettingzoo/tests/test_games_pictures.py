@@ -78,8 +78,23 @@ def test_the_rocks_of_tag_lie_apart() -> None:
     ),
 ])  # fmt: skip
 def test_the_words_of_a_board_are_its_rows_and_the_last_move(name: str, last: str, told: str) -> None:
-    game = vlgym.open_table(f"vlgym/{name}-v0", modality="text").game
+    game = vlgym.open_table(f"vlgym/{name}-v0").game
     game.state = load_game(game.spiel).new_initial_state()
     game.first, game.last = 0, (0, last)
     game.state.apply_action(4)
     assert game.describe_view(1) == told
+
+
+def test_a_table_shows_each_turns_own_picture_or_its_words_by_the_modality() -> None:
+    plain, worded = (vlgym.open_table("vlgym/TicTacToe-v0", modality=each) for each in ("image", "text"))
+    plain.reset(seed=1)
+    worded.reset(seed=1)
+    while not plain.over:
+        (seat,) = plain.movers
+        shown, told = (table.turn(seat).messages[-1]["content"] for table in (plain, worded))
+        assert np.array_equal(shown[0]["image"], plain.game.draw(seat))
+        assert (told[0]["image"] == 128).all()
+        assert worded.game.describe_view(seat) in told[1]["text"]
+        assert worded.game.describe_view(seat) not in shown[1]["text"]
+        for table in (plain, worded):
+            table.step({seat: table.game.parser.format([table.legal(seat)[0]])})
