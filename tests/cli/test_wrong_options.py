@@ -53,8 +53,9 @@ FREE = {("play", "--index", str(10**30)), ("play", "--seed", str(10**30)), ("sho
 
 def cases() -> Iterator[tuple[str, str, str]]:
     """Command, option, wrong value."""
+    commands = get_command(app)
     for name in CALLS:
-        command = get_command(app)
+        command = commands
         for word in name.split():
             command = command.commands[word]  # type: ignore[attr-defined]
         for parameter in command.params:

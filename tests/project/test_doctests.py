@@ -49,8 +49,12 @@ def run(*tests: doctest.DocTest) -> tuple[int, str]:
     return runner.tries, "".join(said)
 
 
-MODULES = [path for path in list_files("vlgym", "baselines", "plugins") if list_examples(path)]
-SHOWN = [path for path in PAGES if PROMPT.search(path.read_text(encoding="utf-8"))]
+def shows(path: Path) -> bool:
+    return bool(PROMPT.search(path.read_text(encoding="utf-8")))
+
+
+MODULES = [path for path in list_files("vlgym", "baselines", "plugins") if shows(path) and list_examples(path)]
+SHOWN = [path for path in PAGES if shows(path)]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=module_name)

@@ -14,6 +14,7 @@ from vlgym.env.pictures import compare_sheets, unpack
 from vlgym.env.probes import Probe
 from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
+from vlgym.play.policies import RandomPolicy
 from vlgym.registry.making import build
 from vlgym.testing import (
     CHECKS,
@@ -177,6 +178,11 @@ def test_an_environment_may_end_at_the_first_unreadable_reply_where_it_says_so()
         certificate = certify("vlgym/Walk-v0", only=["turn_limit"])
     assert certificate.passed
     assert certificate.results[0].evidence.startswith("terminated by the first unreadable reply")
+
+
+def test_slow_episodes_are_fewer() -> None:
+    counts = [Subject(spec).play(RandomPolicy()).episodes for spec in (make_spec(), make_spec(figure_episodes=100))]
+    assert counts == [30, 10]
 
 
 def test_play_is_kept_without_its_images() -> None:

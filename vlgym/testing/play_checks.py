@@ -194,7 +194,7 @@ def check_oracle(subject: Subject) -> str:
     """The oracle wins its stated share of the seeds of val and of test, or the spec says that there is none.
 
     Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 30 and 20
-    (fewer of long episodes) that are played.
+    (fewer of long or slow episodes) that are played.
     """
     if subject.spec.oracle == "none":
         env = subject.make()

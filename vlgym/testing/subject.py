@@ -23,6 +23,9 @@ and at most `MOST`."""
 
 FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
+MOST_SLOW = 10
+"""At most so many where the card has `figure_episodes`, which says that an episode is slow."""
+
 STARTS = 12
 """Episodes of the sample that begin with other seeds."""
 
@@ -81,7 +84,8 @@ class Subject:
         """Play the policy on the val or the test split (once; later calls reuse it)."""
         key = (policy.name, split)
         if key not in self._episodes:
-            episodes = max(FEWEST[split], min(MOST[split], TURN_BUDGET[split] // self.spec.max_turns))
+            most = MOST_SLOW if self.spec.figure_episodes else MOST[split]
+            episodes = max(FEWEST[split], min(most, TURN_BUDGET[split] // self.spec.max_turns))
             self._episodes[key] = self.run(policy, split, episodes)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
 

@@ -1,6 +1,6 @@
-"""The certificate of both environments, in their main settings, and the recorded behaviour of the earlier version."""
+"""The certificate of the environment for one, and the properties of the game of several agents."""
 
-from vlgym.testing import EnvConformance, GameConformance
+from vlgym.testing import GAME_CHECKS, EnvConformance, GameConformance
 
 
 class TestFootball(EnvConformance):
@@ -10,13 +10,6 @@ class TestFootball(EnvConformance):
     garbage = 60
 
 
-class TestEarlierFootball(EnvConformance):
-    env_id = "vlgym/Football-v0"
-    checks = ("recorded",)
-
-
 class TestFootballTeam(GameConformance):
-    """The game of several agents."""
-
     env_id = "vlgym/FootballTeam-v0"
-    garbage = 60
+    checks = ("recorded", *GAME_CHECKS)

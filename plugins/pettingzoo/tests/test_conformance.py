@@ -1,24 +1,20 @@
-"""The certificate of three games (moves in turn, hidden cards, all at once) and of the questions about a game; for the
-other games what may differ."""
+"""The certificate of a game and of a question about one; of a game where all move at once, what differs."""
 
-from vlgym_pettingzoo.plugin import vlgym_envs
-
-from vlgym.testing import VARIANT_CHECKS, EnvConformance, GameConformance
-
-WHOLE = ("vlgym/TicTacToe-v0", "vlgym/KuhnPoker-v0", "vlgym/CoinGame-v0")
-QUESTIONS = ("vlgym/NextMove-v0", "vlgym/NameElement-v0")
+from vlgym.testing import GAME_CHECKS, EnvConformance, GameConformance
 
 
-class TestGames(GameConformance):
-    env_ids = WHOLE
+class TestGame(GameConformance):
+    """Moves in turn, with hidden cards."""
+
+    env_id = "vlgym/KuhnPoker-v0"
 
 
-class TestOtherGames(GameConformance):
-    env_ids = tuple(spec.id for spec in vlgym_envs() if spec.id not in (*WHOLE, *QUESTIONS))
-    checks = (*VARIANT_CHECKS, "hidden")
+class TestGameAtOnce(GameConformance):
+    env_id = "vlgym/CoinGame-v0"
+    checks = ("recorded", "state", *GAME_CHECKS)
 
 
-class TestQuestions(EnvConformance):
+class TestQuestion(EnvConformance):
     """A question about a game is an environment for one."""
 
-    env_ids = QUESTIONS
+    env_id = "vlgym/NextMove-v0"

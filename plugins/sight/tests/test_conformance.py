@@ -1,16 +1,12 @@
-"""The certificate of one probe, and for the others what may differ."""
+"""The certificate of one probe, and the recorded behaviour of a canary and of a probe of several turns."""
 
-from vlgym_sight.plugin import PROBES
-
-from vlgym.testing import VARIANT_CHECKS, EnvConformance
-
-WHOLE = "vlgym/SeeCount-v0"
+from vlgym.testing import EnvConformance
 
 
 class TestSight(EnvConformance):
-    env_id = WHOLE
+    env_id = "vlgym/SeeCount-v0"
 
 
 class TestOtherProbes(EnvConformance):
-    env_ids = tuple(spec.id for spec in PROBES if spec.id != WHOLE)
-    checks = VARIANT_CHECKS
+    env_ids = ("vlgym/CanaryMemory-v0", "vlgym/SeeHistory-v0")
+    checks = ("recorded",)

@@ -1,4 +1,4 @@
-"""The whole contract, for the default environment and for a variant with other rules."""
+"""The whole contract for the default environment, and what may differ with difficulty levels and with other rules."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ class TestOwnSizeWithRestart(EnvConformance):
         "rows": 6, "columns": 8, "boxes": 1, "restart": True, "action_set": "gym",
         "modality": "both", "image_size": (84, 112),
     }  # fmt: skip
-    garbage = 30
+    checks = ("gymnasium", "values", "picture", "determinism", "state", "parsers", "prompt", "turn_limit")

@@ -1,4 +1,4 @@
-"""The whole contract of vlgym, and the recorded behaviour of the earlier version."""
+"""The whole contract of vlgym; the sweep has the recorded behaviour of the earlier version."""
 
 from __future__ import annotations
 
@@ -8,8 +8,3 @@ from vlgym.testing import EnvConformance
 class TestWebUI(EnvConformance):
     env_id = "vlgym/WebUI-v1"
     garbage = 30
-
-
-class TestEarlierWebUI(EnvConformance):
-    env_id = "vlgym/WebUI-v0"
-    checks = ("recorded",)

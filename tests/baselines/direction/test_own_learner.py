@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from stage import SMALL, assert_same_end, rows_of
 
+from baselines.learning.warm_start import WarmConfig
+
 FILE = Path(__file__).parents[2] / "fixtures" / "own_learner.py"
 
 
@@ -26,7 +28,15 @@ def own():
 
 def test_it_trains_and_two_updates_equal_one_and_a_resumed_one_bit_for_bit(own, tmp_path):
     config = own.Config(
-        **{**SMALL, "updates": 2, "eval_episodes": 0, "invalid_penalty": 0.1, "lr": 1e-3, "final_lr": 1.0}
+        **{
+            **SMALL,
+            "updates": 2,
+            "eval_episodes": 0,
+            "invalid_penalty": 0.1,
+            "lr": 1e-3,
+            "final_lr": 1.0,
+            "warm": WarmConfig(steps=0),
+        }
     )
     config = replace(config, reward=replace(config.reward, length_bonus=0.1))  # an untrained model's rewards differ
     own.train(replace(config, out=tmp_path / "whole"))

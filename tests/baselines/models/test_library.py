@@ -97,6 +97,12 @@ def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
     assert not out.cut.any()
 
 
+FEW = ("idefics3", "qwen3_5")  # the second reads by linear attention, too
+
+
+@pytest.mark.parametrize(
+    "folder", [*FEW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in BUILDERS)], indirect=True
+)
 def test_two_updates_train_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
     config = Config(
         **{

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from baselines.models.tokenizer import SPECIAL_TOKENS, TAGS, build_tokenizer
 
-TOKENIZER = build_tokenizer()
+build = cache(build_tokenizer)
 
 
 def encode(text: str) -> list[int]:
-    return TOKENIZER.encode(text, add_special_tokens=False, split_special_tokens=True)
+    return build().encode(text, add_special_tokens=False, split_special_tokens=True)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
 def test_any_text_round_trips(text):
-    assert TOKENIZER.decode(encode(text), clean_up_tokenization_spaces=False) == text
+    assert build().decode(encode(text), clean_up_tokenization_spaces=False) == text
 
 
 def test_special_tokens_spelt_in_a_text_stay_letters():
-    special = set(TOKENIZER.convert_tokens_to_ids(list(SPECIAL_TOKENS)))
+    special = set(build().convert_tokens_to_ids(list(SPECIAL_TOKENS)))
     assert len(special) == len(SPECIAL_TOKENS)
     assert not special & set(encode("".join(SPECIAL_TOKENS)))
 
@@ -34,5 +35,5 @@ def test_the_tags_of_the_default_reply_style_are_one_token_each():
 
 
 def test_the_vocabulary_is_the_one_that_checkpoints_were_trained_with():
-    vocabulary = json.dumps(sorted(TOKENIZER.get_vocab().items())).encode()
-    assert (len(TOKENIZER), hashlib.sha256(vocabulary).hexdigest()[:16]) == (1624, "38088a5d214886f0")
+    vocabulary = json.dumps(sorted(build().get_vocab().items())).encode()
+    assert (len(build()), hashlib.sha256(vocabulary).hexdigest()[:16]) == (1624, "38088a5d214886f0")

@@ -69,14 +69,12 @@ def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finish
     assert_same_end(finished, out)
 
 
-def test_sigterm_saves_and_ends_with_143(finished, tmp_path):
+def test_sigterm_saves_and_ends_with_143(tmp_path):
     out = tmp_path / "run"
     status, told = train_until(out, "baselines.runs.logs.summary", 1, signal.SIGTERM, tmp_path / "log")
     assert status == 143
     assert f"stopped after update 1. Go on: python -m baselines.vldac --resume --out {out}" in told
     assert checkpoints(out / "checkpoints")[-1].name == "update-000001"
-    go_on(out)
-    assert_same_end(finished, out)
 
 
 def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished, tmp_path):
