@@ -1,10 +1,11 @@
-"""Curricula compared: held-out success on the highest level of NumberLine, and the area under it, at a fixed budget.
+"""Curricula compared: held-out success on an environment's highest level, and the area under it, at a fixed budget.
 
-    python tests/benchmarks/curricula.py --seeds 0 1 2 --record docs/studies/curricula.jsonl
-    python tests/benchmarks/curricula.py --table --record docs/studies/curricula.jsonl
+    python tests/benchmarks/curricula.py NumberLine --seeds 0 1 2 3 4
+    python tests/benchmarks/curricula.py Sokoban --table
 
 For each seed a warm start on all levels, shared by the samplers; then a run of VL-DAC with each. A run that ends is a
-line of --record, with its CPU minutes; given again, the command goes on with what is missing, a killed run included.
+line of docs/studies/curricula-NAME.jsonl, with its CPU minutes; given again, the command goes on with what is missing,
+a killed run included.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, stdev
@@ -23,32 +25,61 @@ from report import finish, parse, table
 
 from baselines.engine.plain import make_engine
 from baselines.learning.environments import parsers_of
-from baselines.learning.warm_start import WarmConfig, warm_start
+from baselines.learning.warm_start import WarmConfig, show_check, warm_start
 from baselines.models.folders import NEW_TOKENS, Limits
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
+from baselines.study import KEPT
 from vlgym.play.curriculum import OWN, Course
 
-ID = "vlgym/NumberLine-v1"
-STEPS, POINTS, EPISODES = 10_240, 4, 32
-"""Environment steps of a run, validations of it (on the highest level), episodes of each."""
-PER_UPDATE = 256
-OPTIONS = (
-    "--env", ID, "--env-steps", str(STEPS), "--updates", str(STEPS // PER_UPDATE), "--warm.steps", "0",
-    "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4", "--eval-episodes", str(EPISODES),
-    "--eval-every", str(STEPS // PER_UPDATE // POINTS), "--no-eval-before", "--record-every", "0", "--threads", "1",
-)  # fmt: skip
-"""Those of the demo, with a fixed budget and without a warm start."""
+POINTS, EPISODES, PER_UPDATE = 4, 32, 256
+"""Validations of a run after its first (on the highest level), episodes of each, environment steps of an update."""
 
 
-def make_start(seed: int, out: Path) -> None:
+@dataclass(frozen=True)
+class Bench:
+    """An environment with levels and the budget of each run on it.
+
+    Attributes:
+        env: its id; steps: environment steps of a run.
+        warm: the warm start; kwargs: arguments of the environment; image_tokens: most tokens of an image.
+        options: of the learner.
+    """
+
+    env: str
+    steps: int
+    warm: WarmConfig
+    options: tuple[str, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    image_tokens: int | None = None
+
+
+BENCHES = {
+    "NumberLine": Bench(
+        "vlgym/NumberLine-v1", 5_120, WarmConfig(target=0.25, samples=4_096, check_every=40, val_episodes=64),
+        ("--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4"),
+    ),
+    "OneRoom": Bench(
+        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(target=0.5, samples=4_096, check_every=40, val_episodes=32),
+        ("--kl-coef", "0.02", "--gamma", "0.95", "--lr", "2e-4"),
+    ),
+    "Sokoban": Bench(
+        "vlgym/SokobanDrawn-v0", 5_120,
+        WarmConfig(target=0.25, samples=4_096, noise=0.4, imitate_noise=False, check_every=50, val_episodes=32),
+        ("--kl-coef", "0.01", "--gamma", "0.95", "--lr", "2e-4", "--history-turns", "0", "--history-images", "1"),
+        {"image_size": [196, 196]}, 49,
+    ),
+}  # fmt: skip
+
+
+def make_start(bench: Bench, seed: int, out: Path) -> None:
     """Imitate the noisy oracle on all levels alike."""
-    family = load_family("tiny", image_tokens=None, seed=seed, dtype="float32", device="cpu", system=None)
-    engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([ID], {}))
-    config = WarmConfig(target=0.25, samples=4096)
-    warm_start(engine, [ID], config, seed=seed, course=Course("uniform", [ID], seed=seed))
+    family = load_family("tiny", image_tokens=bench.image_tokens, seed=seed, dtype="float32", device="cpu", system=None)
+    engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([bench.env], bench.kwargs))
+    course = Course("uniform", [bench.env], seed=seed)
+    warm_start(engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check)
     export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 
@@ -58,20 +89,26 @@ def spend() -> float:
     return (used.ru_utime + used.ru_stime) / 60
 
 
-def play(name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
+def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
     """Train once, or go on; return the line of the record."""
     command = [sys.executable, "-m", "baselines.vldac"]
     resumed = bool(out.is_dir() and checkpoints(out / "checkpoints"))
     if resumed:
         command += ["--resume", "--out", str(out)]
     else:
-        command += [*OPTIONS, "--model", str(start), "--seed", str(seed), "--curriculum", name, "--out", str(out)]
+        updates = bench.steps // PER_UPDATE
+        command += [
+            "--env", bench.env, "--env-steps", str(bench.steps), "--updates", str(updates), "--warm.steps", "0",
+            "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
+            "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed), "--curriculum", name,
+            "--out", str(out), *bench.options, *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
+        ]  # fmt: skip
     before = spend()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     reports = json.loads((out / "evaluation.json").read_text())
     points = [(each["env_steps"], each["success"]) for each in reports if each["split"] == "val"]
     (last,) = [each for each in reports if each["split"] == "test"]
-    area = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points)) / STEPS
+    area = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points)) / bench.steps
     levels = [row["curriculum/level_mean"] for row in read_rows(out / "log.jsonl")]
     return {
         "sampler": name, "seed": seed, "success": last["success"], "area": area, "points": points,
@@ -89,20 +126,22 @@ def show(values: list[float]) -> str:
 def main() -> None:
     """Play what is missing, seed by seed, then print the table of all there is."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--record", type=Path, required=True, help="JSON lines, one for each run that has ended")
+    parser.add_argument("name", choices=BENCHES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--folder", type=Path, default=Path("runs/curricula"), help="of the runs")
     parser.add_argument("--table", action="store_true", help="play nothing")
     args = parse(__doc__ or "", parser)
-    lines = [json.loads(line) for line in args.record.read_text().splitlines()] if args.record.exists() else []
+    bench, folder = BENCHES[args.name], args.folder / args.name
+    record = KEPT / f"curricula-{args.name}.jsonl"
+    lines = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     for seed in [] if args.table else args.seeds:
-        start = args.folder / f"start-{seed}"
+        start = folder / f"start-{seed}"
         if not start.exists():
-            make_start(seed, start)
+            make_start(bench, seed, start)
         for name in OWN:
             if not any((line["sampler"], line["seed"]) == (name, seed) for line in lines):
-                lines.append(play(name, seed, start, args.folder / f"{name}-{seed}"))
-                with args.record.open("a") as file:
+                lines.append(play(bench, name, seed, start, folder / f"{name}-{seed}"))
+                with record.open("a") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
     rows = []
     for name in OWN:
@@ -113,7 +152,9 @@ def main() -> None:
                  show(minutes) if minutes else ""]
             )  # fmt: skip
     header = ("sampler", "seeds", "success on the highest level", "area under it", "CPU minutes")
-    finish("curricula", f"Curricula on {ID}, {STEPS} steps", table(header, rows), ("torch", "transformers"))
+    finish(
+        "curricula", f"Curricula on {bench.env}, {bench.steps:,} steps", table(header, rows), ("torch", "transformers")
+    )
 
 
 if __name__ == "__main__":

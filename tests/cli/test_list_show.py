@@ -1,13 +1,17 @@
 """`vlgym list` and `vlgym show`."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from toys import installed, make_entry, make_spec, make_walk
 
 from vlgym.cli import list_cmd
 from vlgym.cli.app import main
 from vlgym.registry import build_registry
+from vlgym.registry.making import make
 from vlgym.registry.plugins import PluginRecord
 from vlgym.registry.recorded import hash_texts
 
@@ -241,6 +245,20 @@ def test_show_prints_the_first_prompt_of_a_seed(capsys: pytest.CaptureFixture[st
     assert "<image 44x33>" in styled
 
 
+def test_show_draws_the_first_picture_of_each_level_in_a_row(tmp_path: Path) -> None:
+    spec = make_spec("vlgym/Steps-v0", entry_point="broken_toys:Rising", levels=("near", "far"))
+    with installed(spec, WALK):
+        for env_id, most in ((spec.id, 2), (WALK.id, 1)):
+            assert main(["show", env_id, "--picture", str(tmp_path / "all.png"), "--seed", "3"]) == 0
+            shown = np.asarray(Image.open(tmp_path / "all.png"))
+            env = make(env_id)
+            first = [
+                env.reset(seed=3, options={"level": level} if most > 1 else None)[0]["image"] for level in range(most)
+            ]
+            assert (shown == np.hstack(first)).all()
+            assert len({each.tobytes() for each in first}) == most
+
+
 def test_show_as_json_holds_the_prompt_without_pixels(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK):
         assert main(["show", "vlgym/Walk-v0", "--prompt", "--json"]) == 0
@@ -255,7 +273,7 @@ def test_show_as_json_holds_the_prompt_without_pixels(capsys: pytest.CaptureFixt
         (["show", "Walk"], "is not an environment id"),
         (["show", "vlgym/Walk-v0", "--prompt", "--arg", "penalty"], "must look like name=value"),
         (["show", "vlgym/Walk-v0", "--prompt", "--arg", "max_turn=3"], "Nearest: max_turns"),
-        (["show", "vlgym/Walk-v0", "--arg", "max_turns=3"], "--arg goes with --prompt"),
+        (["show", "vlgym/Walk-v0", "--arg", "max_turns=3"], "--arg goes with --prompt or --picture"),
     ],
 )
 def test_a_mistake_is_one_plain_line_and_status_2(
@@ -371,6 +389,6 @@ def test_a_card_prints_one_line_for_each_level_with_its_figures(capsys: pytest.C
         assert main(["show", spec.id]) == 0
     lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("level ")]
     assert lines == [
-        ["0", "oracle 1.0, random 0.25: near"],
-        ["1", "oracle 1.0, random 0.25: far"],
+        ["0", "oracle 1.0 in 2.0 turns, random 0.25: near"],
+        ["1", "oracle 1.0 in 4.0 turns, random 0.25: far"],
     ]

@@ -8,18 +8,21 @@ safely: a line of the list stays one line, and nothing steers the terminal.
 from __future__ import annotations
 
 import inspect
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
 from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ..env.prompts import PromptBuilder
 from ..env.spec import EnvSpec
-from ..errors import UnknownEnvError, UserError, check_choice, plain_line
+from ..errors import UnknownEnvError, UserError, check_choice, check_writable, plain_line
+from ..files import write_whole
 from ..registry import FIRST_PARTY, Registry, get_registry
 from ..registry.installing import how_to_install_all
 from ..registry.making import load_class, make
@@ -146,17 +149,23 @@ def show(
     env_id: EnvId,
     as_json: AsJson = False,
     prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the episode that --prompt begins.")] = 0,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the first picture of each level, in a row.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes of --prompt and --picture.")] = 0,
     arg: Arguments = None,
     full: Annotated[bool, typer.Option("--full", help="Cut nothing, and print the class's whole docstring.")] = False,
 ) -> None:
     """Show one environment's card, and with --prompt what a model reads first."""
     registry = get_registry()
     entry = find_entry(registry, env_id)
-    if arg and not prompt:
-        raise UserError("--arg goes with --prompt: the card does not depend on constructor arguments.")
-    if prompt:
+    if arg and not (prompt or picture):
+        raise UserError("--arg goes with --prompt or --picture: the card depends on no constructor argument.")
+    if prompt or picture:
         registry.get(env_id)
+    if picture:
+        check_writable("--picture", picture)
+        _draw_levels(env_id, seed, read_arguments(arg or []), picture)
     first = _first_prompt(env_id, seed, read_arguments(arg or [])) if prompt else ""
     card = _describe(registry, entry)
     if as_json:
@@ -254,10 +263,12 @@ def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
 
 
 def _write_levels(levels: list[str], measured: list[dict[str, Any]]) -> dict[str, str]:
-    """Return a row for each difficulty level: success of the oracle and of random play, and what it changes."""
+    """Return a row for each difficulty level: oracle, random play, and what it changes."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
     for name, figures in zip(rows, measured, strict=False):
-        rows[name] = f"oracle {figures['oracle']}, random {figures['random']}: {rows[name]}"
+        rows[name] = (
+            f"oracle {figures['oracle']} in {figures['length']} turns, random {figures['random']}: {rows[name]}"
+        )
     return rows
 
 
@@ -332,3 +343,20 @@ def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> str:
         return write_messages(messages)
     finally:
         env.close()
+
+
+def _draw_levels(env_id: str, seed: int, arguments: dict[str, Any], file: Path) -> None:
+    """Write the first pictures of an environment's levels as one, the easiest on the left; its picture without any."""
+    import numpy as np
+    from PIL import Image
+
+    env = make(env_id, **arguments)
+    try:
+        places = [{"level": level} for level in range(len(env.level_arguments))] or [{}]
+        images = [env.reset(seed=seed, options=options)[0]["image"] for options in places]
+    finally:
+        env.close()
+    png = io.BytesIO()
+    Image.fromarray(np.concatenate(images, axis=1)).save(png, "png")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, png.getvalue())
