@@ -231,7 +231,7 @@ class RunConfig:
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
-    """Updates between recordings of an episode to look at (`vlgym play --replay FOLDER`); 0 for none."""
+    """Updates between recordings of an episode to look at (`vlgym ui`); 0 for none."""
     record_keep: int = 20
     """Newest recordings that remain."""
     export: Path | None = None

@@ -31,23 +31,23 @@ WRONG = {
     "text": ["no-such-thing"], "any text": [],
 }  # fmt: skip
 KINDS = {
-    "--seed": "integer", "--index": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
+    "--seed": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--system": "any text", "--style": "text", "--pictures": "text",
     "--modality": "text", "--few-shot": "integer", "--config": "path",
     "--html": "path", "--certificate": "path",
-    "--replay": "path", "--arg": "text", "--env": "text", "--id": "text", "--only": "text",
-    "--parser": "text", "--picture": "text", "--wrap": "text", "--actions": "text", "--skill": "text",
+    "--arg": "text", "--env": "text", "--id": "text", "--only": "text",
+    "--parser": "text", "--picture": "text", "--skill": "text",
     "--difficulty": "text", "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",
     "--planner": "text", "--policy": "text", "--split": "text", "--suite": "text", "--env-kwargs": "text",
-    "--policy-arg": "text", "--base-url": "text", "--api-key-env": "text", "--episodes": "integer",
+    "--policy-arg": "text", "--base-url": "text", "--episodes": "integer",
     "--opponents": "text", "--games": "integer", "--listen": "integer", "--workers": "integer",
     "--token": "text", "--sessions": "integer", "--idle": "number",
-    "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer", "--concurrency": "integer",
-    "--max-tokens": "integer", "--max-retries": "integer", "--temperature": "number", "--timeout": "number",
-    "--requests-per-minute": "number", "--price-in": "number", "--price-out": "number", "--max-cost": "number",
+    "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer",
+    "--max-tokens": "integer", "--temperature": "number",
+    "--price-in": "number", "--price-out": "number", "--max-cost": "number",
 }  # fmt: skip
 """Type of each option's value; a new option needs a line here."""
-FREE = {("play", "--index", str(10**30)), ("play", "--seed", str(10**30)), ("show", "--seed", str(10**30))}
+FREE = {("play", "--seed", str(10**30)), ("show", "--seed", str(10**30))}
 """Any number from 0 on is a seed, and the number of an episode."""
 
 

@@ -276,7 +276,7 @@ def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
 def test_an_answer_that_drips_for_longer_than_the_timeout_counts_as_none() -> None:
     with FaultServer(lambda asked: Fault("drip", seconds=0.05)) as server:
         begun = time.monotonic()
-        with pytest.raises(FailedError, match=r"no answer within 0.2 s \(--timeout\)"):
+        with pytest.raises(FailedError, match=r"no answer within 0.2 s \(--policy-arg timeout\)"):
             ask(server, timeout=0.2, max_retries=1)
         assert time.monotonic() - begun < 3
 
@@ -503,10 +503,10 @@ def test_the_description_holds_what_replies_depend_on_and_nothing_else(policies:
     ("options", "line"),
     [
         ({"model": " "}, "openai:MODEL"),
-        ({"concurrency": 5000}, "--concurrency 5000 must be >= 1 and <= 1024"),
+        ({"concurrency": 5000}, "--policy-arg concurrency 5000 must be >= 1 and <= 1024"),
 
 
-        ({"requests_per_minute": 0}, "--requests-per-minute 0 must be > 0"),
+        ({"requests_per_minute": 0}, "--policy-arg requests_per_minute 0 must be > 0"),
         ({"base_url": "localhost:8000"}, "--base-url localhost:8000 is not a URL; it must look like http://"),
         ({"base_url": "http://u:secret@[x/v1"}, r"--base-url http://\[x/v1 is not a URL"),
     ],

@@ -288,11 +288,12 @@ def test_an_evaluations_record_holds_no_key_and_no_password(tmp_path: Path, monk
     with serve(lambda _: (200, {}, complete("<action>left</action>", "m-correct-horse-battery"))) as server:
         url = server.url.replace("://", "://user:staple@") + "?sig=zebra"
         words = [
-            "eval", "--policy", "openai:m", "--base-url", url, "--api-key-env", "MINE", "--env", "vlgym/NumberLine-v1",
-            "--episodes", "1", "--no-probe", "--out", str(tmp_path / "correct-horse-battery"),
+            "eval", "--policy", "openai:m", "--base-url", url, "--policy-arg", "api_key_env=MINE",
+            "--env", "vlgym/NumberLine-v1", "--episodes", "1", "--no-probe",
+            "--out", str(tmp_path / "correct-horse-battery"),
         ]  # fmt: skip
         monkeypatch.setattr(sys, "argv", ["vlgym", *words])
         assert main(words) == 0
     record = (tmp_path / "correct-horse-battery" / "run.json").read_text()
-    assert f"--base-url http://127.0.0.1:{server.server_port}/v1 --api-key-env MINE" in record
+    assert f"--base-url http://127.0.0.1:{server.server_port}/v1 --policy-arg api_key_env=MINE" in record
     assert [each for each in ("horse", "staple", "zebra") if each in record] == []

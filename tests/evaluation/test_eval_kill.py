@@ -24,7 +24,7 @@ EPISODES = 12
 
 def command(server: FaultServer, out: Path, *more: str) -> list[str]:
     words = ["eval", "--policy", "openai:m", "--base-url", server.url, "--env", IDS, "--episodes", str(EPISODES)]
-    return [*words, "--seed", "3", "--concurrency", "6", "--no-probe", "--out", str(out), *more]
+    return [*words, "--seed", "3", "--policy-arg", "concurrency=6", "--no-probe", "--out", str(out), *more]
 
 
 def report(folder: Path) -> dict[str, Any]:

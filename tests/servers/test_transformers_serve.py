@@ -102,7 +102,7 @@ def test_the_server_and_the_policy_hf_read_the_same_prompt_and_give_the_same_rep
 
 def command(server, out: Path, *more: str) -> list[str]:
     words = ["eval", "--policy", f"openai:{server.model}", "--base-url", server.url, "--out", str(out), "--no-probe"]
-    words += ["--max-tokens", "8", "--temperature", "0", "--concurrency", "4"]
+    words += ["--max-tokens", "8", "--temperature", "0", "--policy-arg", "concurrency=4"]
     return [sys.executable, "-m", "vlgym", *words, *more]
 
 
@@ -149,7 +149,7 @@ def test_a_model_behind_the_server_and_the_same_one_here_play_the_same_episodes(
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
-    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "5", "--concurrency", "2")
+    envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "5", "--policy-arg", "concurrency=2")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     subprocess.run(command(server, whole, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
     metadata, resume = broken / "metadata.jsonl", []

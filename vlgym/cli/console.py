@@ -18,6 +18,7 @@ from ..play.policies import Policy
 from ..terminal import open_console as open_console  # the commands find it here
 
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 Arguments = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
 ]

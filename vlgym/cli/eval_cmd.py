@@ -130,19 +130,8 @@ def evaluate(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="NAME", help="openai: variable with the key [default: OPENAI_API_KEY].")
-    ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="openai: most requests at once [default: 16].")
-    ] = None,
     temperature: Annotated[float | None, typer.Option(min=0, max=10, help="Sampling temperature; 0 is greedy.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
-    timeout: Annotated[float | None, typer.Option(min=0.1, max=86_400, help="openai: seconds for one answer.")] = None,
-    max_retries: Annotated[
-        int | None, typer.Option(min=0, max=1000, help="openai: how often a request that failed is tried again.")
-    ] = None,
-    requests_per_minute: Annotated[float | None, typer.Option(min=0.01, help="openai: the server's limit.")] = None,
     policy_arg: PolicyArgs = None,
     price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
@@ -157,9 +146,7 @@ def evaluate(
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
     options: dict[str, Any] = {
-        "base_url": base_url, "api_key_env": api_key_env, "concurrency": concurrency, "temperature": temperature,
-        "max_tokens": max_tokens, "timeout": timeout, "max_retries": max_retries,
-        "requests_per_minute": requests_per_minute, "seed": seed,
+        "base_url": base_url, "temperature": temperature, "max_tokens": max_tokens, "seed": seed,
     }  # fmt: skip
     given = {name: value for name, value in options.items() if value is not None}
     given |= read_arguments(policy_arg or [], "--policy-arg")

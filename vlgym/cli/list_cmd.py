@@ -29,7 +29,7 @@ from ..registry.making import load_class, make
 from ..registry.recorded import Comparison, compare_recorded
 from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
 from ..terminal import print_wrapped, show_safe
-from .console import Arguments, AsJson, open_console, print_json, read_arguments, write_messages
+from .console import Arguments, AsJson, EnvId, open_console, print_json, read_arguments, write_messages
 
 WINS = ("floor", "blind", "ceiling")
 """Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
@@ -39,8 +39,6 @@ FIRST = ("goal", "actions", "reward", "observation", "endings")
 
 MOST_LINES = 3
 """Lines of a section that a card without levels shows without --full; of any other value one less, of a level one."""
-
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import typer
 from ..doors.minari import NAME, write_minari
 from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
+from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
 from ..reports.results import write_table
 from ..reports.text import explain_sight, list_rows
@@ -19,12 +20,13 @@ from ..reports.words import NONE, write_interval, write_number, write_p
 from ..reports.writing import PAGE, write_report
 from ..terminal import open_progress, print_rows
 from .console import AsJson, open_console, print_json
-from .play_cmd import find_recordings, read_episodes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
+EPISODES = "episodes"
+"""Folder of a training run with one folder for each recording, named in the order of time."""
 
 
 def report(
@@ -130,7 +132,7 @@ def export(
     check_writable("--out", out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"--out {out} is not empty; name a new folder.")
-    places = find_recordings(folder, "DIR")
+    places = find_recordings(folder)
     part = out.with_name(out.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -142,8 +144,8 @@ def export(
 
             def episodes() -> Iterator[Episode]:
                 nonlocal seen, kept
-                for place in reversed(places):
-                    for episode in read_episodes(place):
+                for place in places:
+                    for episode in read_trajectories(place, images=False, unfinished=False):
                         seen += 1
                         if episode[-1].success or not success:
                             kept += 1
@@ -166,3 +168,17 @@ def export(
     if to == "minari":
         load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{NAME}\")'"
     typer.echo(f"load it: {load}")
+
+
+def find_recordings(folder: Path) -> list[Path]:
+    """Return the trajectory folders in a folder, the oldest first."""
+    if (folder / METADATA).is_file():
+        return [folder]
+    base = folder / EPISODES if (folder / EPISODES).is_dir() else folder
+    found = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
+    if not found:
+        raise UserError(
+            f"DIR {folder} holds no recorded episode. Name the folder of a training run (`--record-every` says how "
+            "often it records), or one that `vlgym eval` wrote."
+        )
+    return found

@@ -93,8 +93,8 @@ def read_key(variable: str, url: str | None) -> str:
     key = os.environ.get(variable, "").strip()
     if not key and (url is None or variable != KEY):
         raise UserError(
-            f"The environment variable {variable} holds no key. Set it, name another one with --api-key-env, or name a "
-            "server that needs no key with --base-url."
+            f"The environment variable {variable} holds no key. Set it, name another one with --policy-arg "
+            "api_key_env=NAME, or name a server that needs no key with --base-url."
         )
     if not (key.isascii() and key.isprintable()):
         raise UserError(f"The environment variable {variable} holds no valid key: a key is printable ASCII.")

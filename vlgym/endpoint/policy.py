@@ -103,9 +103,9 @@ class OpenAIPolicy:
         model, base_url = split_address(model, base_url)
         if not model:
             raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")
-        check_number("--concurrency", concurrency, 1, MOST_AT_ONCE)
-        check_number("--max-retries", max_retries, 0, 1000)
-        check_number("--timeout", timeout, above=0)
+        check_number("--policy-arg concurrency", concurrency, 1, MOST_AT_ONCE)
+        check_number("--policy-arg max_retries", max_retries, 0, 1000)
+        check_number("--policy-arg timeout", timeout, above=0)
         check_number("max_answer_bytes", max_answer_bytes, 1000)
         for name, value, least in (("--temperature", temperature, 0), ("--max-tokens", max_tokens, 1)):
             if value is not None:
@@ -119,7 +119,7 @@ class OpenAIPolicy:
             if field in FIXED:
                 raise UserError(f"extra.{field} cannot be set: {FIXED[field]}.")
         if requests_per_minute is not None:
-            check_number("--requests-per-minute", requests_per_minute, above=0)
+            check_number("--policy-arg requests_per_minute", requests_per_minute, above=0)
         url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
         if url is not None:
             check_url(url)
@@ -286,7 +286,8 @@ class OpenAIPolicy:
         if status in (401, 403):
             wrong = f"No key was sent: {self.api_key_env} is not set." if self._keyless else ""
             return UserError(
-                f"{where} refuses access: {said}. {wrong or f'Check the key in {self.api_key_env} (--api-key-env).'}"
+                f"{where} refuses access: {said}. "
+                f"{wrong or f'Check the key in {self.api_key_env} (--policy-arg api_key_env).'}"
             )
         if status in (404, 405):
             return UserError(
@@ -305,7 +306,7 @@ class OpenAIPolicy:
             )
         return FailedError(
             f"{where} failed {self.max_retries + 1} time(s) in a row, last: {said}. Go on later (--resume), or with "
-            "more --max-retries."
+            "more --policy-arg max_retries."
         )
 
     def _read_words(self, error: Any) -> str:
@@ -313,7 +314,7 @@ class OpenAIPolicy:
         import openai
 
         if isinstance(error, openai.APITimeoutError):
-            return f"no answer within {self.timeout:g} s (--timeout)"
+            return f"no answer within {self.timeout:g} s (--policy-arg timeout)"
         if isinstance(error, openai.APIStatusError):
             said = error.body.get("message") if isinstance(error.body, dict) else None
             words = f"{error.status_code} {said or error.body or error.message}"

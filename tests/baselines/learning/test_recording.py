@@ -10,8 +10,7 @@ from stage import ENV, FINISHED, on_stage
 from baselines import loop, vldac
 from baselines.learning.recording import EpisodeRecorder, recordings
 from baselines.runs.folder import describe
-from vlgym.cli.app import main
-from vlgym.play.trajectory import TrajectoryWriter, read_trajectories
+from vlgym.play.trajectory import read_trajectories
 
 
 def episodes(folder):
@@ -71,36 +70,3 @@ def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path):
     assert [len(each) for each in found] == [1, 1]  # of updates 1 and 3
     assert [path.name for path in recordings(tmp_path / "episodes")] == ["update-000001", "update-000003"]
     assert found[0][0][0].episode == 0
-
-
-def test_the_newest_episode_of_a_run_is_shown_turn_by_turn(finished, capsys):
-    assert main(["play", "--replay", str(finished), "--index", "0"]) == 0
-    shown = capsys.readouterr().out
-    newest = episodes(finished / "episodes")[-1]
-    assert shown.count("--- turn ") == len(newest)
-    assert f"seed {newest[0].seed}" in shown
-    assert f"parse: {newest[0].parse}" in shown
-    picture = next(part for part in shown.split() if part.endswith(".png>"))
-    assert picture[:-1].startswith(str(recordings(finished / "episodes")[-1] / "images"))
-    assert main(["play", "--replay", str(finished), "--index", "1"]) == 0
-    assert f"seed {episodes(finished / 'episodes')[-2][0].seed}" in capsys.readouterr().out
-
-
-def test_a_folder_without_episodes_and_an_episode_that_is_not_there_are_errors_of_one_line(finished, tmp_path, capsys):
-    for words in (["--replay", str(tmp_path)], ["--replay", str(finished), "--index", "99"], [],
-                  ["--replay", str(finished), ENV]):  # fmt: skip
-        assert main(["play", *words]) == 2
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert len(told.err.strip().splitlines()) == 1
-
-
-def test_what_a_model_wrote_does_not_steer_the_terminal(finished, tmp_path, capsys):
-    episode = episodes(finished / "episodes")[0]
-    episode[0] = replace(episode[0], reply="\x1b[2Jgone\u202e")
-    TrajectoryWriter(tmp_path / "one", {"format": 3}).write(episode)
-    assert main(["play", "--replay", str(tmp_path / "one")]) == 0
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert "\u202e" not in shown
-    assert "\\x1b[2Jgone" in shown
