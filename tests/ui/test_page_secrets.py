@@ -89,13 +89,13 @@ def test_a_policy_of_the_command_line_is_offered_and_held_by_its_name(tmp_path: 
     app = create_app([], tmp_path / "human", "t", {"bettor": (f"scripted:{replies}", {})})
     client = TestClient(app, base_url=BASE, cookies={"vlgym_8421": "t"})
     form = client.get("/play").text
-    for name in ("me", "random", "oracle", "blind", "bettor"):
+    for name in ("self", "random", "oracle", "bettor"):
         assert f'<option value="{name}"' in form
     assert str(replies) not in form
     page = begin(client, opponents="bettor", arguments="hands=1\nseat=1")
     assert re.findall(r'name="action" value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
     run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
-    assert run["parts"][POKER]["given"]["opponents"]["name"] == f"scripted:{replies}"
+    assert run["parts"][POKER]["given"]["opponents"]["class"] == "vlgym.play.policies:ScriptedPolicy"
     client.app.state.games.close_all()  # type: ignore[attr-defined]
 
 
@@ -159,11 +159,14 @@ def test_a_form_of_2_mb_is_too_large_whether_it_says_so_or_not(tmp_path: Path) -
 PAGE = """
 import functools, sys
 from pathlib import Path
+from vlgym.env_groups.processes import ProcessLink
+from vlgym.env_groups.workers import WorkerGroup
 from vlgym.ui import site
 
 stuck = (sys.executable, "-c", "import os, time; "
          f"open({sys.argv[1]!r} + '/' + str(os.getpid()), 'w').close(); time.sleep(600)")
-site.Games = functools.partial(site.Games, command=stuck)
+workers = lambda: WorkerGroup(functools.partial(ProcessLink, command=stuck), 1)
+site.Games = functools.partial(site.Games, workers=workers)
 site.serve([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
 """
 

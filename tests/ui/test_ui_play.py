@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -9,18 +10,16 @@ import re
 import signal
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
-from vlgym.env.arguments import to_plain
-from vlgym.env_groups.wire import pack
+from vlgym.env_groups.processes import ProcessLink
+from vlgym.env_groups.workers import WorkerGroup
 from vlgym.play.trajectory import read_trajectories
 from vlgym.reports.compute import compute_report
-from vlgym.ui.game_process import Guest
 from vlgym.ui.games import Games
 from vlgym.ui.play import name_keys
 
@@ -84,7 +83,7 @@ def test_the_form_begins_with_numberline_and_folds_what_few_need(tmp_path: Path)
     assert re.findall(r"<option[^>]*>(vlgym/[^<]*)<", page)[:2] == [LINE, "vlgym/Sokoban-v0"]
     assert len(re.findall(r'<details class="wide"><summary>', page)) == 2
     assert page.index("<details") < page.index('name="opponents"')
-    again = ask(tmp_path).get("/play?env=vlgym/Sokoban-v0&opponents=me").text
+    again = ask(tmp_path).get("/play?env=vlgym/Sokoban-v0&opponents=self").text
     assert re.findall(r"<option selected>(vlgym/[^<]*)<", again) == ["vlgym/Sokoban-v0"]
     assert '<details class="wide" open><summary>Other seats' in again
 
@@ -115,51 +114,25 @@ def test_the_models_view_is_the_prompt_that_is_recorded(tmp_path: Path) -> None:
             assert part["type"] == "image" or part["text"] in text
 
 
-def shown(client: TestClient, address: str) -> str:
-    """Return what lies below the cover of a turn; the end of an episode has none."""
-    page = client.get(address).text
-    if "Result" in page:
-        return page
-    assert "it is your turn" in page
-    assert "<img" not in page
-    assert "Legal actions" not in page
-    (link,) = re.findall(r'href="(/play/[0-9a-f]+\?shown=\d+)"', page)
-    return client.get(link).text
-
-
-def test_two_people_at_one_screen_play_a_game_and_each_sees_the_own_side_after_a_cover(tmp_path: Path) -> None:
+def test_one_person_holds_both_seats_of_a_game_that_is_played_together(tmp_path: Path) -> None:
     client = ask(tmp_path)
-    address = begin(client, env="vlgym/KuhnPoker-v0", opponents="me", arguments="hands=3\nseat=1")
-    players, page = [], shown(client, address)
-    while "<h2>Turn" in page:
-        players.append(re.findall(r"player (\d)</span></h2>", page)[0])
-        legal = re.findall(r'name="action" value="(\d+)"', page)
-        send(client, address, page, action=legal[0])
-        page = shown(client, address)
-    assert players[0] == "1"  # seat 0 begins the first hand, though the recorded seat is the other
-    assert set(players) == {"1", "2"}
-    assert "All 1 episode(s) are played" in page
-    folder = tmp_path / "human" / "KuhnPoker-v0-001"
-    part = json.loads((folder / "run.json").read_text())["parts"]["vlgym/KuhnPoker-v0"]
-    assert part["given"]["opponents"]["name"] == "me"
-    assert part["changed"] is True  # its floor and ceiling are those of the game's own player
-    assert [len(episode) for episode in read_trajectories(folder)] == [players.count("2")]
-
-
-def test_records_tell_the_name_of_a_guest_and_nothing_of_its_options() -> None:
-    guest = Guest(SimpleNamespace(name="model", key="secret", reply=list), "openai:model")  # type: ignore[arg-type]
-    assert "secret" not in json.dumps(to_plain({"opponents": guest}))
-    assert "openai:model" in json.dumps(to_plain({"opponents": guest}))
+    address = begin(client, env="vlgym/KitchenPair-v0", opponents="self")
+    page, players = client.get(address).text, []
+    for _ in range(2):
+        players += re.findall(r"player (\d)</span></h2>", page)
+        page = send(client, address, page, action="0")
+    assert sorted(players) == ["1", "2"]
 
 
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"env": LINE, "opponents": "me"}, f"{LINE} is for one agent and has no other seats"),
+        ({"env": LINE, "opponents": "self"}, f"{LINE} is for one agent and has no other seats"),
+        ({"env": "vlgym/KuhnPoker-v0", "opponents": "self"}, "its seats play against each other"),
         ({"env": "vlgym/KuhnPoker-v0", "opponents": "nobody"}, "&#39;nobody&#39; is not one of"),
         ({"env": "vlgym/KuhnPoker-v0", "opponents": "random", "arguments": "seat=7"}, "has the seats 0, 1"),
     ],
-    ids=range(3),
+    ids=range(4),
 )
 def test_who_cannot_hold_a_seat_is_told_in_a_line(tmp_path: Path, said: dict[str, str], told: str) -> None:
     page = ask(tmp_path).post("/play", data={"split": "test", **said}, headers=OWN).text
@@ -183,7 +156,7 @@ def test_an_unreadable_reply_costs_what_it_costs_a_model_and_is_shown_as_text(tm
     page = send(client, address, client.get(address).text, reply="<script>alert(1)</script> no idea")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
-    assert "not read: no_action" in page
+    assert "no_action</span>" in page
 
 
 def test_what_the_environment_refuses_stops_the_game_with_a_line(tmp_path: Path) -> None:
@@ -208,51 +181,45 @@ def test_a_wrong_field_is_told_in_a_line_above_the_form(tmp_path: Path, said: di
     assert told in html.unescape(line)
 
 
-def test_a_game_whose_process_is_killed_says_so_and_keeps_what_was_finished(tmp_path: Path) -> None:
+def test_a_game_whose_worker_is_killed_goes_on_in_another_one(tmp_path: Path) -> None:
     client = ask(tmp_path)
-    address = begin(client, episodes="2")
-    page = play_out(client, address)
-    games: Games = client.app.state.games  # type: ignore[attr-defined]
-    (game,) = games.open.values()
-    page = send(client, address, page, next="1")
-    os.killpg(game.link.pid, signal.SIGKILL)
-    assert "The game has stopped: The game&#39;s process is lost: it was ended by signal 9." in send(
-        client, address, page, action="0"
-    )
-    assert len(list(read_trajectories(tmp_path / "human" / "NumberLine-v1-001"))) == 1
+    address = begin(client)
+    page = send(client, address, client.get(address).text, action="0")
+    os.killpg(find_worker(client), signal.SIGKILL)
+    page = send(client, address, page, action="0")
+    assert "<h2>Turn 3 " in page
+    assert "has stopped" not in page
 
 
 def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
     client = ask(tmp_path)
     address = begin(client)
-    (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
+    worker = find_worker(client)
     client.post(address, data={"end": "1"}, headers=OWN)
-    assert not is_running(game.link.pid)
+    assert not is_running(worker)
     assert client.get(address).status_code == 404
+    assert list((tmp_path / "human").glob("*/metadata.jsonl")) == []
 
 
-ANSWER = "import socket, sys; page = socket.socket(fileno=int(sys.argv[-1])); page.sendall({!r}); page.recv(9)"
+def find_worker(client: TestClient) -> int:
+    """Process of the only game's worker."""
+    (game,) = client.app.state.games.open.values()  # type: ignore[attr-defined]
+    return game._group._workers[0].link.pid
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
-    [
-        (ANSWER.format(b"[" * 100_000), "longer than"),
-        (ANSWER.format(pack([7])), "is lost"),
-        ("pass", "it ended with status 0"),
-        ("import time; time.sleep(60)", "did not answer within 0.5 s"),
-        (ANSWER.format(pack({"kind": "error", "line": "no\n engine"})), "no engine"),
-    ],
-    ids=range(5),
+    ("script", "limit", "told"),
+    [("pass", 20.0, "it ended with status 0"), ("import time; time.sleep(60)", 0.2, "did not answer within 0.2 s")],
 )
-def test_a_process_that_answers_nonsense_or_nothing_ends_its_game_with_a_line(
-    tmp_path: Path, script: str, told: str
+def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, limit: float, told: str
 ) -> None:
-    games = Games(tmp_path, {}, (sys.executable, "-c", script), 0.5 if "sleep" in script else 20.0)
-    game = games.begin(env_id=LINE)
+    monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
+    start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
+    game = Games(tmp_path, {}, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
     assert told in game.error
     assert "\n" not in game.error
-    assert not is_running(game.link.pid)
+    assert list(tmp_path.iterdir()) == []
 
 
 def is_running(process: int) -> bool:

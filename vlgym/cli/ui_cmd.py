@@ -11,7 +11,7 @@ import typer
 
 from ..endpoint.messages import plain_address
 from ..errors import UserError, check_choice, check_number, check_writable
-from ..evaluation.policy_names import ALONE, list_policies
+from ..evaluation.policy_names import list_policies
 from ..games.multi_game import PLAYERS
 from ..registry.installing import import_extra
 from .console import open_console, share_out
@@ -62,7 +62,7 @@ def _read_policies(pairs: Iterable[str], options: Iterable[str]) -> dict[str, tu
     policies: dict[str, str] = {}
     for pair in pairs:
         name, equals, spec = pair.partition("=")
-        if not equals or not NAME.fullmatch(name) or name in (*policies, "me", *PLAYERS, *ALONE):
+        if not equals or not NAME.fullmatch(name) or name in (*policies, "self", *PLAYERS):
             raise UserError(
                 f"--policy {plain_address(pair)!r} must be NAME=SPEC with a new NAME, such as model=openai:MODEL."
             )

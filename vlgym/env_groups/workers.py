@@ -234,6 +234,8 @@ class WorkerGroup:
     def _replace(self, worker: _Worker, why: str) -> None:
         """Put a new worker in the place of a lost one, with everything that it held."""
         while True:
+            if self._closed:
+                raise UserError("The workers of these environments were closed.")
             self.lost += 1
             head, name = worker.waiting[0], worker.link.name
             head.lost += 1

@@ -141,6 +141,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return answer
 
     def _ask(self, do: str, **said: Any) -> Any:
+        _ = self.facts
         return self._caller.wait(self._caller.post(self._number, do, **said))
 
 

@@ -33,13 +33,13 @@ class Turn:
     Attributes:
         number: its place in the episode, from 0.
         record: what was read; `None` where nothing could be. Its prompt holds the names of pictures.
-        find: from a picture's name to its address on the page.
+        find: from a part of the prompt that is a picture to its address on the page.
         damage: what is wrong with the record.
     """
 
     number: int
     record: StepRecord | None = None
-    find: Callable[[str], str] = str
+    find: Callable[[Mapping[str, Any]], str] = str
     damage: str = ""
 
     @property
@@ -75,12 +75,12 @@ def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[t
 
 def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[list[Turn]]:
     """Read the chosen episodes again, with their prompts and pictures, and return their turns in the given order."""
-    find = functools.cache(functools.partial(_read_picture, run))
+    read = functools.cache(functools.partial(_read_picture, run))
     found: dict[tuple[str, int], list[Turn]] = {place: [] for place in chosen}
     for episode in iterate_episodes(run) if found else ():
         place = (episode[0].part, episode[0].episode)
         if place in found:
-            found[place] = [Turn(record.turn, record, find) for record in episode]
+            found[place] = [Turn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]
     return list(found.values())
 
 

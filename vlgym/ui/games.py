@@ -1,71 +1,149 @@
-"""The games that are played on the page, each in a separate process (`vlgym.ui.game_process`).
+"""The games that are played on the page: each is an evaluation of the policy `human` in a worker process.
 
-A plugin's code runs there alone. A game that hangs, ends or writes nonsense ends with a message; the page goes on.
+A plugin's code runs there alone. A worker that is lost is replaced, and its episode goes on; where that fails, the game
+ends with a message and the page goes on. A game against a configured policy is played in this process, as the policy.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..env.rendering import encode_png
-from ..env_groups.processes import ProcessLink
-from ..env_groups.wire import NonsenseError, pack
-from ..env_groups.workers import LIMIT, LostError
-from ..errors import plain_line
+from ..env_groups import LOCAL, EnvGroup, open_group
+from ..errors import UserError, plain_line
+from ..evaluation.episodes import end_reply
+from ..evaluation.folder import EvaluationFolder, describe_evaluation
+from ..evaluation.meter import Prices
+from ..evaluation.plan import Part, plan_ids
+from ..evaluation.policy_names import make_policy
 from ..files import new_folder
-
-MODULE = "vlgym.ui.game_process"
-HOT_SEAT = "me"
-"""Stands for further people at the same screen, in place of a policy."""
+from ..play.human import HumanPolicy, complete_reply
+from ..play.policies import OraclePolicy
+from ..play.rollout import Runner
+from ..registry.making import unwrap
+from ..reports.turns import Turn as Shown
+from ..types import Image, Reply, StepRecord, Turn
 
 Configured = Mapping[str, tuple[str, Mapping[str, Any]]]
 """Policies by name: each as `vlgym eval --policy` takes it, and its options."""
 
 
-@dataclass
 class Game:
-    """One game, between two answers of its process.
+    """One game, between two replies. Its methods are called with its `lock`.
 
     Attributes:
         key: in addresses.
-        settings: what is played, as the process was told.
-        link: to the process.
-        now: what the process said last of a turn or an episode's end.
+        part: what is played.
+        out: folder of its records.
+        turn: what the person is asked; `None` at the end of an episode.
+        pictures: of the prompt; at the end of an episode its last one.
         oracle: what the oracle would write at this turn, where it was asked.
-        count: how often the process went on; a form that was made before does not count.
+        count: how often the game went on; a form that was made before does not count.
+        error: why it has stopped.
+        records: of the open episode, or of the one that has just ended.
+        wins: of each episode that ended, whether it was won.
     """
 
-    key: str
-    settings: dict[str, Any]
-    link: ProcessLink
-    now: dict[str, Any] = field(default_factory=dict)
-    oracle: str | None = None
-    asked_oracle: bool = False
-    count: int = 0
-    error: str = ""
-    over: bool = False
-    results: list[dict[str, Any]] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, key: str, part: Part, out: Path, group: EnvGroup) -> None:
+        self.key, self.part, self.out = key, part, out
+        self.turn: Turn | None = None
+        self.pictures: list[Image] = []
+        self.records: list[StepRecord] = []
+        self.wins: list[bool] = []
+        self.oracle, self.count, self.error = "", 0, ""
+        self.lock = threading.Lock()
+        self._group, self._kept = group, ExitStack()
 
     @property
-    def folder(self) -> Path:
-        """Folder of its records."""
-        return Path(self.settings["out"])
+    def over(self) -> bool:
+        """True if all episodes are played."""
+        return len(self.wins) == self.part.episodes
 
-    def picture(self, number: int) -> bytes | None:
-        """Return one of the pictures of the turn, or the last one of the episode; `None` where there is none."""
-        try:
-            return encode_png(self.now["pictures"][number])
-        except (LookupError, TypeError, ValueError, AttributeError):
-            return None
+    @property
+    def seat(self) -> int | None:
+        """The seat whose turn it is, in games of several agents."""
+        return self._runner.slots[0].info.get("seat")
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the environment tells of this turn."""
+        return self._runner.slots[0].info["vlgym"]
+
+    @property
+    def legal(self) -> list[str]:
+        """The legal actions of this turn."""
+        return unwrap(self._env).legal_actions() if self.turn else []
+
+    @property
+    def format(self) -> str:
+        """How a reply is read."""
+        return unwrap(self._env).parser.describe()
+
+    @property
+    def before(self) -> Shown | None:
+        """The turn before."""
+        return Shown(len(self.records) - 1, self.records[-1]) if self.records else None
+
+    def find(self, picture: Image) -> int:
+        """Return the number of a picture of the prompt."""
+        return next(number for number, each in enumerate(self.pictures) if each is picture)
+
+    def begin(self) -> None:
+        """Open the folder of the records, and begin the first episode."""
+        run = describe_evaluation(
+            [self.part], HumanPolicy(self.out), builders={}, prices=Prices().to_dict(), group=self._group
+        )
+        session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
+        self._folder = self._kept.enter_context(EvaluationFolder(self.out, run, session=session, resume=False))
+        self._env = self.part.make(group=self._group)
+        self._kept.callback(self._env.close)
+        self.begin_episode()
+
+    def begin_episode(self) -> None:
+        """Begin the next episode."""
+        self._runner = Runner(
+            [self._env], split=self.part.split, first_episode=len(self.wins), episodes=1, part=self.part.key
+        )
+        self.records = []
+        self._look()
+
+    def answer(self, said: str | int) -> None:
+        """Step with a reply, or with the number of a legal action."""
+        env: Any = unwrap(self._env)
+        text = env.parser.format([env.legal_actions()[said]]) if isinstance(said, int) else complete_reply(env, said)
+        reply, after = end_reply(env.parser, Reply(text))
+        (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
+        record.after, record.final_messages = after, None
+        self.records.append(record)
+        if self._runner.done:
+            self._folder.write(self.records)
+            self.wins.append(record.success)
+        self._look()
+
+    def ask_oracle(self) -> None:
+        """Ask the oracle what it would write."""
+        if self.turn is not None and not self.oracle:
+            self.oracle = OraclePolicy(fallback=True).reply([self.turn])[0].text
+
+    def end(self) -> None:
+        """End the worker and close the folder; what was finished is kept."""
+        self._group.close()
+        self._kept.close()
+        with suppress(OSError):
+            self.out.rmdir()  # where nothing was played
+
+    def _look(self) -> None:
+        self.turn, self.oracle, self.count = next(iter(self._runner.turns()), None), "", self.count + 1
+        contents = [part for message in (self.turn.messages if self.turn else ()) for part in message["content"]]
+        self.pictures = [part["image"] for part in contents if part["type"] == "image"]
+        if self.turn is None:
+            self.pictures = [self._runner.slots[0].observation["image"]]
 
 
 class Games:
@@ -73,77 +151,59 @@ class Games:
 
     Args:
         out: folder for their records.
-        policies: that may hold other seats, in addition to those that need nothing but their name.
-        command: what is run; a test may give another one.
-        limit: seconds for an answer.
+        policies: that may hold other seats, in addition to a game's own players.
+        workers: opens a group of one worker.
     """
 
     def __init__(
         self,
         out: Path,
         policies: Configured | None = None,
-        command: Sequence[str] = (sys.executable, "-m", MODULE),
-        limit: float = LIMIT,
+        workers: Callable[[], EnvGroup] = lambda: open_group("processes:1"),
     ) -> None:
-        self.out, self.policies, self.command, self.limit = out, dict(policies or {}), tuple(command), limit
+        self.out, self.policies, self.workers = out, dict(policies or {}), workers
         self.open: dict[str, Game] = {}
 
-    def begin(self, **settings: Any) -> Game:
-        """Begin a game and wait for its first turn."""
-        title = re.sub(r"[^\w-]", "-", settings["env_id"].split("/")[-1])
-        settings["out"] = str(new_folder(self.out, title))
-        frame = pack(settings)
-        game = Game(secrets.token_hex(5), settings, ProcessLink(0, self.command))
+    def begin(self, env_id: str, arguments: Mapping[str, Any], opponents: str = "", **plan: Any) -> Game:
+        """Begin a game and wait for its first turn.
+
+        Raises:
+            UserError: the environment has no such split.
+        """
+        policy = self.policies.get(opponents)
+        others = {"opponents": make_policy(*policy) if policy else opponents} if opponents else {}
+        (part,) = plan_ids([env_id], arguments={**arguments, **others}, **plan)
+        folder = new_folder(self.out, re.sub(r"[^\w-]", "-", env_id.split("/")[-1]))
+        game = Game(secrets.token_hex(5), part, folder, LOCAL if policy else self.workers())
         self.open[game.key] = game
-        with game.lock:
-            self._ask(game, frame)
+        self.go_on(game, game.count, Game.begin)
         return game
 
-    def answer(self, game: Game, count: int, said: Mapping[str, Any]) -> None:
-        """Pass on a reply (`{"reply": text}`, `{"action": number}`), ask the oracle (`{"oracle": True}`), or leave the
-        end of an episode for the beginning of the next one (`{"next": True}`).
+    def go_on(self, game: Game, count: int, do: Callable[..., None], *said: Any) -> None:
+        """Let a method of a game act.
 
         Args:
             game: from `begin`.
             count: the game's `count` when the form was made; nothing happens where the game has gone on since.
-            said: see above.
+            do: the method.
+            *said: its arguments.
         """
         with game.lock:
-            at_end = game.now.get("kind") == "episode"
-            if not game.error and not game.over and count == game.count and at_end == ("next" in said):
-                self._ask(game, pack(dict(said)))
+            if game.error or count != game.count:
+                return
+            try:
+                do(game, *said)
+            except Exception as error:  # an environment may raise anything; the page shows it
+                line = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+                game.error = plain_line(line, 2000)
+                game.end()
 
     def close(self, game: Game) -> None:
-        """End a game; what was finished is kept."""
+        """End a game, whatever it waits for."""
         self.open.pop(game.key, None)
-        game.link.finish()
-        game.link.end()
+        game.end()
 
     def close_all(self) -> None:
         """End all games."""
-        games = list(self.open.values())
-        for game in games:
-            game.link.finish()
-        for game in games:
+        for game in list(self.open.values()):
             self.close(game)
-
-    def _ask(self, game: Game, frame: bytes) -> None:
-        """Tell the process something and take its next answer."""
-        game.link.send(frame)
-        try:
-            answer = game.link.receive(self.limit)
-            kind = answer["kind"]
-        except (LostError, NonsenseError, LookupError, TypeError) as error:
-            kind, answer = "error", {"line": f"The game's process is lost: {error}."}
-        if kind == "oracle":
-            game.oracle, game.asked_oracle = answer.get("reply"), True
-        elif kind == "error":
-            game.error = plain_line(str(answer.get("line")), 2000)
-            game.link.end()
-            with suppress(OSError):
-                game.folder.rmdir()  # where nothing was played
-        else:
-            game.now, game.oracle, game.asked_oracle, game.count = answer, None, False, game.count + 1
-            if kind == "episode":
-                game.results.append(answer)
-                game.over = len(game.results) == game.settings["episodes"]

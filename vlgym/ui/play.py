@@ -18,15 +18,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from ..env.arguments import read_arguments
+from ..env.rendering import encode_png
 from ..env.seeding import SPLITS
 from ..errors import UserError
-from ..evaluation.policy_names import ALONE
 from ..games.multi_game import PLAYERS
 from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
 from .choosing import read_count
-from .games import HOT_SEAT, Game, Games
+from .games import Game, Games
 from .guarding import render
 from .index import make_key
 
@@ -34,6 +34,7 @@ FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""
 
 MOST_EPISODES = 1000
+MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
 KEYS = (
     ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
@@ -52,7 +53,7 @@ def show_start(request: Request, said: Mapping[str, str] | None = None, error: s
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
         first=[env_id for env_id in FIRST if env_id in registry.specs], games=list(games.open.values()),
         said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
-        others=[HOT_SEAT, *dict.fromkeys((*PLAYERS, *ALONE)), *games.policies],
+        others=["self", *PLAYERS, *games.policies],
     )  # fmt: skip
 
 
@@ -70,10 +71,7 @@ def begin(request: Request, said: dict[str, str]) -> Response:
         others = said.get("opponents", "").strip()
         if others and SKILL not in spec.skills:
             raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
-        game = _games(request).begin(
-            env_id=spec.id, split=said.get("split") or "train", episodes=episodes, arguments=arguments,
-            opponents=others, policy=_games(request).policies.get(others),
-        )  # fmt: skip
+        game = _games(request).begin(spec.id, arguments, others, split=said.get("split") or "train", episodes=episodes)
     except UserError as error:
         return show_start(request, said, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
@@ -83,15 +81,15 @@ def show_game(request: Request) -> Response:
     """Answer with the turn that a game is at, or the end of its episode."""
     game = _find_game(request)
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
-    if switches["oracle"] and not game.asked_oracle and game.now.get("kind") == "turn":
-        _games(request).answer(game, game.count, {"oracle": True})
-    covered = bool(game.now.get("hot")) and request.query_params.get("shown") != str(game.count)
-    before = game.now.get("before") or {}
+    if switches["oracle"]:
+        _games(request).go_on(game, game.count, Game.ask_oracle)
+    address = f"/play/{game.key}/picture/{game.count}"
+    spec = get_registry().get(game.part.env_id)
     return render(
-        request, "game.html", covered=covered, game=game, now=game.now, before=before, switches=switches,
-        choices=name_keys(game.now.get("actions") or ()),
-        find=lambda name: f"/play/{game.key}/picture/{game.count}/{name}",
-        run=make_key(game.folder.resolve()), won=sum(each.get("success") is True for each in game.results),
+        request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
+        choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
+        lines=any("\n" in action for action in game.legal), find=lambda part: f"{address}/{game.find(part['image'])}",
+        most=game.part.arguments.get("max_turns", spec.max_turns), run=make_key(game.out.resolve()),
     )  # fmt: skip
 
 
@@ -103,21 +101,20 @@ def answer(request: Request, said: dict[str, str]) -> Response:
         return RedirectResponse("/play", 303)
     count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
     if said.get("next"):
-        games.answer(game, count, {"next": True})
-    elif action >= 0:
-        games.answer(game, count, {"action": action})
+        games.go_on(game, count, Game.begin_episode)
     else:
-        games.answer(game, count, {"reply": said.get("reply", "").replace("\r\n", "\n")})
+        written = said.get("reply", "").replace("\r\n", "\n")
+        games.go_on(game, count, Game.answer, action if action >= 0 else written)
     kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
     return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
 
 
 def show_picture(request: Request) -> Response:
     """Answer with a picture of the turn that a game is at."""
-    data = _find_game(request).picture(int(request.path_params["number"]))
-    if data is None:
+    number, pictures = int(request.path_params["number"]), _find_game(request).pictures
+    if number >= len(pictures):
         raise HTTPException(404, "That turn has no such picture.")
-    return Response(data, media_type="image/png")
+    return Response(encode_png(pictures[number]), media_type="image/png")
 
 
 def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:

@@ -139,7 +139,8 @@ def read_turn(index: Index, episode: Episode, number: int) -> Turn:
         unseal(row, required=FIELD in row)
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
-    return Turn(number, record, lambda name: f"/picture/{episode.folder}/{quote(name, errors='replace')}", damage)
+    at = f"/picture/{episode.folder}"
+    return Turn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
 
 
 ROUTES = [
