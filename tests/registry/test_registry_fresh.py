@@ -14,7 +14,7 @@ import pytest
 from vlgym.cli.registry_cmd import first_party_specs, list_suites
 from vlgym.registry import get_registry
 from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
-from vlgym.reports.results import read_result
+from vlgym.reports.records import read_run
 from vlgym.testing import count_episodes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,5 +47,12 @@ def test_the_suites_are_those_that_the_plugins_contribute() -> None:
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "docs" / "results").iterdir()), ids=lambda folder: folder.name)
-def test_no_row_of_the_leaderboard_is_refused(folder: Path) -> None:
-    assert read_result(folder)["parts"], "play it again: docs/results.md has the command"
+def test_every_row_of_the_leaderboard_is_of_the_environments_of_today(folder: Path) -> None:
+    run = read_run(folder)
+    assert run.split == "test"
+    for part in run.parts.values():
+        due, said = RECORDED[part.env_id], part.entry
+        found = (said["spec_hash"], said["prompt_hash"], f"{said['parser']}-v{said['parser_version']}")
+        again = "play it again: docs/results.md has the command"
+        assert found == (due["spec"].digest(), due["prompt_hash"], due["parser_hash"]), again
+        assert not part.changed

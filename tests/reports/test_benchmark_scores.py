@@ -8,7 +8,6 @@ import statistics
 import numpy as np
 import pytest
 
-from vlgym.errors import UserError
 from vlgym.reports.benchmark_scores import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.types import StepRecord
 
@@ -25,11 +24,6 @@ def test_best_of_n_is_the_mean_of_the_maxima_of_all_draws(n: int) -> None:
     assert expect_best(scores, n) == pytest.approx(expected)
 
 
-def test_best_of_more_than_was_played_is_refused() -> None:
-    with pytest.raises(UserError, match="between 1 and 2"):
-        expect_best([1.0, 2.0], 3)
-
-
 def test_half_width_of_three_repeats_uses_students_t() -> None:
     # sd of (40, 42, 44) is 2; 4.303 * 2 / sqrt(3) = 4.9687
     assert measure_half_width([40.0, 42.0, 44.0]) == pytest.approx(4.9687, abs=1e-3)
@@ -42,11 +36,6 @@ def test_a_summary_averages_over_items_and_repeats() -> None:
     assert result["best_of"] == [15.0, 20.0]
     assert result["half_width"] == pytest.approx(12.706205 * statistics.stdev([10.0, 20.0]) / 2**0.5)
     assert result["instruction_error"] is None
-
-
-def test_items_with_different_repeats_are_refused() -> None:
-    with pytest.raises(UserError, match="same number"):
-        summarize_items([[1.0], [1.0, 2.0]], [])
 
 
 def test_more_than_nine_in_ten_unparsable_replies_are_an_instruction_error() -> None:

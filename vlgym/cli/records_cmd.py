@@ -14,10 +14,9 @@ from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
-from ..reports.results import write_table
 from ..reports.text import explain_sight, list_rows
 from ..reports.words import NONE, write_interval, write_number, write_p
-from ..reports.writing import PAGE, write_report
+from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
 from .console import AsJson, open_console, print_json
 
@@ -57,14 +56,13 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page with one table of all runs instead; one not played as registry.yaml says is refused.",
+            help="Write a page with one table of all runs instead.",
         ),
     ] = None,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
     if html is not None:
-        for line in write_table(folders, html):
-            open_console(stderr=True).print(f"refused: {line}")
+        write_table(folders, html)
         open_console().print(f"written: {html}")
         return
     found = compare_runs(folders)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ..env.spec import EnvSpec
-from ..errors import RegistryFileError, UserError, check_writable, nearest
+from ..errors import UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
 from ..registry.registry_file import (
     PACKAGED,
@@ -44,15 +44,11 @@ def write(
     accept_behaviour_change: Annotated[
         bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
     ] = False,
-    keep_figures: Annotated[
-        bool,
-        typer.Option("--keep-figures", help="Play only for floors, ceilings and levels that the file lacks."),
-    ] = False,
 ) -> None:
     """Measure every first-party environment (or those of --id), keep the rest, and write the file."""
     check_writable("--path", path.resolve())
     registry = get_registry()
-    recorded = _read_previous(path, keep_rest=bool(ids))
+    recorded = read_registry(path) if path.exists() else {}
     chosen = _choose(registry, ids, old or not recorded)
     live = _measure_hashes(registry, chosen)
     changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
@@ -62,7 +58,7 @@ def write(
             f"{path} was not written: {len(changes)} environment(s) behave differently under the same id. "
             "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
         )
-    figures = _measure_figures(chosen, recorded if keep_figures else {})
+    figures = _measure_figures(chosen)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
     write_registry(entries, path, list_suites(registry))
@@ -76,15 +72,12 @@ def check_file(
     path: FilePath = PACKAGED,
     ids: Ids = None,
     old: Old = False,
-    full: Annotated[bool, typer.Option("--full", help="Also play floors and ceilings again.")] = False,
 ) -> None:
     """Compare the file with the installed environments; exit status 1 and one line per difference when it is stale."""
     registry = get_registry()
     recorded = read_registry(path)
     chosen = _choose(registry, ids, old, also=recorded)
     live = _measure_hashes(registry, chosen)
-    for env_id, figures in _measure_figures(chosen, {}).items() if full else ():
-        live[env_id] |= figures
     recorded = {
         env_id: entry
         for env_id, entry in recorded.items()
@@ -132,19 +125,6 @@ def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable
     return {env_id: spec for env_id, spec in specs.items() if old or not spec.replaced_by}
 
 
-def _read_previous(target: Path, *, keep_rest: bool) -> dict[str, dict[str, Any]]:
-    """Return what the file holds; nothing when there is none, or when it is malformed: all is written again."""
-    if not target.exists():
-        return {}
-    try:
-        return read_registry(target)
-    except RegistryFileError as error:
-        if keep_rest:
-            raise
-        open_console(stderr=True).print(f"{error} It is written again, without a comparison of behaviour.")
-        return {}
-
-
 def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
     from ..testing import measure_hashes
 
@@ -153,22 +133,18 @@ def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, 
         return {env_id: measure_hashes(spec, registry.owner[env_id]) for env_id, spec in each}
 
 
-def _measure_figures(specs: dict[str, EnvSpec], recorded: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return the floors, ceilings and levels of environments; what is recorded is not played."""
+def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
+    """Return the floors, ceilings and levels of environments."""
     from ..testing import count_episodes, measure_blind_floor, measure_figures, measure_levels
 
     found = {}
     with open_progress(open_console(stderr=True)) as progress:
         for env_id, spec in progress.track(specs.items(), description="figures"):
-            wanted = ("floor", "blind", "ceiling", *(["levels"] if spec.levels else []))
-            figures = {name: value for name, value in recorded.get(env_id, {}).items() if name in wanted}
-            if "floor" not in figures:
-                episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
-                with counting(progress, f"{spec.title}, episodes", episodes) as advance:
-                    figures |= measure_figures(spec, advance)
-            if "blind" not in figures:
-                figures["blind"] = measure_blind_floor(spec, figures["floor"])
-            if spec.levels and "levels" not in figures:
+            episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
+            with counting(progress, f"{spec.title}, episodes", episodes) as advance:
+                figures = measure_figures(spec, advance)
+            figures["blind"] = measure_blind_floor(spec, figures["floor"])
+            if spec.levels:
                 figures["levels"] = measure_levels(spec)
             found[env_id] = figures
     return found

@@ -14,7 +14,6 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from ..errors import UserError
 from ..intervals import student_t
 from ..types import StepRecord
 
@@ -31,16 +30,13 @@ def summarize_items(
         `mean`, `half_width` (of its 95 % interval; `None` with one repeat), `repeats`, `instruction_error` (see
         `find_instruction_error`) and `best_of` (expected best score of 1, 2, ... repeats, averaged over items).
     """
-    repeats = len(scores[0]) if scores else 0
-    if not repeats or any(len(row) != repeats for row in scores):
-        raise UserError("Every item needs the same number of repeats, at least one.")
     columns = [statistics.fmean(column) for column in zip(*scores, strict=True)]
     return {
         "mean": statistics.fmean(columns),
         "half_width": measure_half_width(columns),
-        "repeats": repeats,
+        "repeats": len(columns),
         "instruction_error": find_instruction_error(episodes),
-        "best_of": [statistics.fmean(expect_best(row, n) for row in scores) for n in range(1, repeats + 1)],
+        "best_of": [statistics.fmean(expect_best(row, n) for row in scores) for n in range(1, len(columns) + 1)],
     }
 
 
@@ -65,8 +61,6 @@ def expect_best(scores: Sequence[float], n: int) -> float:
     (0.5, 1.0)
     """
     m = len(scores)
-    if not 1 <= n <= m:
-        raise UserError(f"best of {n} needs between 1 and {m} repeats.")
     ordered = sorted(scores)
     return sum(math.comb(k, n - 1) * ordered[k] for k in range(n - 1, m)) / math.comb(m, n)
 

@@ -54,6 +54,8 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     runs = [read_run(folder) for folder in folders]
     for first, second in combinations(runs, 2):
         check_comparable(first, second)
+        if not first.parts.keys() & second.parts.keys():
+            raise UserError(f"No part of {first.folder} is in {second.folder} ({', '.join([*first.parts][:3])} ...).")
     played = [read_episodes(run) for run in runs]
     names = name_runs(runs)
     pairs = [
@@ -73,15 +75,12 @@ def name_runs(runs: Sequence[Run]) -> list[str]:
 
 
 def check_comparable(first: Run, second: Run) -> None:
-    """Check that two runs have parts in common, and these were played under equal conditions."""
+    """Check that two runs are of one split, and the parts that they have in common of equal conditions."""
     where = f"{first.folder} and {second.folder} cannot be compared:"
     if first.split != second.split:
         raise UserError(f"{where} one played split {first.split}, the other {second.split}.")
-    common = first.parts.keys() & second.parts.keys()
-    if not common:
-        raise UserError(f"{where} no part of one is in the other ({', '.join([*first.parts][:3])} ...).")
     wrong = []
-    for key in sorted(common):
+    for key in sorted(first.parts.keys() & second.parts.keys()):
         a, b = ({name: run.parts[key].entry.get(name) for name in CONDITIONS} for run in (first, second))
         if names := find_differences(a, b):
             wrong.append(f"{key} differs in {', '.join(names)}")

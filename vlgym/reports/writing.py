@@ -1,16 +1,22 @@
-"""Write report.json, report.md and report.html of a run into the folder of its records."""
+"""Write report.json, report.md and report.html of a run into its folder, or one table of several runs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from ..errors import check_writable
+from ..errors import TrajectoryError, check_writable
 from ..files import write_whole
+from ..play.controls import SHOWN
+from ..play.trajectory import METADATA
+from .compare import check_comparable
 from .compute import report_run
 from .page import describe_results, render
-from .records import read_episodes, read_run
+from .records import Run, read_episodes, read_run
+from .text import list_results
 from .turns import RULE, choose_episodes, show_episodes
 
 REPORT, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
@@ -37,4 +43,36 @@ def write_report(folder: Path | str) -> dict[str, Any]:
     }  # fmt: skip
     for name, text in texts.items():
         write_whole(run.folder / name, text)
+    return report
+
+
+def write_table(folders: Sequence[Path], path: Path) -> None:
+    """Write a page with one table of all parts of the runs whose pictures were shown.
+
+    Raises:
+        UserError: two runs are of different splits, or played a part under different conditions.
+        TrajectoryError: a folder is no evaluation, or holds neither records nor a report.
+    """
+    check_writable("--html", path)
+    runs = [read_run(folder) for folder in folders]
+    for first, second in combinations(runs, 2):
+        check_comparable(first, second)
+    headers, rows = list_results([(run.folder.resolve().name, _read_report(run)) for run in runs])
+    write_whole(path, render("results.html", split=runs[0].split, headers=headers, rows=rows))
+
+
+def _read_report(run: Run) -> dict[str, Any]:
+    """The report of a run: computed, or what was written where its records are not here."""
+    try:
+        if (run.folder / METADATA).is_file():
+            report = report_run(run, read_episodes(run))
+        else:
+            report = json.loads((run.folder / REPORT).read_text(encoding="utf-8"))
+        parts = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN and row["episodes"]}
+        report = {**report, "parts": parts}
+        list_results([("", report)])
+    except FileNotFoundError:
+        raise TrajectoryError(f"{run.folder} holds neither {METADATA} nor {REPORT}.") from None
+    except (ValueError, OSError, LookupError, TypeError, AttributeError) as error:
+        raise TrajectoryError(f"{run.folder / REPORT} is malformed ({type(error).__name__}).") from None
     return report
