@@ -161,7 +161,7 @@ def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> 
     rows = [row for row in read_rows(folder) if (row["part"], row["episode"]) == (WALK, 3)]
     for turn, row in zip(turns, rows, strict=True):
         assert turn.record is not None
-        (name,) = [part["file_name"] for part in turn.record.messages[-1]["content"] if part["type"] == "image"]
+        (name,) = [part for part in turn.record.messages[-1]["content"] if part["type"] == "image"]
         shown = PILImage.open(io.BytesIO(base64.b64decode(turn.find(name).partition(",")[2]))).convert("RGB")
         with PILImage.open(folder / row["file_name"]) as drawn:
             assert np.array_equal(np.asarray(shown), np.asarray(drawn.convert("RGB")))
