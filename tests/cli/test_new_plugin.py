@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,7 @@ def test_installed_plugins_are_listed_as_external_and_earn_the_certificate(pytho
     rows = {row["id"]: row for row in json.loads(run(python, "-m", "vlgym", "list", "--json", cwd=tmp_path))}
     assert (rows["example/Arrow-v0"]["distribution"], rows["example/Arrow-v0"]["external"]) == ("vlgym-example", True)
     ids = ("example/Arrow-v0", "tutorial/Missing-v0")
-    certificates = json.loads(run(python, "-m", "vlgym", "check", *ids, "--json", cwd=tmp_path))
-    assert [certificate["passed"] for certificate in certificates] == [True, True]
+    assert "2 of 2 environments passed." in run(python, "-m", "vlgym", "check", *ids, cwd=tmp_path)
 
 
 def test_they_are_played_through_plain_gymnasium(python: Path, tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
     (copy / "environment.py").write_text(
         source.replace('"down" if y < flag_y else "up"', '"up" if y < flag_y else "down"')
     )
-    words = ["check", "tea-room/TeaRoom-v0", "--only", "oracle", "--only", "parsers", "--json"]
-    (found,) = json.loads(run(python, "-m", "vlgym", *words, cwd=tmp_path, status=1))
-    assert {check["name"]: check["passed"] for check in found["checks"]} == {"oracle": False, "parsers": True}
+    words = ["check", "tea-room/TeaRoom-v0", "--only", "oracle", "--only", "parsers"]
+    said = run(python, "-m", "vlgym", *words, cwd=tmp_path, status=1)
+    assert re.findall(r"^  (pass|FAIL) +(\w+)", said, re.MULTILINE) == [("FAIL", "oracle"), ("pass", "parsers")]
 
 
 # ---- what cannot be written ------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from vlgym.registry import get_registry
 from vlgym.reports.compute import compute_report
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
 from vlgym.reports.text import list_rows
-from vlgym.reports.writing import write_report
 from vlgym.types import Reply
 
 
@@ -200,16 +199,6 @@ def test_items_are_played_and_reported_one_after_the_other(tmp_path: Path) -> No
     assert (part["benchmark"]["items"], part["benchmark"]["repeats"]) == (6, 1)
     assert "half_width" not in part["benchmark"]
     assert "items" not in part  # three episodes say little
-
-
-def test_items_with_ten_episodes_each_have_a_success_each(tmp_path: Path) -> None:
-    items = [{"max_turns": 2}, {"max_turns": 8}]
-    report = write_report(write_run(tmp_path / "a", OraclePolicy(), episodes=10, items=items))
-    rows = report["parts"][WALK]["items"]
-    assert [(row["arguments"], row["episodes"], row["success"]["rate"]) for row in rows] == [
-        ({"max_turns": 2}, 10, 0.0), ({"max_turns": 8}, 10, 1.0),
-    ]  # fmt: skip
-    assert f"| {WALK} | max\\_turns=8 | 10 | 1.00" in (tmp_path / "a" / "report.md").read_text()
 
 
 def test_repeats_that_say_the_same_count_as_one_trial() -> None:

@@ -141,14 +141,6 @@ def test_a_line_that_cannot_be_read_is_counted_and_the_others_are_shown(tmp_path
     assert "1 line(s) cannot be read" in page
 
 
-def test_a_line_longer_than_the_limit_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.ui.index.LONGEST_LINE", 2000)
-    write_raw(tmp_path, row(episode=1), row(episode=2, reply="x" * 9000), row(episode=3))
-    page = ask(tmp_path).get("/episodes").text
-    assert re.findall(r"#(\d)", page) == ["3", "1"]
-    assert "1 line(s) cannot be read" in page
-
-
 def test_a_huge_reply_is_shortened_on_its_page(tmp_path: Path) -> None:
     write_raw(tmp_path, row(reply="a" * 5_000_000 + "END"))
     page = open_first(ask(tmp_path))

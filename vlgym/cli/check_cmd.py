@@ -15,7 +15,7 @@ from ..files import write_whole
 from ..registry import get_registry
 from ..registry.installing import how_to_install_all
 from ..terminal import is_live, print_wrapped
-from .console import Arguments, AsJson, open_console, print_json, read_arguments
+from .console import Arguments, open_console, read_arguments
 
 if TYPE_CHECKING:
     from ..testing import Certificate, CheckResult
@@ -36,7 +36,6 @@ def check(
         typer.Option("--certificate", metavar="FILE", help="Also write results, evidence and versions to this file."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print the evidence of each property that holds, too.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Test environments against the whole contract and print a certificate for each."""
     if certificate_file is not None:
@@ -59,7 +58,7 @@ def check(
 
         for name in only:
             check_choice("--only", name, ALL_CHECKS)
-    certificates = [_certify(env_id, arguments, only, quiet=as_json, full=full or bool(only)) for env_id in chosen]
+    certificates = [_certify(env_id, arguments, only, full=full or bool(only)) for env_id in chosen]
     passed = all(certificate.passed for certificate in certificates)
     if certificate_file is not None:
         from ..testing.certificate import to_file
@@ -67,16 +66,14 @@ def check(
         text = json.dumps(to_file(certificates, arguments), indent=2, ensure_ascii=False)
         certificate_file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(certificate_file, f"{text}\n")
-    if as_json:
-        print_json([certificate.to_dict() for certificate in certificates])
-    elif len(certificates) > 1:
+    if len(certificates) > 1:
         good = sum(certificate.passed for certificate in certificates)
         open_console().print(f"{good} of {len(certificates)} environments passed.")
     if not passed:
         raise typer.Exit(1)
 
 
-def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, quiet: bool, full: bool) -> Certificate:
+def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, full: bool) -> Certificate:
     from ..testing import ALL_CHECKS, certify, checks_for
 
     names = list(only) if only else checks_for(env_id)
@@ -91,7 +88,7 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
         if holds:
             group = ALL_CHECKS[result.name].__module__.rpartition(".")[2].removesuffix("_checks")
             held.setdefault(group, []).append(result.name)
-        if not quiet and (full or not holds):
+        if full or not holds:
             word, style = ("pass", "green") if result.passed else ("FAIL", "bold red")
             if result.warning:
                 word, style = "warn", "yellow"
@@ -101,19 +98,17 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
             print_wrapped(console, [] if holds else [["       required:", " ".join(meaning.split())]])
         _announce(next(waiting))
 
-    if not quiet:
-        console.print(f"Certificate of {env_id}", style="bold")
+    console.print(f"Certificate of {env_id}", style="bold")
     _announce(names[0])
     certificate = certify(env_id, arguments, only=names, on_result=report)
-    if not quiet:
-        if not full and held:
-            rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(held.items())]
-            print_wrapped(console, rows)
-        good = sum(result.passed and not result.warning for result in certificate.results)
-        warned = f", {certificate.warnings} warned of" if certificate.warnings else ""
-        count = len(certificate.results)
-        more = "" if full else "; evidence: --full"
-        console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s){more}\n")
+    if not full and held:
+        rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(held.items())]
+        print_wrapped(console, rows)
+    good = sum(result.passed and not result.warning for result in certificate.results)
+    warned = f", {certificate.warnings} warned of" if certificate.warnings else ""
+    count = len(certificate.results)
+    more = "" if full else "; evidence: --full"
+    console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s){more}\n")
     return certificate
 
 

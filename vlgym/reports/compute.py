@@ -38,9 +38,6 @@ from .sampling import (
 
 FORMAT = 1
 
-ITEM_EPISODES = 10
-"""Planned episodes of an item from which its success is reported."""
-
 Pair = tuple[str, int | None, int]
 """Item (as JSON), seed and repeat."""
 
@@ -151,7 +148,6 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "normalized": describe_mean([normalize(part, returns)]),
         "sight_score": _bounded(describe_mean([normalize(part, returns, "blind")])),
         "benchmark": _describe_benchmark(part, episodes),
-        "items": _describe_items(part, episodes),
         "invalid": {
             "rate": _share(record.invalid for record in records),
             "codes": dict(sorted(Counter(record.parse for record in records if record.invalid).items())),
@@ -219,20 +215,6 @@ def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, An
         return None
     counted = [episode for episode in episodes if episode[0].episode // part.repeats in whole]
     return {"items": len(whole), **summarize_items(list(whole.values()), counted)}
-
-
-def _describe_items(part: Part, episodes: Sequence[Episode]) -> list[dict[str, Any]] | None:
-    """Success of each item, where there are several with `ITEM_EPISODES` or more each."""
-    each = part.seeds * part.repeats
-    if len(part.items) == 1 or each < ITEM_EPISODES:
-        return None
-    rows = []
-    for number, item in enumerate(part.items):
-        played = [episode for episode in episodes if episode[0].episode // each == number]
-        if played:
-            success = _describe_success(group_by_seed(part, played, won))
-            rows.append({"arguments": dict(item), "episodes": len(played), "success": success})
-    return rows
 
 
 def _won_within(episodes: Sequence[Episode]) -> list[float]:

@@ -123,14 +123,6 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for key, part in parts.items()
         if (found := part.get("benchmark"))
     ]  # fmt: skip
-    items = [
-        [
-            key, ", ".join(f"{name}={value}" for name, value in item["arguments"].items()), str(item["episodes"]),
-            write_interval(item["success"], "rate"),
-        ]
-        for key, part in parts.items()
-        for item in part.get("items", ())
-    ]  # fmt: skip
     sight = [
         [
             row["control"], str(row["pairs"]), write_number(row["success"]["shown"]),
@@ -148,7 +140,6 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
     tables = [
         Table("Returns", ("part", "floor (random)", "blind", "this run", "ceiling (oracle)"), bounds),
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
-        Table("Items", ("part", "item", "episodes", "success"), items),
         Table(
             "How much needs sight",
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,

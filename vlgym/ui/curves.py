@@ -11,7 +11,6 @@ from ..reports.charts import Curve, draw_curve
 from .guarding import LOG, open_inside
 from .index import read_row, split_lines
 
-LARGEST = 64_000_000  # bytes of a log that are read
 MOST = 1e300  # sums of larger numbers are infinite
 MOST_CURVES = 80
 MAIN = {
@@ -37,11 +36,9 @@ def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
 def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     rows = []
     with open_inside(folder, LOG) as file:
-        for start, _, text in split_lines(file, 0):
-            if start > LARGEST:
-                break
+        for _, _, text in split_lines(file, 0):
             try:
-                row = read_row(text or b"")
+                row = read_row(text)
             except ValueError:
                 continue
             rows.append({

@@ -17,7 +17,6 @@ import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
@@ -29,15 +28,6 @@ from ..errors import UserError, plain_line
 from ..reports import page as pages
 
 STATIC = pages.TEMPLATES / "static"
-
-
-class CountConvertor(IntegerConvertor):
-    """A number in an address; one that is too long for any count is no such address."""
-
-    regex = "[0-9]{1,20}"
-
-
-register_url_convertor("count", CountConvertor())
 
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:

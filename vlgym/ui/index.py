@@ -22,23 +22,17 @@ from ..errors import plain_line
 from ..play.trajectory import HEADER, METADATA, check_values
 from .guarding import LOG, open_inside
 
-LONGEST_LINE = 32_000_000  # bytes; a longer one is not read
 
-
-def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes | None]]:
-    """Yield first byte, size and text of each whole line from a place on; `None` for the text of one that is too long.
+def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield first byte, size and text of each whole line from a place on.
 
     An incomplete last line, which is being written, is left for the next reading.
     """
     file.seek(start)
-    while line := file.readline(LONGEST_LINE):
-        size, text = len(line), line if line.endswith(b"\n") else None
-        while not line.endswith(b"\n"):
-            if not (line := file.readline(LONGEST_LINE)):
-                return
-            size += len(line)
-        yield start, size, text
-        start += size
+    for line in file:
+        if line.endswith(b"\n"):
+            yield start, len(line), line
+            start += len(line)
 
 
 def read_row(text: bytes) -> dict[str, Any]:
@@ -243,11 +237,9 @@ class Index:
         except OSError as error:
             folder.problem = plain_line(str(error))
 
-    def _add(self, folder: Folder, start: int, size: int, text: bytes | None) -> None:
+    def _add(self, folder: Folder, start: int, size: int, text: bytes) -> None:
         folder.read = start + size
         try:
-            if text is None:
-                raise ValueError("it is too long")
             row = {**USUAL, **read_row(text)}
             check_values({name: row.get(name) for name in LISTED})
         except ValueError:

@@ -161,5 +161,5 @@ ROUTES = [
     Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),
     Route("/play/{game}", _with_form(answer), methods=["POST"]),
-    Route("/play/{game}/picture/{count:count}/{number:count}", show_picture, methods=["GET"]),
+    Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
 ]

@@ -27,8 +27,6 @@ from .curves import draw_curves
 from .guarding import open_inside, render
 from .index import Episode, Index, Run, get_index, make_key, read_row
 
-LARGEST = 16_000_000  # bytes of a run.json, and of a report.html
-LARGEST_RECORDS = 300_000_000  # bytes of records whose numbers are computed when a page asks
 SHOWN = 20  # episodes on a run's page
 FRAMES = 6  # pictures of an episode on a run's card
 SANDBOX = (
@@ -70,16 +68,10 @@ def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
 def read_header(folder: Path) -> dict[str, Any]:
     """Return what a run.json says; nothing where it cannot be read."""
     try:
-        found = (folder / HEADER).lstat()
-        return _read_header(folder, found.st_mtime_ns, found.st_size)
+        with open_inside(folder, HEADER) as file:
+            return read_row(file.read())
     except (OSError, ValueError):
         return {}
-
-
-@lru_cache(1024)
-def _read_header(folder: Path, changed: int, size: int) -> dict[str, Any]:
-    with open_inside(folder, HEADER) as file:
-        return read_row(file.read(LARGEST))
 
 
 def find_date(run: Run, header: Mapping[str, Any]) -> str:
@@ -122,7 +114,7 @@ def show_report(request: Request) -> Response:
     """Answer with a run's report.html as it was written; the browser runs nothing of it and loads nothing for it."""
     try:
         with open_inside(_find_run(request, get_index(request)).path, PAGE) as file:
-            page = file.read(LARGEST)
+            page = file.read()
     except OSError:
         raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.") from None
     return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
@@ -133,8 +125,6 @@ def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
     folder = index.folders.get(make_key(run.path))
     if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
         return None, ""
-    if folder.read > LARGEST_RECORDS:
-        return None, f"These records are large; `vlgym report {run.path}` computes their numbers."
     try:
         return _compute(run.path, folder.read, (run.path / METADATA).lstat().st_mtime_ns), ""
     except (VlgymError, OSError, ValueError, TypeError, LookupError, ArithmeticError) as error:
