@@ -97,6 +97,7 @@ def wait_after(driver, turn: int) -> str:
     return Wait(driver, SECONDS, ignored_exceptions=[Exception]).until(look, f"after turn {turn}")
 
 
+ORACLE = "section[aria-label='Your turn'] pre.reply"
 WIDTH = "return document.querySelector('img.own').naturalWidth"
 
 
@@ -221,7 +222,7 @@ def test_a_whole_game_of_each_family_is_played_by_typing(browser, server: str, f
     wait(browser, "a[role=switch]", "oracle").click()
     for turn in range(1, 200):
         wait(browser, "h2", f"Turn {turn} ")
-        reply = wait(browser, "pre.reply").text
+        reply = wait(browser, ORACLE).text
         browser.execute_script("arguments[0].value = arguments[1]", wait(browser, "textarea[name=reply]"), reply)
         wait(browser, "form.write button").click()
         heading = wait_after(browser, turn)
@@ -239,7 +240,7 @@ def test_sokoban_is_played_by_arrow_keys(browser, server: str, folder: Path) -> 
     arrows = {"up": Keys.ARROW_UP, "down": Keys.ARROW_DOWN, "left": Keys.ARROW_LEFT, "right": Keys.ARROW_RIGHT}
     for turn in range(1, 200):
         wait(browser, "h2", f"Turn {turn} ")
-        word = re.findall(r"<action>(\w+)</action>", wait(browser, "pre.reply").text)[0]
+        word = re.findall(r"<action>(\w+)</action>", wait(browser, ORACLE).text)[0]
         press(browser, arrows[word])
         if wait_after(browser, turn).startswith("Won"):
             break

@@ -50,6 +50,8 @@ def fits(value: Any, hint: Any) -> bool:
 
     Lists stand for tuples and texts for paths, as JSON has neither; an annotation that says nothing here fits all.
     """
+    if type(value) is hint:
+        return True
     kind, inner = typing.get_origin(hint), typing.get_args(hint)
     if kind in (typing.Union, types.UnionType):
         return any(fits(value, part) for part in inner)

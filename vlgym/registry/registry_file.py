@@ -16,7 +16,7 @@ import yaml
 from ..env.spec import NOT_RECORDED, EnvSpec
 from ..errors import RegistryFileError, SpecError, plain_line
 from ..files import write_whole
-from .limited_yaml import read_yaml
+from .limited_yaml import LOADER, read_yaml
 from .suites import hash_items
 
 BANNER = (
@@ -172,7 +172,8 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = read_yaml(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = yaml.load(text, Loader=LOADER) if path == PACKAGED else read_yaml(text)  # ours needs no limits
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RegistryFileError(
             f"{path} cannot be read: {plain_line(str(error))}. Write it again: vlgym registry write."

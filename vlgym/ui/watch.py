@@ -24,6 +24,7 @@ from .guarding import open_inside, render
 from .index import Episode, Index, get_index, read_row
 
 MOST_TURNS = 100  # of an episode on one page
+_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
 
 
 def show_list(request: Request) -> Response:
@@ -90,7 +91,10 @@ def show_picture(request: Request) -> Response:
             data = file.read()
     except OSError as error:
         raise HTTPException(404, f"That picture cannot be read: {error}") from None
-    return Response(data, media_type="image/png", headers={"cache-control": "private, max-age=3600"})
+    kind = next((kind for beginning, kind in _KINDS if data.startswith(beginning)), None)
+    if kind is None:
+        raise HTTPException(404, "That file is no PNG or JPEG picture.")
+    return Response(data, media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
 
 def show_side(request: Request) -> Response:

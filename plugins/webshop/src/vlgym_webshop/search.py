@@ -16,10 +16,13 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
-import bm25s
 import numpy as np
 import snowballstemmer
+
+if TYPE_CHECKING:
+    import bm25s
 
 K1 = 0.9
 B = 0.4
@@ -70,6 +73,8 @@ class SearchIndex:
         Args:
             documents: at least one text with at least one term.
         """
+        import bm25s  # here, because it brings SciPy, which making an environment needs not
+
         vocabulary: dict[str, int] = {}
         numbered = [[vocabulary.setdefault(term, len(vocabulary)) for term in analyse(text)] for text in documents]
         model = bm25s.BM25(k1=K1, b=B, method="lucene", backend="numpy", csc_backend="numpy")
@@ -83,6 +88,8 @@ class SearchIndex:
     @classmethod
     def open(cls, folder: Path) -> SearchIndex:
         """Open what `save` wrote, memory-mapped."""
+        import bm25s
+
         return cls(bm25s.BM25.load(str(folder), mmap=True, load_vocab=True, show_progress=False, verbosity=0))
 
     def scores(self, query: str) -> np.ndarray:
