@@ -226,7 +226,7 @@ def test_runs_without_anything_in_common_are_refused(tmp_path: Path, runs: list[
     with pytest.raises(UserError, match=r"one played split test, the other val"):
         compare_runs([runs[0], write_run(tmp_path / "val", OraclePolicy(), episodes=2, split="val")])
     walk, coin = (write_run(tmp_path / name, RandomPolicy(), [name], episodes=1) for name in (WALK, COIN))
-    with pytest.raises(UserError, match="No part of .* is in"):
+    with pytest.raises(UserError, match=r"No part of .* is in"):
         compare_runs([walk, coin])
     with pytest.raises(UserError, match="takes two folders or more"):
         compare_runs([walk])
