@@ -5,18 +5,16 @@ Pure data: measuring what stands in it is `vlgym.testing`'s business, and at run
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..env.spec import NOT_RECORDED, EnvSpec
 from ..errors import RegistryFileError, SpecError, plain_line
 from ..files import write_whole
-from .limited_yaml import LOADER, read_yaml
 from .suites import hash_items
 
 BANNER = (
@@ -109,12 +107,8 @@ def write_registry(
         for name in ("id", *NOT_RECORDED, *([] if spec["levels"] else ["levels"])):
             del spec[name]
         environments[env_id] = {**entries[env_id], "spec": spec}
-    body = yaml.safe_dump(
-        {"format": FORMAT, "environments": environments, "suites": suites},
-        sort_keys=True,
-        width=120,
-        allow_unicode=True,
-    )
+    data = {"format": FORMAT, "environments": environments, "suites": suites}
+    body = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     write_whole(path, BANNER + body)
 
 
@@ -170,11 +164,23 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
     return problems
 
 
+def _parse(text: str) -> Any:
+    """Return the data of the file: written as JSON, which is read ten times as fast as other YAML."""
+    try:
+        return json.loads(text.removeprefix(BANNER))
+    except ValueError:
+        from .limited_yaml import read_yaml, yaml  # not needed for the file as it is written
+
+        try:
+            return read_yaml(text)
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from None
+
+
 def _load(path: Path) -> dict[str, Any]:
     try:
-        text = path.read_text(encoding="utf-8")
-        data = yaml.load(text, Loader=LOADER) if path == PACKAGED else read_yaml(text)  # ours needs no limits
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        data = _parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise RegistryFileError(
             f"{path} cannot be read: {plain_line(str(error))}. Write it again: vlgym registry write."
         ) from None
