@@ -5,6 +5,7 @@ Reads files; imports nothing.
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,6 +18,7 @@ def list_files(*folders: str) -> list[Path]:
     return [path for path in found if not left_out & set(path.relative_to(ROOT).parts[:-1])]
 
 
+@cache
 def read_tree(path: Path) -> ast.Module:
     """Return the parsed file."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))

@@ -75,7 +75,7 @@ def test_no_escape_code_is_written_into_a_pipe_nor_with_no_color() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ["list"], ["list", "sokoban"], SHOW[2:], [*SHOW[2:], "--full", "--prompt"], ["list", "--skill", "none"],
+        ["list"], [*SHOW[2:], "--full", "--prompt"],
         ["eval", "--env", "vlgym/Sokoban-v0", "--policy", "random", "--dry-run", "--out", "x"],
         ["play", "vlgym/Sokoban-v0", "--policy", "oracle", "--picture", "none", "--seed", "3", "--out", "{tmp}"],
     ],

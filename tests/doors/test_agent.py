@@ -22,7 +22,7 @@ from vlgym.evaluation.plan import list_jobs, plan_ids
 from vlgym.types import StepRecord
 
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=30, image_size=(16, 16), history_turns=2, history_images=2)
-ENVS = (COIN.id, "vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1")
+ENVS = (COIN.id, "vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0")
 EPISODES = 3
 
 
@@ -59,7 +59,7 @@ def requests(server: FaultServer) -> list[str]:
 
 @pytest.mark.parametrize("env_id", ENVS)
 def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
-    arguments = {"max_turns": 6} if "Room" in env_id else {}
+    arguments = {"max_turns": 6} if "Line" in env_id else {}
     odd = {2: Fault("cut"), 4: Fault("parts"), 5: Fault("refuse")}
     for faults in ({}, odd):
         with FaultServer(lambda asked, faults=faults: faults.get(int(asked.digest[:2], 16) % 9)) as server:
