@@ -90,11 +90,11 @@ class SelfPlay(vldac.VLDAC):
         cut = [at for at, record in enumerate(records) if record.truncated and not record.terminated]
         self.value.fit(batch.hidden)
         with torch.no_grad():
-            values = self.value(batch.hidden)[:, None]
+            values = self.steady(batch.hidden)[:, None]
             final = torch.zeros_like(values)
             if cut:
                 prompts = [engine.family.encode(records[at].final_messages or []) for at in cut]
-                final[torch.tensor(cut, device=device), 0] = self.value(engine.last_hidden(prompts))
+                final[torch.tensor(cut, device=device), 0] = self.steady(engine.last_hidden(prompts))
         rewards = torch.tensor(self.collector.rewards(games), device=device)[:, None]
         advantages, returns = step_gae(
             rewards, values, values.new_zeros(1), column["terminated"], column["truncated"], final,

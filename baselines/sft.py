@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from vlgym.errors import UserError, check_number
+from vlgym.errors import check_number
 from vlgym.files import seal
 
 from .engine.engine import ModelPolicy
@@ -49,8 +49,6 @@ class Config:
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
     """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
-    system: str | None = None
-    """System message, put first in the prompt; default that of the model's chat template."""
     device: str = "cpu"
     """Torch device."""
     threads: int = 0
@@ -71,14 +69,12 @@ def run(config: Config) -> WarmReport:
     for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
         if value is not None:
             check_number(name, value, 1)
-    if config.system is not None and not config.system.strip():
-        raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
     set_up_torch(config.threads, config.device)
     check_oracles(env_ids)
     check_new(config.out, WARM)
     family = load_family(
         config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device,
-        system=config.system or read_limits(config.model).system,
+        system=read_limits(config.model).system,
     )  # fmt: skip
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")

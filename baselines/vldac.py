@@ -17,7 +17,8 @@ Where it departs from the paper, or says what the paper leaves open:
   (`--lora.rank`); the vision tower is frozen (its features are computed once per image) unless `--train-vision`;
 - the value head has its own optimizer and learning rate, so alpha of eq. 6 counts only under `--no-stop-gradient`. It
   reads the states stored at rollout, standardised by that rollout's mean and deviation: states of different
-  observations differ by 1 % of their norm, and an update moves all of them by ten times as much;
+  observations differ by 1 % of their norm, and an update moves all of them by ten times as much. It trains for more
+  epochs than the policy (`--value-epochs`), and an average of its weights over gradient steps values the rollouts;
 - truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
@@ -34,11 +35,13 @@ The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warm
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
@@ -69,6 +72,8 @@ class Config(RunConfig):
     """GAE's lambda."""
     value_lr: float = 1e-3
     """Learning rate of the value head."""
+    value_epochs: int = 8
+    """Passes of the value head over a rollout's stored states."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
@@ -81,6 +86,7 @@ class Config(RunConfig):
         config = super().resolve()
         config.require_positive("value_lr", "clip", "value_coef")
         config.require_at_least(0, "value_warmup")
+        config.require_at_least(1, "value_epochs")
         config.require_share("gamma", "gae_lambda")
         return config
 
@@ -89,7 +95,7 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
     """Train a model, or go on with a run; return the run, closed. `kind` is the learner's class."""
     with Run(config) as run:
         learner = (kind or VLDAC)(run)
-        run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+        run.keep(learner.optimizers, learner.collector, {"value": learner.value, "steady": learner.steady})
         for update in run.updates():
             learner.make(update)
         if run.finished():
@@ -113,6 +119,8 @@ class VLDAC:
         self.run, self.weights = run, run.weights
         hidden_size = run.weights.family.language_model.config.hidden_size
         self.value = ValueHead(hidden_size, seed=c.seed).to(c.device)
+        self.steady = AveragedModel(self.value, multi_avg_fn=get_ema_multi_avg_fn(0.97))
+        self.steady.module.norm = self.value.norm
         self.optimizers = Optimizers(
             {
                 "policy": policy_optimizer(run.weights.parameters, c.policy_lr),
@@ -151,8 +159,8 @@ class VLDAC:
         device = batch.hidden.device
         self.value.fit(distributed.gather(batch.hidden, world))
         with torch.no_grad():
-            values = self.value(batch.hidden).view(len(rows), -1)
-            last_values, final_values = self.collector.values_after(rows, self.value)
+            values = self.steady(batch.hidden).view(len(rows), -1)
+            last_values, final_values = self.collector.values_after(rows, self.steady)
         advantages, returns = step_gae(
             torch.tensor(self.collector.rewards(rows), device=device), values, last_values,
             flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
@@ -167,18 +175,21 @@ class VLDAC:
         return batch, metrics
 
     def learn(self, batch: Batch, update: int) -> dict[str, float]:
-        """`epochs` passes over the rollout, each gradient step first of the value head, then of the policy, whose
-        learning rate is 0 while the value head warms up. Return the means of what was noted."""
+        """Train the value head, then the policy, whose learning rate is 0 while the value head warms up. Return the
+        means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
-        for _ in range(c.epochs):
-            for rows, size in minibatches(batch.units, c.minibatch, run.world, run.order):
-                if c.stop_gradient or lr == 0:
-                    self.value_step(batch, rows, size, metrics)
-                if lr > 0:
-                    self.policy_step(batch, rows, size, metrics)
+        for rows, size in self.draw(batch, c.value_epochs if c.stop_gradient or lr == 0 else 0):
+            self.value_step(batch, rows, size, metrics)
+        for rows, size in self.draw(batch, c.epochs if lr > 0 else 0):
+            self.policy_step(batch, rows, size, metrics)
         return metrics.means()
+
+    def draw(self, batch: Batch, epochs: int) -> Iterator[tuple[Tensor, int]]:
+        """Minibatches of some passes over a rollout: this process's rows, and the steps in all processes."""
+        for _ in range(epochs):
+            yield from minibatches(batch.units, self.config.minibatch, self.run.world, self.run.order)
 
     def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
         """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout.
@@ -194,6 +205,7 @@ class VLDAC:
         if len(rows):
             metrics.add("loss/value", float(loss.detach()) / (len(rows) / size))
         self.optimizers.step("value", float(loss.detach()), metrics)
+        self.steady.update_parameters(self.value)
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
         """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes.
@@ -218,6 +230,7 @@ class VLDAC:
         self.optimizers.step("policy", total, metrics)
         if not c.stop_gradient:  # its gradient came with the policy's
             self.optimizers.step("value", 0.0, metrics)
+            self.steady.update_parameters(self.value)
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
         """Clipped PPO per token (eq. 3) of rows [b], whose log-probabilities under the current weights are `new`

@@ -43,26 +43,21 @@ class WarmConfig:
     target: float = 0.5
     """Stop as soon as this share of validation episodes succeeds, sampling at temperature 1; 1 trains all steps."""
     noise: float = 0.5
-    """Share of steps on which a uniformly random legal action is played instead of the oracle's."""
-    imitate_noise: bool = True
-    """Imitate those random actions too, which leaves reinforcement learning something to improve; else the label is the
-    oracle's action in every state, also in those that the random actions led to."""
+    """Share of steps on which a uniformly random legal action is played, and imitated, instead of the oracle's."""
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64
     """Turns per gradient step."""
     lr: float = 1e-3
     """Learning rate after 50 steps of warm-up."""
-    final_lr: float = 1.0
-    """Last learning rate as a share of it (linear)."""
-    check_every: int = 20
+    check_every: int = 40
     """Gradient steps between validations."""
-    val_episodes: int = 96
+    val_episodes: int = 64
     """Validation episodes, over all environments; fewer where episodes are long."""
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        for name in ("noise", "target", "final_lr"):
+        for name in ("noise", "target"):
             check_number(_flag(name), getattr(self, name), 0, 1)
         for name in ("samples", "batch", "check_every", "val_episodes"):
             check_number(_flag(name), getattr(self, name), 1)
@@ -95,14 +90,13 @@ class Check(NamedTuple):
 class NoisyOracle:
     """The oracle, except that a share of its actions is replaced by uniformly random legal ones.
 
-    Each reply's `extra` is the label: its text, or with `imitate_noise` off the oracle's; None in a state without an
-    oracle's action.
+    Each reply's `extra` is the label: its text; None in a state without an oracle's action.
     """
 
     name = "noisy-oracle"
 
-    def __init__(self, noise: float, rng: np.random.Generator, *, imitate_noise: bool = True) -> None:
-        self.noise, self.rng, self.imitate_noise = noise, rng, imitate_noise
+    def __init__(self, noise: float, rng: np.random.Generator) -> None:
+        self.noise, self.rng = noise, rng
         self.replaced = self.given = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
@@ -110,16 +104,14 @@ class NoisyOracle:
         replies = []
         for turn in turns:
             env = unwrap(turn.env)
-            right = env.solve()
-            text = right
+            text = right = env.solve()
             if right is None or self.rng.random() < self.noise:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
                 text = env.parser.format([action], env.think(action))
-            label = None if right is None else text if self.imitate_noise else right
-            self.given += label is not None
-            self.replaced += label is not None and label != right
-            replies.append(Reply(text or "", label))
+            self.given += right is not None
+            self.replaced += right is not None and text != right
+            replies.append(Reply(text or "", None if right is None else text))
         return replies
 
 
@@ -161,7 +153,7 @@ def collect(
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
-    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]), imitate_noise=config.imitate_noise)
+    policy = NoisyOracle(config.noise, np.random.default_rng([seed, 1]))
     data: list[tuple[Prompt, torch.Tensor]] = []
     try:
         while len(data) < config.samples:
@@ -233,8 +225,7 @@ def warm_start(
     order = torch.Generator().manual_seed(seed)
     losses: list[float] = []
     for step in range(1, steps + 1):
-        for tuned in optimizer.param_groups:
-            tuned["lr"] = config.lr * min(1.0, step / 50) * (1 + (config.final_lr - 1) * step / steps)
+        optimizer.param_groups[0]["lr"] = config.lr * min(1.0, step / 50)
         batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
         ids, mask = pad_rows([reply for _, reply in batch], family.pad_id)
         ids, mask = ids.to(family.device), mask.to(family.device)

@@ -64,8 +64,8 @@ def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[
             reward = -penalty if arm is None else float(arm == right_arm(int(re.search(r"\d+", record.text)[0])))
             after = seen.after[t][n]
             with torch.no_grad():
-                values.append(float(learner.value(record.extra.hidden[None])))
-                coming = 0.0 if after is None else float(learner.value(after))
+                values.append(float(learner.steady(record.extra.hidden[None])))
+                coming = 0.0 if after is None else float(learner.steady(after))
             surprises.append(reward + c.gamma * coming - values[t])
         for t in range(steps):
             total, share = 0.0, 1.0

@@ -24,7 +24,7 @@ from vlgym.evaluation import evaluate
 CURVE = Path(__file__).parents[2] / "docs" / "images" / "demo_curve.png"
 OPTIONS = (
     "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4",
-    "--updates", "64",
+    "--updates", "56",
 )  # fmt: skip
 """As the Makefile has them."""
 

@@ -300,7 +300,7 @@ def measure_loop(bench: Bench) -> dict[str, Any]:
             for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
-            run.keep(learner.optimizers, learner.collector, {"value": learner.value})
+            run.keep(learner.optimizers, learner.collector, {"value": learner.value, "steady": learner.steady})
             times = []
             for update in run.updates():
                 if update.number > scale.updates + 1:

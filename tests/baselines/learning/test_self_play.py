@@ -141,7 +141,7 @@ def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has
     assert {trajectory[0].part for trajectory in played} == {f"itself, seat {seat}" for seat in range(3)}
     assert all(t[-1].truncated and t[-1].final_messages for t in played)
     made.learner.update = 1
-    torch.nn.init.constant_(made.learner.value.outer.bias, 2.0)  # V = 2 everywhere
+    torch.nn.init.constant_(made.learner.steady.module.outer.bias, 2.0)  # V = 2 everywhere
     batch, _ = made.learner.collect()
     ends = [i for i, record in enumerate(r for t in made.games.play(1, 5) for r in t) if record.truncated][:1]
     assert float(batch.returns[ends[0]]) == pytest.approx(0.5 * 2.0)  # the end is worth its value, not 0

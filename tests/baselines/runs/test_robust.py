@@ -85,7 +85,7 @@ def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whol
 
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     learner = on_stage(vldac, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
-    torch.nn.init.constant_(learner.value.outer.bias, 7.0)
+    torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)
     runner = learner.collector.runner
     runner.remake = learner.run.envs.make
     break_env(runner.slots[0].env, 1)

@@ -213,12 +213,13 @@ def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
 
 def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_and_terminated_ones_do_not():
     learner = on_stage(vldac, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
-    torch.nn.init.constant_(learner.value.outer.bias, 7.0)  # V = 7 everywhere
+    torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)  # V = 7 everywhere
     envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
     learner.collector = Collector(Runner(envs, split="train"), learner.run.policy)
     batch, metrics = learner.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
     assert metrics["rollout/invalid_rate"] == 1.0
     assert batch.returns.tolist() == pytest.approx([3.5, 0.0])
+    assert batch.values.tolist() == [7.0, 7.0]  # of the averaged head; the head has 0
 
 
 def test_one_update_runs_on_several_environments_at_once(tmp_path):
