@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from report import finish, parse, table
 
-from vlgym.endpoint import OpenAIPolicy
+from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.rendering import data_url
 from vlgym.evaluation.plan import plan_ids
 from vlgym.evaluation.run import Watcher, run_evaluation

@@ -21,7 +21,7 @@ from pathlib import Path
 from endpoint import LATENCY, serve
 from report import finish, parse, table
 
-from vlgym.endpoint import OpenAIPolicy
+from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.games.tournament import Tournament
 
 ENV_ID = "vlgym/KuhnPoker-v0"

@@ -18,8 +18,7 @@ import pytest
 from fault_server import Asked, Fault, FaultServer, choose_action, hash_pixels
 from toys import installed, make_spec, make_walk
 
-from vlgym.endpoint import OpenAIPolicy
-from vlgym.endpoint.policy import make_seed
+from vlgym.endpoint.policy import OpenAIPolicy, make_seed
 from vlgym.env.prompts import PastTurn, PromptBuilder
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.episodes import Player
@@ -559,7 +558,7 @@ def test_an_interrupt_ends_the_process_soon() -> None:
     code = (
         "import signal, sys\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # whoever runs the tests may ignore it
-        "from vlgym.endpoint import OpenAIPolicy\n"
+        "from vlgym.endpoint.policy import OpenAIPolicy\n"
         "from vlgym.types import Turn\n"
         "policy = OpenAIPolicy('m', base_url=sys.argv[1])\n"
         "try:\n"

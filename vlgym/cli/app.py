@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 def build(*names: str) -> typer.Typer:
-    """Return the command line with some of the commands."""
+    """Return the command line with some of the commands; a single one is the whole command line."""
     app = typer.Typer(
         name="vlgym",
         help="The RL4VLM Gym: environments that a vision-language model sees and answers in free text.",
@@ -43,11 +43,14 @@ def build(*names: str) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    app.callback()(_common_options)
+    if len(names) > 1:
+        app.callback()(_common_options)
     for name in names:
         module, function = COMMANDS[name]
         command = getattr(import_module(f".{module}", __package__), function)
         if isinstance(command, typer.Typer):
+            if len(names) == 1:
+                return command
             app.add_typer(command, name=name)
         else:
             app.command(name)(command)
@@ -59,8 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
 
     def run() -> Any:
-        app = build(words[0]) if words and words[0] in COMMANDS else build(*COMMANDS)
-        return app(args=words, prog_name="vlgym")
+        if words and words[0] in COMMANDS:  # alone, which is quicker
+            return build(words[0])(args=words[1:], prog_name=f"vlgym {words[0]}")
+        return build(*COMMANDS)(args=words, prog_name="vlgym")
 
     return run_command("vlgym", run)
 

@@ -3,7 +3,3 @@
 `policy.py` is the policy, `connection.py` how the server is reached, `messages.py` what is sent and read. The `openai`
 package repeats failed requests. No server is started here, and nothing is known of any one model.
 """
-
-from .policy import OpenAIPolicy
-
-__all__ = ["OpenAIPolicy"]

@@ -5,7 +5,6 @@ An answer that is no chat completion raises `BadAnswerError`.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 import os
@@ -121,6 +120,8 @@ def open_client(
     The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
     more than `most` bytes, and one that takes longer than `timeout` as a whole. It goes to no other host.
     """
+    import asyncio
+
     try:
         import httpx2
         import openai

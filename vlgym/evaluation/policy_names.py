@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..endpoint import OpenAIPolicy
 from ..endpoint.messages import plain_address
 from ..env.arguments import fits
 from ..errors import PluginError, UserError, check_choice, nearest, plain_line
@@ -47,8 +46,8 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     factory = factories[kind]
     if kind in ALONE and colon:
         raise UserError(f"--policy {name!r}: {kind} takes nothing after a colon; write --policy {kind}.")
-    if kind in OWN and kind not in ALONE and not argument:
-        raise UserError(f"--policy {name!r} needs {OWN[kind][1]} after the colon: --policy {kind}:{OWN[kind][1]}.")
+    if kind not in ALONE and not argument and (wanted := _list_own().get(kind, ("", ""))[1]):
+        raise UserError(f"--policy {name!r} needs {wanted} after the colon: --policy {kind}:{wanted}.")
     takes = {
         each.name: each for each in list(inspect.signature(factory).parameters.values())[0 if kind in ALONE else 1 :]
     }
@@ -79,7 +78,7 @@ def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_policies() -> dict[str, Factory]:
     """Return every policy's factory by its name: those of the core, then those of the plugins."""
-    found: dict[str, Factory] = {name: factory for name, (factory, _) in OWN.items()}
+    found: dict[str, Factory] = {name: factory for name, (factory, _) in _list_own().items()}
     owners = dict.fromkeys(found, "vlgym itself")
     for record in get_registry().plugins:
         for name, factory in record.policies.items():
@@ -121,9 +120,13 @@ def _make_human(*, pictures: str = "play/eval") -> Policy:
 ALONE = ("idle", "random", "blind", "oracle", "human")
 """Policies without an argument."""
 
-OWN: dict[str, tuple[Factory, str]] = {
-    "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
-    "human": (_make_human, ""),
-    "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
-}  # fmt: skip
-"""The core's own policies: factory, and what stands after the colon."""
+
+def _list_own() -> dict[str, tuple[Factory, str]]:
+    """Return the core's own policies: factory, and what stands after the colon."""
+    from ..endpoint.policy import OpenAIPolicy  # here, because it brings asyncio, which few commands need
+
+    return {
+        "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
+        "human": (_make_human, ""),
+        "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
+    }  # fmt: skip

@@ -10,9 +10,10 @@ there, ours is stated below.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Sequence
+
+import numpy as np
 
 from ..intervals import student_t
 from ..types import StepRecord
@@ -30,13 +31,13 @@ def summarize_items(
         `mean`, `half_width` (of its 95 % interval; `None` with one repeat), `repeats`, `instruction_error` (see
         `find_instruction_error`) and `best_of` (expected best score of 1, 2, ... repeats, averaged over items).
     """
-    columns = [statistics.fmean(column) for column in zip(*scores, strict=True)]
+    columns = [sum(column) / len(column) for column in zip(*scores, strict=True)]
     return {
-        "mean": statistics.fmean(columns),
+        "mean": sum(columns) / len(columns),
         "half_width": measure_half_width(columns),
         "repeats": len(columns),
         "instruction_error": find_instruction_error(episodes),
-        "best_of": [statistics.fmean(expect_best(row, n) for row in scores) for n in range(1, len(columns) + 1)],
+        "best_of": [sum(expect_best(row, n) for row in scores) / len(scores) for n in range(1, len(columns) + 1)],
     }
 
 
@@ -49,7 +50,7 @@ def measure_half_width(means: Sequence[float]) -> float | None:
     n = len(means)
     if n < 2:
         return None
-    return student_t(n - 1) * statistics.stdev(means) / math.sqrt(n)
+    return student_t(n - 1) * float(np.std(means, ddof=1)) / math.sqrt(n)
 
 
 def expect_best(scores: Sequence[float], n: int) -> float:
