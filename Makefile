@@ -37,6 +37,8 @@ define lend
 >"$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth"
 endef
 
+unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, of which each would compile every module
+
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
 .PHONY: help demo test test-all servers doors gpu fast lint docs docs-site links dist registry system install benchmarks clean
 
