@@ -128,6 +128,17 @@ def test_the_seed_draws_the_situation_and_an_option_names_it(make_env: Make) -> 
         env.reset(seed=0, options={"scenario": "R9_R_9"})
 
 
+def test_a_level_plays_its_own_situations_and_leaves_the_draw_without_a_level_alone(make_env: Make) -> None:
+    env = make_env()
+    drawn = env.reset(seed=3)[1]["scenario"]
+    names = [arguments["names"] for arguments in env.level_arguments]
+    for level, own in enumerate(names):
+        assert env.reset(seed=3, options={"level": level})[1]["scenario"] in own
+    assert len(FOOTBALL_1.levels) == len(set(names)) == 5
+    assert env.reset(seed=3)[1]["scenario"] == drawn
+    assert drawn not in names[0]
+
+
 def test_only_a_goal_for_us_is_a_success(make_env: Make) -> None:
     env = make_env(scenario="R5_T_1")
     env.reset(seed=1)

@@ -20,7 +20,7 @@ from .build import require_engine
 from .camera import draw_camera, require_camera
 from .engine import ACTION_SETS, DIRECTIONS, MEANINGS, STICKY
 from .match import Match
-from .names import GROUPS
+from .names import GROUPS, MAGEBENCH
 from .pitch import PitchPainter
 from .scenario import Scenario, get_scenario, read_file
 from .tactics import Tactician
@@ -89,7 +89,8 @@ class Football(VLEnv):
             message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `scenario`, a name.
+    Options of `reset`: `scenario`, a name; `level`, 0 to 4: an open goal near by, one farther off, a run past
+        defenders, that with a goalkeeper, MageBench's situations.
 
     Raises:
         UserError: an argument is out of its range, a scenario file is bad, or the engine is not installed.
@@ -106,6 +107,14 @@ class Football(VLEnv):
             lambda env, value: env._list_names(value), ("no such scenario", 1, ""),
         )
     }  # fmt: skip
+
+    level_arguments: ClassVar = (
+        {"names": ("academy_empty_goal_close",)},
+        {"names": ("academy_empty_goal",)},
+        {"names": ("academy_run_to_score",)},
+        {"names": ("academy_run_to_score_with_keeper",)},
+        {"names": MAGEBENCH},
+    )
 
     def __init__(
         self,
@@ -132,9 +141,9 @@ class Football(VLEnv):
         check_choice("compat", compat, (None, "magebench"))
         self._actions = ACTION_SETS[check_choice("action_set", action_set, ACTION_SETS)]
         self._file = Path(scenario_file) if scenario_file is not None else None
-        self._names = self._list_names(scenario)
+        self.names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:
-            kwargs["max_turns"] = max(self._find(name).duration for name in self._names)
+            kwargs["max_turns"] = max(self._find(name).duration for name in self.names)
         self.view = view
         super().__init__(**kwargs)
         require_engine()
@@ -153,7 +162,7 @@ class Football(VLEnv):
         self._reply_frames = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        names = options.get("scenario", self._names)
+        names = options.get("scenario", self.names)
         scenario = self._find(names[int(rng.integers(len(names)))])
         seed = int(rng.integers(2**31 - 1))
         if scenario.swap_sides and rng.integers(2):

@@ -57,6 +57,10 @@ FOOTBALL_1 = replace(
     id="vlgym/Football-v1",
     kwargs={"release_direction": True},
     figure_episodes=100,
+    levels=(
+        "an open goal near by", "an open goal farther off", "a run past defenders", "a run past defenders and keeper",
+        "MageBench's 108 situations",
+    ),
     probes=(
         Probe("nothing is on at the start", ("idle",) * 12, {"scenario": "R6_T_1"}, {"action_set": "19"}),
         Probe("the published start", ("right",) * 8, {"scenario": "R1_P_1"}, {"start": "published"}),
