@@ -7,7 +7,7 @@ from vlgym.testing import EnvConformance
 
 
 class TestMiniWorld(EnvConformance):
-    env_id = "vlgym/OneRoomS6Fast-v1"
+    env_id = "vlgym/Sign-v0"
     env_kwargs: ClassVar[dict[str, object]] = {"image_size": (32, 32)}
     garbage = 100
 
