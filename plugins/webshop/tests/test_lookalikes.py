@@ -25,6 +25,7 @@ from vlgym_webshop.services import Services
 from vlgym_webshop.session import ITEM, Page
 
 from vlgym.env.seeding import SPLITS, episode_seed
+from vlgym.errors import UserError
 from vlgym.registry.making import make
 
 PRODUCTS = 240
@@ -150,3 +151,19 @@ def test_a_purchase_that_meets_a_part_of_the_wish_scores_and_is_not_paid(env: An
     env.page = Page(kind=ITEM, asin=env.goal.asin)
     _, reward, _, _, again = do(env, "click[buy now]")
     assert reward == again["score"] / 100 == info["score"] / 100
+
+
+def test_a_level_names_the_number_of_options_and_one_that_is_absent_is_refused(env: Any) -> None:
+    for level in (1, 2):
+        for number in range(8):
+            env.reset(seed=episode_seed(ID, "val", number), options={"level": level})
+            assert len(env.goal.options) == level
+    drawn = []
+    for _ in range(2):
+        env.reset(seed=episode_seed(ID, "val", 3))
+        drawn.append(env.goal_number)
+        env.reset(seed=episode_seed(ID, "val", 4), options={"level": 1})
+    assert drawn[0] == drawn[1]
+    env.wanted_options = 9
+    with pytest.raises(UserError, match="no goal with 9 options"):
+        env.start(env.np_random, {})

@@ -94,7 +94,8 @@ class WebShop(VLEnv):
         partial_credit: pay a purchase that meets a part of the wish by the published formula; else nothing.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `goal` (a number) chooses the goal; `split` its split.
+    Options of `reset`: `goal` (a number) chooses the goal; `split` its split; `level`, 0 to 3, how many options the
+        wish names.
 
     Raises:
         UserError: an argument is out of its range; at the first reset also: a system part or file is missing.
@@ -120,6 +121,10 @@ class WebShop(VLEnv):
         ),
         "split": one_of("the split of the goal that is drawn", SPLITS),
     }
+
+    wanted_options: int | None = None
+    """Number of options in the wish; None leaves it to the draw."""
+    level_arguments: ClassVar = tuple({"wanted_options": count} for count in range(4))
 
     def __init__(
         self,
@@ -169,11 +174,21 @@ class WebShop(VLEnv):
             raise UserError(
                 f"There is no goal in the split {split!r}: this catalogue has {last} goals; train begins at 1500."
             )
-        drawn = int(rng.integers(first, last))
+        drawn = self._find_fitting(int(rng.integers(first, last)), first, last)
         self.goal_number = options.get("goal", drawn)
         self.config = self._configs[split_of_goal(self.goal_number)]
         self._goal = self.shop.catalogue.goal(self.goal_number)
         self.page, self._score = Page(), None
+
+    def _find_fitting(self, drawn: int, first: int, last: int) -> int:
+        """Return the number of the next goal, from the drawn one on, with as many options as are wanted."""
+        if self.wanted_options is None:
+            return drawn
+        for step in range(last - first):
+            number = first + (drawn - first + step) % (last - first)
+            if len(self.shop.catalogue.goal(number).options) == self.wanted_options:
+                return number
+        raise UserError(f"This catalogue has no goal with {self.wanted_options} options.")
 
     def resolve_arguments(self) -> dict[str, Any]:
         """Return the noun tagger that is used."""

@@ -61,6 +61,7 @@ WEB_SHOP_1 = replace(
     random_success_below=0.05,
     figure_episodes=100,
     blind=("vlgym_webshop.blind:Shopper", "vlgym_webshop.blind:Guesser"),
+    levels=("a wish without options", "a wish with one option", "with two options", "with three options"),
     probes=(
         Probe("without the options", ("@oracle", "@oracle", "@legal -1"), {"goal": 0}),
         Probe("to the end", ("@oracle...",), {"goal": 1}),
