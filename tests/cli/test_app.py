@@ -131,7 +131,7 @@ def test_a_user_error_is_plain_in_a_process_too() -> None:
 def test_a_reader_that_goes_away_is_no_traceback(plugin: Path) -> None:
     env = {**os.environ, "VLGYM_PLUGINS": "fake", "PYTHONPATH": os.pathsep.join(map(str, (plugin, HERE)))}
     process = subprocess.Popen(
-        [sys.executable, "-m", "vlgym", "list", "--json"],
+        [sys.executable, "-m", "vlgym", "list"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

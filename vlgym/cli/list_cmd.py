@@ -70,16 +70,6 @@ class Entry:
         """The label: what the card states, but not more than the blind floor leaves."""
         return rate_difficulty(self.spec.difficulty, find_blind_share(self.recorded)) if self.spec is not None else ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the columns of `vlgym list` as plain data."""
-        card = {**self.spec.to_dict(), "difficulty": self.difficulty} if self.spec is not None else {}
-        columns = ("family", "difficulty", "oracle", "max_turns", "summary", "skills")
-        return {
-            "id": self.env_id, "distribution": self.distribution, "installed": not self.remedy,
-            "external": self.external, "remedy": self.remedy, **{name: card.get(name) for name in columns},
-            **{name: (self.recorded or {}).get(name) for name in WINS},
-        }  # fmt: skip
-
 
 def list_entries(registry: Registry) -> list[Entry]:
     """Return every id that is installed, known from registry.yaml, claimed twice or without a right; sorted."""
@@ -116,7 +106,6 @@ def list_environments(
         str | None, typer.Option("--difficulty", help=f"List ids that are {', '.join(LABELS)}.")
     ] = None,
     old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
-    as_json: AsJson = False,
 ) -> None:
     """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
     entries = list_entries(get_registry())
@@ -131,9 +120,7 @@ def list_environments(
             found = {value for entry in everything for value in read(entry) if value}
             check_choice(option, wanted, LABELS if option == "--difficulty" else sorted(found))
             entries = [entry for entry in entries if wanted in read(entry)]
-    if as_json:
-        print_json([entry.to_dict() for entry in entries])
-    elif not everything:
+    if not everything:
         open_console().print(f"No environment is installed or known. Install some: {how_to_install_all()}")
     elif not entries:
         open_console().print("No environment has all of these; leave out the family, --skill or --difficulty.")
