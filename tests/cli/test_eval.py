@@ -241,7 +241,7 @@ def test_a_strangers_policy_plays_as_ours_do(tmp_path: Path) -> None:
             [sys.executable, "-m", "vlgym", *command], env=environment, cwd=tmp_path, capture_output=True, text=True
         )
 
-    assert "has no option --temperature; it takes seed" in run("--policy", "same:+", "--temperature", "1").stderr
+    assert "has no option temperature; it takes seed" in run("--policy", "same:+", "--temperature", "1").stderr
     done = run("--policy", "same:+", "--seed", "5")
     assert done.returncode == 0, done.stderr
     held = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -271,7 +271,7 @@ GOOD = ("--policy", "random", "--env", WALK.id)
         ((*GOOD, "--parser", "tga"), "tga"),
         ((*GOOD, "--env-kwargs", "max_turns"), "--env-kwargs 'max_turns' must look like name=value"),
         ((*GOOD, "--env-kwargs", "max_tuns=3"), "has no argument 'max_tuns'"),
-        ((*GOOD, "--temperature", "1"), "--policy random has no option --temperature"),
+        ((*GOOD, "--temperature", "1"), "--policy random has no option temperature"),
         ((*GOOD, "--policy-arg", "x"), "--policy-arg 'x' must look like name=value"),
         ((*GOOD, "--max-cost", "1"), "--max-cost needs prices"),
         ((*GOOD, "--price-in", "nan"), "--price-in"),

@@ -60,12 +60,12 @@ def test_a_plugins_policy_gets_its_argument_and_the_options_that_were_given(plug
     plugins(PluginRecord("a", "a-dist", "1", policies={"made": Made}))
     assert make_policy("made:a:b", {"seed": 3, "colour": "blue"}).given == ("a:b", 3, None, "blue")  # type: ignore[attr-defined]
     assert make_policy("made", {}).given == ("", 0, None, "red")  # type: ignore[attr-defined]
-    with pytest.raises(UserError, match=r"made:x has no option --max-token; .* Nearest: max_tokens"):
+    with pytest.raises(UserError, match=r"made:x has no option max_token; .* Nearest: max_tokens"):
         make_policy("made:x", {"max_token": 3})
 
 
 def test_options_of_another_policy_are_refused() -> None:
-    with pytest.raises(UserError, match="--policy random has no option --base-url; it takes no options"):
+    with pytest.raises(UserError, match="--policy random has no option base_url; it takes no options"):
         make_policy("random", {"base_url": "http://127.0.0.1"})
 
 

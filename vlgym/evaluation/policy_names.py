@@ -56,8 +56,7 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     for option in options:
         if option not in takes and not anything:
             there = f"it takes {', '.join(takes)} (--policy-arg NAME=VALUE)" if takes else "it takes no options"
-            shown, flag = plain_address(name), f"--{option.replace('_', '-')}"
-            raise UserError(f"--policy {shown} has no option {flag}; {there}.{nearest(option, takes)}")
+            raise UserError(f"--policy {plain_address(name)} has no option {option}; {there}.{nearest(option, takes)}")
     return functools.partial(factory, *[] if kind in ALONE else [argument], **options)
 
 
