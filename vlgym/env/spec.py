@@ -61,7 +61,8 @@ class EnvSpec:
         oracle_success: share of seeds that the oracle must win in the conformance test.
         random_success_below: the random policy must succeed less often than this in the conformance test.
         figure_episodes: episodes of which registry.yaml's floor and ceiling are measured; by default 400, or 100 where
-            an episode may last more than 100 turns.
+            an episode may last more than 100 turns. Where it is given, an episode counts as slow: learning blind
+            players and the conformance test play fewer.
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.

@@ -35,7 +35,6 @@ __all__ = [
     "CHECKS",
     "GAME_CHECKS",
     "RFC_008",
-    "VARIANT_CHECKS",
     "CheckFailure",
     "CheckResult",
     "CheckWarning",
@@ -114,10 +113,6 @@ RFC_008: dict[str, tuple[str, ...]] = {
 of the properties that ours are evidence for. The procedures differ. Ours run in this process, without a container, so
 `side_effects` watches where theirs encloses. `oracle` tests the card's success rate, not for the highest reward. The
 RFC has no names for pictures, parsers, blind floors, seats and others."""
-
-VARIANT_CHECKS = ("card", "prompt", "splits", "levels", "recorded")
-"""Checks still needed when the class already passed under another id. `recorded` plays the oracle's episode, a random
-one and unreadable replies on every split."""
 
 
 def checks_for(env_id: str) -> list[str]:

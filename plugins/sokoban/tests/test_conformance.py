@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from vlgym.testing import VARIANT_CHECKS, EnvConformance
+from vlgym.testing import EnvConformance
 
 
 class TestDrawnLevels(EnvConformance):
@@ -13,7 +13,7 @@ class TestDrawnLevels(EnvConformance):
 
 class TestDifficultyLevels(EnvConformance):
     env_id = "vlgym/SokobanDrawn-v0"
-    checks = (*VARIANT_CHECKS, "state", "reset_options")
+    checks = ("levels", "recorded", "state", "reset_options")
 
 
 class TestOwnSizeWithRestart(EnvConformance):
