@@ -58,7 +58,10 @@ FOOTBALL_1 = replace(
     kwargs={"release_direction": True},
     figure_episodes=100,
     levels=(
-        "an open goal near by", "an open goal farther off", "a run past defenders", "a run past defenders and keeper",
+        "an open goal near by",
+        "an open goal farther off",
+        "a run past defenders",
+        "a run past defenders and keeper",
         "MageBench's 108 situations",
     ),
     probes=(
