@@ -1,7 +1,6 @@
 """`vlgym check`: certificates, their exit status, and their JSON."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from toys import installed, make_spec
 
 import vlgym
 from vlgym.cli.app import main
-from vlgym.registry import get_registry
 from vlgym.testing import certificate
 from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008, CheckResult
 
@@ -87,21 +85,6 @@ def test_names_of_rfc_008_are_given_to_checks_that_exist() -> None:
     assert levels <= {"static", "runtime", "semantic", "hub"}
 
 
-def test_all_means_every_installed_environment(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    registry = get_registry()
-    for part in (registry.specs, registry.owner):
-        for env_id in list(part):
-            monkeypatch.delitem(part, env_id)
-    assert main(["check", "--all"]) == 2
-    assert "No environment is installed" in capsys.readouterr().err
-    with installed(WALK, make_spec("vlgym/Walk-v1")):
-        assert main(["check", "--all", "--only", "card"]) == 0
-    said = capsys.readouterr().out
-    assert re.findall("Certificate of (.*)", said) == ["vlgym/Walk-v0", "vlgym/Walk-v1"]
-
-
 def test_arguments_are_passed_to_the_environment(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK):
         assert main(["check", "vlgym/Walk-v0", "--only", "turn_limit", "--arg", "invalid_action=terminate"]) == 0
@@ -111,8 +94,7 @@ def test_arguments_are_passed_to_the_environment(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (["check"], "Name the environments to check, or give --all"),
-        (["check", "vlgym/Walk-v0", "--all"], "Name the environments to check, or give --all"),
+        (["check"], "Missing argument"),
         (["check", "vlgym/Walk-v0", "vlgym/Wolk-v0"], "Nearest: vlgym/Walk-v0"),
         (["check", "vlgym/Walk-v0", "--only", "florr"], "--only='florr' is not one of"),
     ],

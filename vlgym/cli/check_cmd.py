@@ -13,7 +13,6 @@ import typer
 from ..errors import UserError, check_choice, check_writable
 from ..files import write_whole
 from ..registry import get_registry
-from ..registry.installing import how_to_install_all
 from ..terminal import is_live, print_wrapped
 from .console import Arguments, open_console, read_arguments
 
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    env_ids: Annotated[list[str] | None, typer.Argument(metavar="ID...", help="Environment ids.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Check every installed environment.")] = False,
-    old: Annotated[
-        bool, typer.Option("--old", help="With --all: also published forms that a newer version replaces.")
-    ] = False,
+    env_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Environment ids.")],
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this check; may be repeated.")
     ] = None,
@@ -43,13 +38,7 @@ def check(
         if certificate_file.is_dir():
             raise UserError(f"--certificate {certificate_file}: this is a folder; name a file in it.")
     registry = get_registry()
-    if every == bool(env_ids):
-        raise UserError("Name the environments to check, or give --all: vlgym check vlgym/NumberLine-v0")
-    chosen = sorted(registry.specs if old else registry.current()) if every else list(dict.fromkeys(env_ids or []))
-    if not chosen:
-        raise UserError(
-            f"No environment is installed, so there is nothing to check. Install some: {how_to_install_all()}"
-        )
+    chosen = list(dict.fromkeys(env_ids))
     for env_id in chosen:
         registry.get(env_id)
     arguments = read_arguments(arg or [])

@@ -13,10 +13,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from ..intervals import student_t
 from ..types import StepRecord
+from .sampling import standard_error
 
 UNPARSABLE_ABOVE = 0.9
 SAME_ACTION_FROM = 0.9
@@ -47,10 +46,8 @@ def measure_half_width(means: Sequence[float]) -> float | None:
     Items are fixed, so the spread between repeats is what a repetition of the whole evaluation would show. `None`
     with one repeat.
     """
-    n = len(means)
-    if n < 2:
-        return None
-    return student_t(n - 1) * float(np.std(means, ddof=1)) / math.sqrt(n)
+    error = standard_error({number: [mean] for number, mean in enumerate(means)})
+    return None if error is None else student_t(len(means) - 1) * error
 
 
 def expect_best(scores: Sequence[float], n: int) -> float:
