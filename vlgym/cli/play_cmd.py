@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -36,27 +35,17 @@ reply format.
   :quit     end the game (so does the end of the input)"""
 
 
-@dataclass
 class Game:
     """One episode: the environment, what the model would be shown, and the files of its images."""
 
-    env: VLEnv
-    env_id: str
-    seed: int
-    folder: Path
-    builder: PromptBuilder
-    picture: str
-    observation: dict[str, Any] = field(default_factory=dict)
-    info: dict[str, Any] = field(default_factory=dict)
-    history: list[PastTurn] = field(default_factory=list)
-    files: dict[int, str] = field(default_factory=dict)
-    turn: int = 0
-    ended: str = ""
-
-    def begin(self) -> None:
-        """Reset with the seed."""
-        self.env.action_space.seed(self.seed % 2**32)
-        self.observation, self.info = self.env.reset(seed=self.seed)
+    def __init__(self, env: VLEnv, env_id: str, seed: int, folder: Path) -> None:
+        self.env, self.env_id, self.seed, self.folder = env, env_id, seed, folder
+        self.builder = PromptBuilder.for_spec(env.vlgym_spec)
+        self.history: list[PastTurn] = []
+        self.files: dict[int, str] = {}
+        self.turn, self.ended = 0, ""
+        env.action_space.seed(seed % 2**32)
+        self.observation, self.info = env.reset(seed=seed)
         self._write_image()
 
     def messages(self) -> list[Message]:
@@ -104,14 +93,12 @@ def play(
     seed = episode_seed(env_id, "train", 0) if seed is None else seed
     env = make(env_id, **read_arguments(arg or []))
     try:
-        builder = PromptBuilder.for_spec(env.vlgym_spec)
-        game = Game(env, env_id, seed, new_folder(out or Path("play") / env_id, "game"), builder, protocol)
-        game.begin()
+        game = Game(env, env_id, seed, new_folder(out or Path("play") / env_id, "game"))
         _say(f"{env_id}, seed {seed}, reply style {env.parser.name}. Images: {game.folder}")
         if policy == "human":
             _say(f"{HELP}\n{HINT}" if takes_lines(game.env) else HELP)
         asked = {"random": RandomPolicy, "oracle": OraclePolicy}.get(policy)
-        _play_on(game, partial(_ask_policy, asked()) if asked else _ask_human)
+        _play_on(game, partial(_ask_policy, asked()) if asked else _ask_human, protocol)
         success = f"success {'yes' if game.info['success'] else 'no'}, return {env.episode_return:g}"
         _say(f"\nEpisode {game.ended or 'not finished'} after {game.turn} turn(s): {success}.")
         _say(f"Last image: {game.files[id(game.observation['image'])]}")
@@ -119,11 +106,11 @@ def play(
         env.close()
 
 
-def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
+def _play_on(game: Game, ask: Callable[[Game], str | None], picture: str) -> None:
     """Ask for replies until the episode ends or there is none."""
     while not game.ended:
         _say(f"\n--- turn {game.turn + 1} ---\n{game.prompt(int(game.turn > 0))}")
-        show_picture(game.observation["image"], game.picture, sys.stdout)
+        show_picture(game.observation["image"], picture, sys.stdout)
         reply = ask(game)
         if reply is None:
             return
@@ -133,7 +120,7 @@ def _play_on(game: Game, ask: Callable[[Game], str | None]) -> None:
         _say(f"parse: {details['parse']}; {executed}; reward: {reward:g}; return: {game.env.episode_return:g}")
         if details["feedback"]:
             _say(f"feedback: {details['feedback']}")
-    show_picture(game.observation["image"], game.picture, sys.stdout)
+    show_picture(game.observation["image"], picture, sys.stdout)
 
 
 def _ask_human(game: Game) -> str | None:

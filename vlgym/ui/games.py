@@ -66,14 +66,9 @@ class Game:
         return len(self.wins) == self.part.episodes
 
     @property
-    def seat(self) -> int | None:
-        """The seat whose turn it is, in games of several agents."""
-        return self._runner.slots[0].info.get("seat")
-
-    @property
-    def details(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """What the environment tells of this turn."""
-        return self._runner.slots[0].info["vlgym"]
+        return self._runner.slots[0].info
 
     @property
     def legal(self) -> list[str]:
@@ -89,10 +84,6 @@ class Game:
     def before(self) -> Shown | None:
         """The turn before."""
         return Shown(len(self.records) - 1, self.records[-1]) if self.records else None
-
-    def find(self, picture: Image) -> int:
-        """Return the number of a picture of the prompt."""
-        return next(number for number, each in enumerate(self.pictures) if each is picture)
 
     def begin(self) -> None:
         """Open the folder of the records, and begin the first episode."""

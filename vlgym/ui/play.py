@@ -84,11 +84,11 @@ def show_game(request: Request) -> Response:
     if switches["oracle"]:
         _games(request).go_on(game, game.count, Game.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
-    spec = get_registry().get(game.part.env_id)
+    spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
     return render(
         request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
         choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
-        lines=any("\n" in action for action in game.legal), find=lambda part: f"{address}/{game.find(part['image'])}",
+        lines=any("\n" in action for action in game.legal), find=lambda part: f"{address}/{numbers[id(part['image'])]}",
         most=game.part.arguments.get("max_turns", spec.max_turns), run=make_key(game.out.resolve()),
     )  # fmt: skip
 
