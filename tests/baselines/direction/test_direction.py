@@ -160,6 +160,13 @@ def test_value_gradients_are_those_of_the_squared_error_by_hand(update):
         by_hand.close(found, sum(e * e for e in errors) / (2 * len(rows)), list(head.parameters()))
 
 
+def test_rollouts_are_valued_by_the_averaged_head():
+    learner = learner_that_values(vldac)
+    torch.nn.init.zeros_(learner.value.outer.weight)
+    batch, _ = learner.collect()
+    assert batch.values.abs().min() > 0
+
+
 def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
     learner = on_stage(
         vldac, env=GIFT, num_envs=24, rollout_steps=4, minibatch=24, value_warmup=99,

@@ -205,7 +205,6 @@ def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_
     batch, metrics = learner.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
     assert metrics["rollout/invalid_rate"] == 1.0
     assert batch.returns.tolist() == pytest.approx([3.5, 0.0])
-    assert batch.values.tolist() == [7.0, 7.0]  # of the averaged head; the head has 0
 
 
 def test_one_update_runs_on_several_environments_at_once(tmp_path):
