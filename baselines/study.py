@@ -12,34 +12,27 @@ are kept, others go on from their newest checkpoint. The studies are data: `base
 from __future__ import annotations
 
 import importlib
-import json
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
-from vlgym.errors import FailedError, UserError, check_choice, check_number, check_writable
-from vlgym.files import write_whole
+from vlgym.errors import check_choice, check_number
 from vlgym.play.controls import GREY, SHUFFLED
-from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
 from .learning.command import main, parse
-from .runs.checkpoint import checkpoints
-from .runs.folder import claim, encode_json, read_record, write_json
+from .runs.folder import read_record
 from .runs.logs import LOG_FILE, read_rows
-from .studies.arms import STUDIES, Arm, Study
+from .studies.arms import STUDIES, Study
+from .studies.processes import DONE, Runs, open_study
 from .studies.report import draw, page
+from .studies.sets import SETS, run_sets
+from .studies.sets import STUDY as SETS_STUDY
 
 MOST_WORKERS = 256
-DONE, WARM_REPORT = "done.json", "warm.json"
-KEPT = Path(__file__).parents[1] / "docs" / "studies"
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,8 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ezpoints, oneroom, oneroom-fast, or sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1)."""
+    """numberline, ezpoints, oneroom, oneroom-fast, sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1), or
+    sets, which asks how many interaction types it takes."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -56,74 +50,12 @@ class Config:
     """Seeds per arm; default the study's."""
     env_steps: int | None = None
     """Environment steps per run; default the study's."""
+    model: str | None = None
+    """Of sets: the model to begin with, a folder or a Hub name; default tiny after a warm start."""
     options: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further options for every run, as --options=--eval-episodes=20; giving it again adds."""
     write: bool = False
     """Copy plot and raw runs to docs/studies/ when all runs have ended."""
-
-
-class Runs:
-    """The processes of one study, and how to stop them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.stopping = threading.Event()
-        self.failures: list[str] = []
-        self.running: set[subprocess.Popen[bytes]] = set()
-
-    def call(self, arguments: Sequence[str], log: Path) -> bool:
-        """Run one module as a command, its output in a file; whether it ended well."""
-        if self.stopping.is_set():
-            return False
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
-            process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=file, stderr=file)
-            self.running.add(process)
-            code = process.wait()
-            self.running.discard(process)
-        if code not in (0, INTERRUPTED, TERMINATED) and not self.stopping.is_set():
-            self.failures.append(f"{' '.join(arguments)} ended with code {code}; see {log}")
-        return code == 0
-
-    def stop(self, reason: KeyboardInterrupt) -> None:
-        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it by itself, SIGTERM does not."""
-        self.stopping.set()
-        if isinstance(reason, Terminated):
-            for process in list(self.running):
-                process.terminate()
-
-    def warm(self, study: Study, seed: int) -> Path:
-        """The folder of the warm start that all arms of a seed share; made if missing."""
-        out = self.folder / "warm" / f"seed-{seed}"
-        if not (out / WARM_REPORT).is_file():
-            shutil.rmtree(out, ignore_errors=True)
-            arguments = [
-                "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
-                "--threads", "1", *study.warm_options,
-            ]  # fmt: skip
-            self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
-        return out
-
-    def train(self, study: Study, arm: Arm, seed: int, options: Sequence[str]) -> None:
-        """One run of one arm, unless it is done."""
-        out, warm = self.folder / "runs" / f"{arm.slug}-{seed}", self.folder / "warm" / f"seed-{seed}"
-        log = self.folder / "logs" / f"{arm.slug}-{seed}.txt"
-        if (out / DONE).is_file() or not (warm / WARM_REPORT).is_file() or self.stopping.is_set():
-            return
-        steps = str(study.env_steps)
-        if checkpoints(out / "checkpoints"):
-            arguments = [arm.module, "--resume", "--out", str(out), "--env-steps", steps]
-        else:
-            shutil.rmtree(out, ignore_errors=True)
-            limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
-            arguments = [
-                arm.module, "--env", study.env, "--model", str(warm), "--seed", str(seed), "--out", str(out),
-                "--max-new-tokens", str(limit), "--updates", "1000000", "--env-steps", steps, "--threads", "1",
-                *([] if arm == study.arms[0] else ["--no-eval-before"]), *study.options, *arm.options, *options,
-            ]  # fmt: skip
-        if not self.call(arguments, log) or not (out / "model" / "config.json").is_file():
-            return  # failed, or stopped and resumable
-        write_json(out / DONE, {"arm": arm.label, "seed": seed})
 
 
 def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
@@ -189,61 +121,39 @@ def run(config: Config) -> Path:
         UserError: no such study, or an option out of range.
         FailedError: runs have failed.
     """
-    study = STUDIES[check_choice("study", config.name, STUDIES)]
+    check_choice("study", config.name, (*STUDIES, SETS))
+    check_number("--workers", config.workers, 1, MOST_WORKERS)
+    check_number("--seeds", 1 if config.seeds is None else config.seeds, 1)
+    check_number("--env-steps", 1 if config.env_steps is None else config.env_steps, 1)
+    if config.name == SETS:
+        return run_sets(
+            config.out / SETS, workers=config.workers, seeds=config.seeds or SETS_STUDY.seeds,
+            steps=config.env_steps or SETS_STUDY.env_steps, model=config.model, options=config.options,
+            write=config.write,
+        )  # fmt: skip
+    study = STUDIES[config.name]
     if config.seeds is not None:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:
         study = replace(study, env_steps=config.env_steps)
-    check_number("--workers", config.workers, 1, MOST_WORKERS)
-    check_number("--seeds", study.seeds, 1)
-    check_number("--env-steps", study.env_steps, 1)
     check_options(study, config.options)
     folder = config.out / config.name
-    check_writable("--out", folder)
-    plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
-    if (folder / "study.json").is_file() and (folder / "study.json").read_bytes() != encode_json(plan):
-        raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "study.json", plan)
-    lock = claim(folder)
-    stopped: KeyboardInterrupt | None = None
+    lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     runs = Runs(folder)
-    with (
-        open_progress(open_console()) as bar,
-        ThreadPoolExecutor(config.workers) as pool,
-    ):
-        warming = bar.add_task("warm starts", total=study.seeds)
-        training = bar.add_task("runs", total=len(every))
-        try:
-            for _ in pool.map(lambda seed: runs.warm(study, seed), range(study.seeds)):
-                bar.advance(warming)
-            for _ in pool.map(lambda job: runs.train(study, job[0], job[1], config.options), every):
-                bar.advance(training)
-        except KeyboardInterrupt as reason:
-            stopped = reason
-            runs.stop(reason)
-            bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
+    stopped = runs.carry_out(
+        config.workers,
+        [
+            ("warm starts", [partial(runs.warm, study, seed) for seed in range(study.seeds)]),
+            ("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]),
+        ],
+    )
     lock.close()
     found = collect(folder, study)
-    if stopped and not found:
-        raise stopped
-    if not found:
-        raise FailedError(f"No run of {config.name} has ended yet; nothing to report. {'; '.join(runs.failures)}")
-    write_json(folder / "runs.json", found)
-    draw(folder / f"{config.name}.png", study, found)
     complete = len(found) == len(every)
-    write_whole(folder / f"{config.name}.md", text := page(config.name, study, found, complete=complete))
-    print(text)
-    if stopped:
-        raise stopped
-    if runs.failures:
-        raise FailedError("Some runs failed:\n" + "\n".join(runs.failures))
-    if config.write and complete:
-        KEPT.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / f"{config.name}.png", KEPT / f"{config.name}.png")
-        (KEPT / f"{config.name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
-    return folder
+    text = page(config.name, study, found, complete=complete)
+    plot = partial(draw, study=study, found=found)
+    return runs.publish(config.name, found, plot, text, stopped, write=config.write and complete)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from baselines.models.load import load_family
 from baselines.models.lora import export_merged
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
-from baselines.study import KEPT
+from baselines.studies.processes import KEPT
 from vlgym.play.curriculum import OWN, Course
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
@@ -58,16 +58,16 @@ class Bench:
 
 BENCHES = {
     "NumberLine": Bench(
-        "vlgym/NumberLine-v1", 5_120, WarmConfig(target=0.25, samples=4_096, check_every=40, val_episodes=64),
+        "vlgym/NumberLine-v1", 5_120, WarmConfig(target=0.25, samples=4_096),
         ("--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4"),
     ),
     "OneRoom": Bench(
-        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(target=0.5, samples=4_096, check_every=40, val_episodes=32),
+        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(target=0.5, samples=4_096, val_episodes=32),
         ("--kl-coef", "0.02", "--gamma", "0.95", "--lr", "2e-4"),
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 5_120,
-        WarmConfig(target=0.25, samples=4_096, noise=0.4, imitate_noise=False, check_every=50, val_episodes=32),
+        WarmConfig(target=0.25, samples=4_096, noise=0.4, val_episodes=32),
         ("--kl-coef", "0.01", "--gamma", "0.95", "--lr", "2e-4", "--history-turns", "0", "--history-images", "1"),
         {"image_size": [196, 196]}, 49,
     ),

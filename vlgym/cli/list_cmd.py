@@ -279,7 +279,8 @@ def _print_card(card: dict[str, Any], full: bool) -> None:
         "status": card["remedy"],
         "picture": f"{height} x {width}; in the prompt: {card['history_images']}",
         "reply": f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}",
-        "skills": card["skills"], "arguments": card["kwargs"], "reset options": card["reset_options"],
+        "skills": card["skills"], "interaction": "; ".join(card["interaction"]),
+        "arguments": card["kwargs"], "reset options": card["reset_options"],
         "needs": card["system_requirements"], "references": card["references"],
         "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
     }  # fmt: skip

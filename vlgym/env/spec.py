@@ -25,7 +25,7 @@ CONTRACT = 1
 PLANNERS = ("online", "global")
 """Planner settings: one action a reply, or one reply that holds the whole plan."""
 
-NOT_RECORDED = ("probes", "blind", "waits")
+NOT_RECORDED = ("probes", "blind", "waits", "interaction")
 """Fields that registry.yaml leaves out: what the environment is tried with stands in the plugin."""
 
 ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
@@ -78,6 +78,8 @@ class EnvSpec:
         replaced_by: id of a newer version, where this one is kept for comparison only.
         levels: one line for each difficulty level, 0 the easiest: what it changes. The class's `level_arguments` holds
             their values.
+        interaction: the interaction type: the form of a reply, what must be seen, what must be remembered; empty where
+            nobody has said.
     """
 
     id: str
@@ -111,6 +113,7 @@ class EnvSpec:
     waits: bool = False
     replaced_by: str = ""
     levels: tuple[str, ...] = ()
+    interaction: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, hint in _read_hints().items():
@@ -143,10 +146,12 @@ class EnvSpec:
             ("figure_episodes", (self.figure_episodes or 2) >= 2, "None or an integer >= 2"),
             ("blind", all(map(_ENTRY_PATTERN.match, self.blind)), "a tuple of strings package.module:Class"),
             ("levels", all(line.strip() and "\n" not in line for line in self.levels), "a tuple of lines"),
+            ("interaction", len(self.interaction) in (0, 3), "three strings, or none"),
             ("replaced_by", not newer or (ID_PATTERN.match(newer) and newer != self.id), "the id of another version"),
         ):
             self._require(fine, name, wanted)
-        for name in ("summary", "family", "success_rule", "skills", "references", "system_requirements", "levels"):
+        lists = ("skills", "references", "system_requirements", "levels", "interaction")
+        for name in ("summary", "family", "success_rule", *lists):
             text = "".join(getattr(self, name)).replace("\n", "")
             fine = text.isprintable() or all(map(is_printable, text))  # the first is quick, and refuses more
             self._require(fine, name, "text without control characters")
@@ -191,8 +196,8 @@ class EnvSpec:
     def digest(self) -> str:
         """Return a hash of the card: 16 hexadecimal digits.
 
-        It leaves out how the environment is tested and stepped (`probes`, `pictures`, `blind`, `waits`), and later
-        fields of the contract that have their defaults.
+        It leaves out how the environment is tested and stepped (`probes`, `pictures`, `blind`, `waits`), its
+        `interaction`, and later fields of the contract that have their defaults.
         """
         plain = self.to_dict()
         for name in (*NOT_RECORDED, "pictures"):

@@ -21,6 +21,7 @@ _COMMON: dict[str, Any] = {
     "max_turns": 50,
     "success_rule": "the goal test of TextWorld's engine holds",
     "skills": ("reading", "navigation", "planning", "memory"),
+    "interaction": ("a sentence from a list", "a household from above", "where it has been"),
     "difficulty": "hard",
     "image_size": (448, 448),
     "pictures": "exact",

@@ -19,6 +19,7 @@ FOOTBALL = EnvSpec(
     reward_range=(-25.0, 1010.0),
     success_rule="the controlled team has scored a goal",
     skills=("perception", "spatial reasoning", "planning", "control"),
+    interaction=("a command that holds", "moving players from above", "nothing"),
     difficulty="hard",
     history_turns=5,
     history_images=1,

@@ -25,6 +25,7 @@ _COMMON: dict[str, Any] = {
     "reward_range": (0.0, 1.0),
     "success_rule": BOX_RULE,
     "skills": ("navigation", "3d", "first-person"),
+    "interaction": ("a turn, a step or a deed", "a room in first person", "where it has looked"),
     "oracle": "planner",
     "oracle_success": 0.98,
     "system_requirements": PACKAGES,

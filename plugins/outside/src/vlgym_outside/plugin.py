@@ -15,6 +15,7 @@ def _babyai(title: str, kind: str, summary: str, max_turns: int, random_success_
         success_rule="the mission is accomplished",
         kwargs={"kind": kind},
         skills=("navigation", "instruction", "partial view"),
+        interaction=("a turn, a step or a deed", "the part of a grid ahead", "where it has been"),
         oracle="planner",
         figure_episodes=100,
         random_success_below=random_success_below,

@@ -14,7 +14,7 @@ EPISODES = 12
 
 def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answers: int, **more: Any) -> EnvSpec:
     """Return a card; `place` is a module with a class of this title, or `module:Class`."""
-    chance = 1 / answers
+    chance, remembered = 1 / answers, "earlier pictures" if "memory" in skills else "nothing"
     return EnvSpec(
         id=f"vlgym/{title}-v0",
         entry_point=f"vlgym_sight.{place}" if ":" in place else f"vlgym_sight.{place}:{title}",
@@ -24,6 +24,7 @@ def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answer
         reward_range=(0.0, 1.0),
         success_rule="the right answer is given",
         skills=skills,
+        interaction=("one answer from a list", ", ".join(skill for skill in skills if skill != "memory"), remembered),
         random_success_below=round(chance + 5 * (chance * (1 - chance) / 60) ** 0.5, 2),  # of 60 short episodes
         references=("vlgym's own",),
         **{"max_turns": 1, **more},

@@ -48,6 +48,7 @@ SOKOBAN = EnvSpec(
     reward_range=(-1.1, 10.9),
     success_rule="all boxes are on targets",
     skills=("perception", "spatial reasoning", "planning"),
+    interaction=("a step in four directions", "a grid from above", "nothing"),
     planners=("online", "global"),
     difficulty="hard",
     history_turns=5,

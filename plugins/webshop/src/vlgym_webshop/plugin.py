@@ -16,6 +16,7 @@ WEB_SHOP = EnvSpec(
     reward_range=(0.0, 1.0),
     success_rule="reward 1: right type, all attributes and options asked for, price within the limit",
     skills=("web", "reading", "search", "planning"),
+    interaction=("a search or a click", "web pages", "pages seen"),
     difficulty="hard",
     history_turns=2,
     history_images=2,

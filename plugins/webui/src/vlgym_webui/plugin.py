@@ -29,6 +29,7 @@ WEB_UI = EnvSpec(
     reward_range=(-1.0, 1.0),
     success_rule="the page as it stands scores an AES of at least 95 percent",
     skills=("reading", "layout", "programming"),
+    interaction=("files of code", "web pages", "nothing"),
     reply_styles=("vlgym_webui.code_parser:CodeBlockParser",),
     planners=("online", "global"),
     difficulty="hard",

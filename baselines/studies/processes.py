@@ -1,0 +1,156 @@
+"""The processes of a study: warm starts, runs of the learners, and how they are stopped and gone on with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from vlgym.errors import FailedError, UserError, check_writable
+from vlgym.files import write_whole
+from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
+
+from ..runs.checkpoint import checkpoints
+from ..runs.folder import claim, encode_json, read_record, write_json
+from .arms import Arm, Study
+
+DONE, PLAN, WARM_REPORT, MODEL = "done.json", "study.json", "warm.json", "model/config.json"
+KEPT = Path(__file__).parents[2] / "docs" / "studies"
+
+Job = Callable[[], object]
+
+
+class Runs:
+    """The processes of one study, and how to stop them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.stopping = threading.Event()
+        self.failures: list[str] = []
+        self.running: set[subprocess.Popen[bytes]] = set()
+
+    def call(self, arguments: Sequence[str], log: Path) -> bool:
+        """Run one module as a command, its output in a file; whether it ended well."""
+        if self.stopping.is_set():
+            return False
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=file, stderr=file)
+            self.running.add(process)
+            code = process.wait()
+            self.running.discard(process)
+        if code not in (0, INTERRUPTED, TERMINATED) and not self.stopping.is_set():
+            self.failures.append(f"{' '.join(arguments)} ended with code {code}; see {log}")
+        return code == 0
+
+    def stop(self, reason: KeyboardInterrupt) -> None:
+        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it by itself, SIGTERM does not."""
+        self.stopping.set()
+        if isinstance(reason, Terminated):
+            for process in list(self.running):
+                process.terminate()
+
+    def warm(self, study: Study, seed: int) -> Path:
+        """The folder of the warm start that all arms of a seed share; made if missing."""
+        out = self.folder / "warm" / f"seed-{seed}"
+        if not (out / WARM_REPORT).is_file():
+            shutil.rmtree(out, ignore_errors=True)
+            arguments = [
+                "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
+                "--threads", "1", *study.warm_options,
+            ]  # fmt: skip
+            self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
+        return out
+
+    def train(self, study: Study, arm: Arm, seed: int, options: Sequence[str]) -> None:
+        """One run of one arm, unless it is done."""
+        warm = self.folder / "warm" / f"seed-{seed}"
+        if not (warm / WARM_REPORT).is_file():
+            return
+        limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
+        fresh = [
+            "--env", study.env, "--model", str(warm), "--seed", str(seed), "--max-new-tokens", str(limit),
+            *([] if arm == study.arms[0] else ["--no-eval-before"]), *study.options, *arm.options, *options,
+        ]  # fmt: skip
+        self.learn(arm.module, f"{arm.slug}-{seed}", study.env_steps, fresh, {"arm": arm.label, "seed": seed})
+
+    def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:
+        """One run of a learner: begun with the options `fresh`, gone on with from its checkpoint, or done already."""
+        out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
+        if (out / DONE).is_file() or self.stopping.is_set():
+            return
+        if checkpoints(out / "checkpoints"):
+            arguments = [module, "--resume", "--out", str(out), *steps]
+        else:
+            shutil.rmtree(out, ignore_errors=True)
+            arguments = [module, "--out", str(out), "--updates", "1000000", *steps, "--threads", "1", *fresh]
+        if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
+            return  # failed, or stopped and resumable
+        write_json(out / DONE, done)
+
+    def publish(
+        self,
+        name: str,
+        found: Sequence[Any],
+        draw: Callable[[Path], None],
+        page: str,
+        stopped: KeyboardInterrupt | None,
+        *,
+        write: bool,
+    ) -> Path:
+        """Write the raw runs, the plot and the page, with `write` to docs/studies/ too; return the folder.
+
+        Raises:
+            FailedError: no run has ended, or some have failed.
+        """
+        if stopped and not found:
+            raise stopped
+        if not found:
+            raise FailedError(f"No run of {name} has ended yet; nothing to report. {'; '.join(self.failures)}")
+        write_json(self.folder / "runs.json", found)
+        draw(self.folder / f"{name}.png")
+        write_whole(self.folder / f"{name}.md", page)
+        print(page)
+        if stopped:
+            raise stopped
+        if self.failures:
+            raise FailedError("Some runs failed:\n" + "\n".join(self.failures))
+        if write:
+            KEPT.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.folder / f"{name}.png", KEPT / f"{name}.png")
+            (KEPT / f"{name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
+        return self.folder
+
+    def carry_out(self, workers: int, phases: Sequence[tuple[str, Sequence[Job]]]) -> KeyboardInterrupt | None:
+        """Do the jobs of each phase side by side, one phase after the other; return what stopped them."""
+        with open_progress(open_console()) as bar, ThreadPoolExecutor(workers) as pool:
+            tasks = [bar.add_task(title, total=len(jobs)) for title, jobs in phases]
+            try:
+                for task, (_, jobs) in zip(tasks, phases, strict=True):
+                    for _ in pool.map(lambda job: job(), jobs):
+                        bar.advance(task)
+            except KeyboardInterrupt as reason:
+                self.stop(reason)
+                bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
+                return reason
+        return None
+
+
+def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[str]:
+    """Make or reopen the folder of a study; return its lock.
+
+    Raises:
+        UserError: it cannot be written to, or holds this study with another plan.
+    """
+    check_writable("--out", folder)
+    if (folder / PLAN).is_file() and (folder / PLAN).read_bytes() != encode_json(plan):
+        raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / PLAN, plan)
+    return claim(folder)

@@ -1,0 +1,209 @@
+"""How many interaction types it takes: one model on k types, judged on types that it never trained on.
+
+All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`. Each set of types
+trains it with the same number of environment steps. Then it goes on on each held-out type alone: its held-out
+episodes before that are success without training, its validations say after how many steps it reaches `THRESHOLD`.
+k = 0 goes on from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from vlgym.registry import get_registry
+
+from ..runs.folder import read_record
+from .arms import TINY, Study
+from .processes import DONE, MODEL, Runs, open_study
+from .report import spread
+
+SETS = "sets"
+TRAINED = (
+    "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/SokobanDrawn-v0", "vlgym/Blackjack-v0", "vlgym/SeeDigit-v0",
+    "vlgym/SeeColour-v0", "vlgym/SeeCell-v0", "vlgym/SeeSide-v0",
+)  # fmt: skip
+HELD_OUT = ("vlgym/OneRoomS6Fast-v1", "vlgym/SeeCount-v0")
+"""Environments of ten interaction types (`EnvSpec.interaction`)."""
+
+SIZES, DRAWS, THRESHOLD, VALIDATIONS = (1, 2, 4, 8), 4, 0.5, 4
+"""Types in a set; sets of each size at most; success that counts as learnt; validations of a run on a held-out type."""
+
+STUDY = Study(
+    title="Success on interaction types that were not trained, by the number of those that were",
+    question="How many interaction types does a model have to train on to do better on others?",
+    env=",".join((*TRAINED, *HELD_OUT)),
+    arms=(),
+    env_steps=2_048,
+    seeds=3,
+    options=(*TINY, "--eval-episodes", "64"),
+    warm_options=("--warm.target", "0.35", "--warm.samples", "8192", "--warm.val-episodes", "160"),
+)
+
+
+def draw_sets(size: int) -> list[tuple[str, ...]]:
+    """Return at most `DRAWS` different sets of this many types, the same in every run of the study."""
+    every = list(combinations(TRAINED, size))
+    chosen = np.random.default_rng(size).choice(len(every), min(DRAWS, len(every)), replace=False)
+    return [every[at] for at in sorted(chosen.tolist())]
+
+
+def list_runs(seeds: int) -> list[tuple[str, tuple[str, ...], int]]:
+    """Return (name, set, seed) of each model that goes on on the held-out types; the first of a seed has no set."""
+    sets = [(f"{size}-{number}", each) for size in SIZES for number, each in enumerate(draw_sets(size))]
+    return [(f"{name}-{seed}", each, seed) for seed in range(seeds) for name, each in [("0-0", ()), *sets]]
+
+
+def run_sets(
+    folder: Path,
+    *,
+    workers: int,
+    seeds: int,
+    steps: int,
+    model: str | None,
+    options: Sequence[str],
+    write: bool,
+) -> Path:
+    """Run what is missing of the study; return its folder.
+
+    Args:
+        folder: of the study; workers: runs side by side.
+        seeds: per set; steps: environment steps on a set; a held-out type gets half as many.
+        model: a folder or Hub name to begin with; options: further ones of every run.
+        write: copy the figures to docs/studies/ when all runs have ended.
+
+    Raises:
+        UserError: the folder holds the study with other options.
+        FailedError: runs have failed.
+    """
+    lock = open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)})
+    runs, every = Runs(folder), list_runs(seeds)
+
+    def begin(seed: int) -> str:
+        return model or str(folder / "warm" / f"seed-{seed}")
+
+    def train(name: str, env: str, begun: str, seed: int, budget: int, more: Sequence[str]) -> None:
+        if model is None and not Path(begun, "config.json").is_file():
+            return  # what it begins with has not ended
+        fresh = ["--env", env, "--model", begun, "--seed", str(seed), "--warm.steps", "0", *STUDY.options]
+        runs.learn("baselines.vldac", name, budget, [*fresh, *options, *more], {"seed": seed})
+
+    def train_set(name: str, each: Sequence[str], seed: int) -> None:
+        train(name, ",".join(each), begin(seed), seed, steps, ("--eval-episodes", "0"))
+
+    def go_on(name: str, each: Sequence[str], seed: int, env: str) -> None:
+        own = folder / "runs" / name
+        begun = str((own / MODEL).parent) if each else begin(seed)
+        if not each or (own / DONE).is_file():
+            updates = max(1, steps // 2 // 256 // VALIDATIONS)
+            train(f"{name}-{title(env)}", env, begun, seed, steps // 2, ("--eval-every", str(updates)))
+
+    held = [(*each, env) for each in every for env in HELD_OUT]
+    print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} runs of {steps // 2:,} on held-out types")
+    stopped = runs.carry_out(
+        workers,
+        [
+            ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
+            ("sets", [partial(train_set, *each) for each in every if each[1]]),
+            ("held-out types", [partial(go_on, *each) for each in held]),
+        ],
+    )
+    lock.close()
+    found = collect(folder, seeds)
+    complete = len(found) == len(held)
+    return runs.publish(
+        SETS, found, partial(draw, found=found), page(found, steps, seeds, complete=complete), stopped,
+        write=write and complete,
+    )  # fmt: skip
+
+
+def title(env_id: str) -> str:
+    """Return the name of an environment as a part of a folder's name."""
+    return get_registry().get(env_id).title
+
+
+def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
+    """Return the runs on held-out types that have ended."""
+    found = []
+    for name, each, seed in list_runs(seeds):
+        for env in HELD_OUT:
+            out = folder / "runs" / f"{name}-{title(env)}"
+            if not (out / DONE).is_file():
+                continue
+            reports = read_record(out / "evaluation.json")
+            points = [(report["env_steps"], report["success"]) for report in reports if report["split"] == "val"]
+            first, *_, last = (report["success"] for report in reports if report["split"] == "test")
+            reached = next((steps for steps, success in points if success >= THRESHOLD), None)
+            found.append(
+                {
+                    "set": list(each), "name": name.rpartition("-")[0], "seed": seed, "held_out": env, "points": points,
+                    "before": first, "after": last, "reached": reached,
+                }
+            )  # fmt: skip
+    return found
+
+
+def gains(found: Sequence[dict[str, Any]]) -> dict[int, list[float]]:
+    """Return, by the size of the set, each model's success without training less that of its seed's beginning: the
+    mean over the held-out types, of models that have all of them."""
+    before: dict[tuple[str, int], dict[str, float]] = {}
+    for run in found:
+        before.setdefault((run["name"], run["seed"]), {})[run["held_out"]] = run["before"]
+    ends = {at: mean(own.values()) for at, own in before.items() if len(own) == len(HELD_OUT)}
+    result: dict[int, list[float]] = {}
+    for (name, seed), end in ends.items():
+        size = int(name.partition("-")[0])
+        if size and ("0-0", seed) in ends:
+            result.setdefault(size, []).append(end - ends["0-0", seed])
+    return dict(sorted(result.items()))
+
+
+def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
+    """Write the plot: the gain on held-out types by the number of types trained, with its interval."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    axis.axhline(0, color="0.6", linewidth=0.8)
+    for size, values in gains(found).items():
+        middle, _, half = spread(values)
+        axis.plot([size] * len(values), values, ".", color="tab:blue", alpha=0.4)
+        axis.errorbar([size], [middle], yerr=None if np.isnan(half) else [half], fmt="o", color="tab:blue", capsize=4)
+    axis.set(xlabel="interaction types trained (k)", ylabel="held-out success, less the beginning's", title=STUDY.title)
+    axis.title.set_fontsize(9)
+    figure.savefig(path, dpi=110)
+
+
+def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
+    """Return the text of the study's page."""
+    gained = gains(found)
+    lines = [
+        f"# {STUDY.title}", "", STUDY.question, "",
+        f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
+        f"steps on a set, {steps // 2:,} on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
+        "t over sets and seeds.", "",
+    ]  # fmt: skip
+    lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
+    lines += [
+        f"| k | runs | success without training | less k = 0 | reach {THRESHOLD:g} | steps to it | "
+        "success after training |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for size in (0, *SIZES):
+        if own := [run for run in found if run["name"].startswith(f"{size}-")]:
+            reached = [run["reached"] for run in own if run["reached"] is not None]
+            middle, _, half = spread(gained.get(size, ()))
+            lines.append(
+                f"| {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
+                f"{f'{middle:+.3f} +-{half:.3f}' if size else '-'} | {len(reached)} of {len(own)} | "
+                f"{f'{mean(reached):,.0f}' if reached else '-'} | {mean(run['after'] for run in own):.3f} |"
+            )
+    return "\n".join([*lines, "", f"![{STUDY.title}]({SETS}.png)", ""])
