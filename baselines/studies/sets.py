@@ -1,4 +1,4 @@
-"""How many interaction types it takes: one model on k types, judged on types that it never trained on.
+"""The study of interaction types: one model trained on k of them, judged on types that it never trained on.
 
 All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`. Each set of types
 trains it with the same number of environment steps. Then it goes on on each held-out type alone: its held-out
