@@ -65,6 +65,7 @@ def draw_curve(
     critic.set(title="explained variance of the critic", xlabel="environment steps", ylim=(-0.5, 1.05))
     for axis in panels.values():
         axis.grid(alpha=0.2)
+        axis.locator_params(axis="x", nbins=6)
 
     left.plot([step for step, _ in warm], [value for _, value in warm], "o-", color="tab:gray", markersize=3)
     _draw_training(middle, _metric(rows, "episode/success"))
