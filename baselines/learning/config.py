@@ -56,7 +56,11 @@ def saved_config(asked: C) -> C:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
     kind, default = type(asked), type(asked)()
     saved = folder.read_run(asked.out)["config"]
-    unknown = sorted(set(saved) - {item.name for item in fields(kind)} - {"algorithm"})
+    groups = {item.name: getattr(default, item.name) for item in fields(kind)}
+    unknown = sorted(set(saved) - {*groups, "algorithm"})
+    for name, group in groups.items():
+        if is_dataclass(group) and not isinstance(group, type) and isinstance(saved.get(name), dict):
+            unknown += sorted(set(saved[name]) - {item.name for item in fields(group)})
     if saved.get("algorithm") == kind.algorithm and unknown:
         raise UserError(
             f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "

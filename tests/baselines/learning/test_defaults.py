@@ -75,3 +75,10 @@ def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
     assert saved_config(replace(asked, lora=LoraOptions(rank=8))).lora == LoraOptions(rank=8)
     with pytest.raises(UserError, match=r"has --lora\.rank 8, but 4 was asked for"):
         saved_config(replace(asked, lora=LoraOptions(rank=4)))
+
+
+@pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
+def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
+    with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
+        saved_config(Config(out=tmp_path, resume=True))
