@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -157,9 +156,8 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
         for key in ("distribution", "prompt_hash", "parser_hash", "floor", "blind", "ceiling", "levels"):
             if key in new and old.get(key) != new[key]:
                 problems.append(f"{env_id}: {key} is {new[key]!r}, recorded {old.get(key)!r}.")
-        if replace(old["spec"], probes=(), blind=()) != replace(new["spec"], probes=(), blind=()):
-            a, b = old["spec"].to_dict(), new["spec"].to_dict()
-            changed = [name for name in b if a.get(name) != b[name] and name not in NOT_RECORDED]
+        a, b = old["spec"].to_dict(), new["spec"].to_dict()
+        if changed := [name for name in b if a.get(name) != b[name] and name not in NOT_RECORDED]:
             problems.append(f"{env_id}: spec field(s) {', '.join(changed)} changed.")
     return problems
 
