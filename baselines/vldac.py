@@ -208,10 +208,8 @@ class VLDAC:
         self.steady.update_parameters(self.value)
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes.
-
-        Args: as in `value_step`.
-        """
+        """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes, with the
+        arguments of `value_step`."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             weights = step_weights(batch, part, size)
@@ -380,17 +378,10 @@ def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) 
 def kl_loss(
     new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator, *, whole: bool = False
 ) -> Tensor:
-    """`kl_estimate` of each reply, summed over steps by their weights [B]; scalar.
+    """`kl_estimate` (same arguments) of each reply, summed over steps by their weights [B]; scalar.
 
-    The policy loss decides over what a reply's tokens are taken together, so that one coefficient means the same with
-    either: the token loss is a mean over them, and so is the KL; the step loss has the log-probability of the whole
-    reply, a sum, and so its KL is the whole reply's.
-
-    Args:
-        new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
-        weights: [B], of the steps.
-        estimator: of the per-token KL.
-        whole: sum over a reply's tokens instead of their mean.
+    One coefficient means the same with either policy loss: the token loss is a mean over a reply's tokens, and so is
+    the KL; the step loss has the log-probability of the `whole` reply, a sum, and so its KL is the whole reply's.
     """
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
