@@ -165,7 +165,7 @@ def test_further_options_are_sent_and_described_without_secrets(policies: list[O
         ({"extra": 5}, "extra must be given as --policy-arg extra.NAME=VALUE, got 5"),
         ({"extra.stream": True}, "extra.stream cannot be set: answers are read as a whole"),
         ({"extra.temperature": 1}, "extra.temperature cannot be set: write --policy-arg temperature=VALUE"),
-        ({"extra": {}, "extra.a": 1, "a.b": 2}, "no option --a;"),
+        ({"extra": {}, "extra.a": 1, "a.b": 2}, "no option a;"),
         ({"top_p": 2}, "top_p=2 must be >= 0 and <= 1"),
         ({"top_p": 1, "top-p.x": 1}, "--policy-arg top-p.x: top_p has a value already"),
         ({"reasoning_efort": "low"}, "Nearest: reasoning_effort"),

@@ -119,7 +119,8 @@ def test_a_look_that_was_stopped_goes_on() -> None:
 def test_the_command_warns_of_a_model_that_does_not_see(
     blind: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(policy_names.OWN, "sighted", (lambda: Sighted(blind=blind), ""))
+    own = {**policy_names._list_own(), "sighted": (lambda: Sighted(blind=blind), "")}
+    monkeypatch.setattr(policy_names, "_list_own", lambda: own)
     monkeypatch.setattr(policy_names, "ALONE", (*policy_names.ALONE, "sighted"))
     with installed(WALK):
         command = ["eval", "--policy", "sighted", "--env", WALK.id, "--episodes", "2", "--out", str(tmp_path / "run")]
