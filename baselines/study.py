@@ -40,8 +40,9 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """numberline, ezpoints, oneroom, oneroom-fast, sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1), or
-    sets, which asks how many interaction types it takes."""
+    """sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1); curve-NAME for EZPoints-v1, OneRoomS6Fast-v1,
+    OneRoom-v1, SokobanDrawn-v0, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which asks how many interaction types
+    it takes."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -141,10 +142,11 @@ def run(config: Config) -> Path:
     lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     runs = Runs(folder)
+    starts = [partial(runs.warm, study, seed) for seed in range(study.seeds)]
     stopped = runs.carry_out(
         config.workers,
         [
-            ("warm starts", [partial(runs.warm, study, seed) for seed in range(study.seeds)]),
+            *([] if study.warm_options is None else [("warm starts", starts)]),
             ("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]),
         ],
     )

@@ -24,7 +24,7 @@ USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens", "history_turns",
     "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device", "threads",
-    "warm.steps", "warm.target", "lora.rank", "reward.unreadable_penalty",
+    "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
 })  # fmt: skip
 """Options shared by the learners that `--help` shows; `--help-all` shows every one."""
 

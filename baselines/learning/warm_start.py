@@ -1,4 +1,4 @@
-"""Imitation of noisy oracle trajectories, stopped early, so that reinforcement learning has something left to learn.
+"""Imitation of noisy oracle trajectories until the model reads the pictures. Reinforcement learning improves its play.
 
 Trajectories come through `vlgym.play.rollout` with the environments' own oracles. On a stated share of the steps
 (`noise`) the oracle's action is replaced by a random legal one, executed and imitated as it is, so the warm-started
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
+from vlgym.parsers import read_reply
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, warn
@@ -39,9 +41,10 @@ class WarmConfig:
     """The supervised warm start."""
 
     steps: int | None = None
-    """Most gradient steps; 0 for no warm start. It ends earlier at `target`. Default 600."""
-    target: float = 0.5
-    """Stop as soon as this share of validation episodes succeeds, sampling at temperature 1; 1 trains all steps."""
+    """Most gradient steps; 0 for no warm start. It ends earlier at `reading`. Default 600."""
+    reading: float = 0.9
+    """Stop as soon as this share of the replies in validation, sampled at temperature 1, is word for word what the
+    oracle writes with the same action, so that the thought names what the picture shows."""
     noise: float = 0.5
     """Share of steps on which a uniformly random legal action is played, and imitated, instead of the oracle's."""
     samples: int = 2048
@@ -57,7 +60,7 @@ class WarmConfig:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        for name in ("noise", "target"):
+        for name in ("noise", "reading"):
             check_number(_flag(name), getattr(self, name), 0, 1)
         for name in ("samples", "batch", "check_every", "val_episodes"):
             check_number(_flag(name), getattr(self, name), 1)
@@ -76,7 +79,9 @@ class WarmReport:
     labels_replaced: float = 0.0  # share of labels that are not the oracle's reply
     seconds: float = 0.0
     success: list[tuple[int, float]] = field(default_factory=list)  # (gradient step, validation success)
+    reading: float = math.nan  # share of the last validation's replies that read the picture
     loss: float = math.nan
+    unread_loss: float = math.nan  # of a model that knows each prompt's text and no picture
 
 
 class Check(NamedTuple):
@@ -85,6 +90,30 @@ class Check(NamedTuple):
     success: float
     mean_return: float
     invalid_rate: float
+    reading: float
+
+
+class Reader:
+    """A policy, and how often its reply is what the oracle writes with the same action.
+
+    Attributes:
+        given: replies; read: those that are.
+    """
+
+    def __init__(self, policy: ModelPolicy) -> None:
+        self.policy, self.name = policy, policy.name
+        self.given = self.read = 0
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        """Answer each environment's prompt."""
+        replies = self.policy.reply(turns)
+        for turn, reply in zip(turns, replies, strict=True):
+            env = unwrap(turn.env)
+            actions = read_reply(env.parser, reply.text, env.legal_actions()).actions
+            self.given += 1
+            if actions and actions[-1] in env.legal_actions():
+                self.read += reply.text == env.parser.format(actions, env.think(actions[-1]))
+        return replies
 
 
 class NoisyOracle:
@@ -173,14 +202,14 @@ def warm_start(
     seed: int,
     env_kwargs: dict[str, Any] | None = None,
     max_new_tokens: int | None = None,
-    on_check: Callable[[int, float, Check], None] | None = None,
+    on_check: Callable[[int, WarmReport, Check], None] | None = None,
     builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
     course: Course | None = None,
     pictures: str = SHOWN,
 ) -> WarmReport:
-    """Train the whole model, vision tower included, on noisy oracle turns until the validation target or the last step.
+    """Train the whole model, vision tower included, on noisy oracle turns until it reads the pictures or the last step.
 
     Args:
         engine: the model to train; left in eval mode.
@@ -189,7 +218,7 @@ def warm_start(
         seed: of the data, the batches and the validation sampler.
         env_kwargs: arguments for every environment.
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
-        on_check: called with (step, mean loss since the last check, validation).
+        on_check: called with (step, the report so far, validation).
         builder: prompt layout; by default each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
         group: where the environments live.
@@ -210,7 +239,7 @@ def warm_start(
     data, report.labels_replaced = collect(
         env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group, course, pictures
     )
-    report.samples = len(data)
+    report.samples, report.unread_loss = len(data), measure_unread(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
         engine.max_new_tokens = report.longest_reply + max(4, report.longest_reply // 2)
@@ -243,9 +272,10 @@ def warm_start(
                 engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group, pictures
             )
             report.success.append((step, check.success))
+            report.reading = check.reading
             if on_check is not None:
-                on_check(step, report.loss, check)
-            if check.success >= config.target:
+                on_check(step, report, check)
+            if check.reading >= config.reading:
                 break
     optimizer.zero_grad(set_to_none=True)
     report.seconds = time.perf_counter() - start
@@ -275,23 +305,35 @@ def validate(
     pictures: str = SHOWN,
 ) -> Check:
     """A few validation episodes per environment, sampled at temperature 1; means over environments."""
-    policy = ModelPolicy(engine, torch.Generator().manual_seed(seed))
-    each = max(1, episodes // len(env_ids))
-    reports = [
-        evaluate(
+    generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(env_ids))
+    found = []
+    for env_id in env_ids:
+        policy = Reader(ModelPolicy(engine, generator))
+        report = evaluate(
             env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder,
             on_failure=on_failure, group=group, pictures=pictures,
-        )
-        for env_id in env_ids
-    ]  # fmt: skip
-    return Check(*(float(np.mean([getattr(r, name) for r in reports])) for name in Check._fields))
+        )  # fmt: skip
+        found.append((report.success, report.mean_return, report.invalid_rate, policy.read / policy.given))
+    return Check(*(float(x) for x in np.mean(found, axis=0)))
 
 
-def show_check(step: int, loss: float, check: Check) -> None:
+def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
+    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text.
+
+    Where no two prompts have the same text, it is 0.
+    """
+    replies: dict[bytes, Counter[bytes]] = {}
+    for prompt, ids in data:
+        replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1
+    nats = -sum(n * math.log(n / said.total()) for said in replies.values() for n in said.values())
+    return nats / sum(len(ids) for _, ids in data)
+
+
+def show_check(step: int, report: WarmReport, check: Check) -> None:
     """Print a validation."""
     print(
-        f"  step {step:4d}  loss {loss:.3f}  success {check.success:.2f}  return {check.mean_return:+.2f}  "
-        f"invalid {check.invalid_rate:.2f}",
+        f"  step {step:4d}  loss {report.loss:.3f} (unread {report.unread_loss:.3f})  reads {check.reading:.2f}  "
+        f"success {check.success:.2f}  invalid {check.invalid_rate:.2f}",
         flush=True,
     )
 

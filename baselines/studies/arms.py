@@ -6,7 +6,7 @@ are the learners' defaults in every arm; an arm sets what it is named after and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
 
@@ -33,7 +33,8 @@ class Study:
         title, question: what the page says.
         env: trained on.
         arms: what is compared; env_steps: budget of each run; seeds: runs per arm.
-        options: for every run; warm_options: for every warm start.
+        options: for every run; warm_options: for the warm start that all arms of a seed share, None where each run
+            makes its own.
         bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
             won end: a bin must hold as many steps as all environments need for the longest episodes.
     """
@@ -45,7 +46,7 @@ class Study:
     env_steps: int
     seeds: int = 4
     options: tuple[str, ...] = TINY
-    warm_options: tuple[str, ...] = field(default=())
+    warm_options: tuple[str, ...] | None = ()
     bin: int = 512
 
 
@@ -92,8 +93,7 @@ STUDIES: dict[str, Study] = {
         ),
         env_steps=12_288,
         seeds=3,
-        # Imitation alone saturates near 0.4, so the warm start ends before that.
-        warm_options=(*ROOM_WARM, "--warm.check-every", "50", "--warm.noise", "0.2", "--warm.target", "0.3"),
+        warm_options=(*ROOM_WARM, "--warm.check-every", "50", "--warm.noise", "0.2"),
         # Few environments and long rollouts: 32 environments would play most of the budget in their first episodes.
         options=(*ROOM_OPTIONS, "--eval-episodes", "64", "--num-envs", "8", "--rollout-steps", "32"),
         bin=1_536,  # of the 1,440 steps that eight environments need, in whole rollouts
@@ -121,3 +121,35 @@ STUDIES |= {
     for base, family in (("numberline", "NumberLine"), ("ezpoints", "EZPoints"), ("oneroom-fast", "OneRoomS6Fast"))
     for name in (f"{family}-v0", f"{family}-v1")
 }
+
+
+def _curve(env: str, env_steps: int, *options: str, arm: Arm = VLDAC, bin: int = 512) -> Study:
+    return Study(
+        title=f"{env}: success while the tiny model learns",
+        question="Does the tiny model learn it, and by sight?",
+        env=f"vlgym/{env}",
+        arms=(arm,),
+        env_steps=env_steps,
+        seeds=3,
+        options=(*TINY, "--eval-episodes", "100", *options),
+        warm_options=None,
+        bin=bin,
+    )
+
+
+SELF_PLAY = Arm("self-play", "baselines.self_play")
+LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
+NOW = ("--history-turns", "0", "--history-images", "1")  # one picture a prompt
+STUDIES |= {
+    f"curve-{study.env.removeprefix('vlgym/')}": study
+    for study in (
+        _curve("EZPoints-v1", 6_144, *LARGE, "--warm.noise", "0.2", "--image-tokens", "36"),
+        _curve("OneRoomS6Fast-v1", 6_144, *LARGE, "--gamma", "0.95", *NOW),
+        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", *NOW, bin=2_048),
+        _curve("SokobanDrawn-v0", 6_144, *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]",
+               "--image-tokens", "49", *NOW),
+        _curve("TicTacToe-v0", 6_144, "--gamma", "1", "--image-tokens", "36", arm=SELF_PLAY),
+        _curve("KuhnPoker-v0", 6_144, "--gamma", "1", "--image-tokens", "64", "--kl-coef", "0.1", arm=SELF_PLAY),
+        _curve("CoinGame-v0", 6_144, "--gamma", "0.95", "--image-tokens", "36", *NOW, arm=SELF_PLAY),
+    )
+}  # fmt: skip

@@ -63,21 +63,22 @@ class Runs:
             shutil.rmtree(out, ignore_errors=True)
             arguments = [
                 "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
-                "--threads", "1", *study.warm_options,
+                "--threads", "1", *(study.warm_options or ()),
             ]  # fmt: skip
             self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
         return out
 
     def train(self, study: Study, arm: Arm, seed: int, options: Sequence[str]) -> None:
         """One run of one arm, unless it is done."""
-        warm = self.folder / "warm" / f"seed-{seed}"
-        if not (warm / WARM_REPORT).is_file():
-            return
-        limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
-        fresh = [
-            "--env", study.env, "--model", str(warm), "--seed", str(seed), "--max-new-tokens", str(limit),
-            *([] if arm == study.arms[0] else ["--no-eval-before"]), *study.options, *arm.options, *options,
-        ]  # fmt: skip
+        fresh = ["--env", study.env, "--seed", str(seed), *study.options, *arm.options, *options]
+        if study.warm_options is not None:
+            warm = self.folder / "warm" / f"seed-{seed}"
+            if not (warm / WARM_REPORT).is_file():
+                return
+            limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
+            fresh += ["--model", str(warm), "--max-new-tokens", str(limit)]
+        if arm != study.arms[0]:
+            fresh += ["--no-eval-before"]
         self.learn(arm.module, f"{arm.slug}-{seed}", study.env_steps, fresh, {"arm": arm.label, "seed": seed})
 
     def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:

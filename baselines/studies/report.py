@@ -12,6 +12,7 @@ from typing import Any
 
 from vlgym.intervals import student_t
 from vlgym.play.controls import GREY
+from vlgym.registry import get_registry
 
 from .arms import Study
 
@@ -55,7 +56,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms
     }
-    base = study.arms[0].label
+    base, blind = study.arms[0].label, (get_registry().known.get(study.env) or {}).get("blind")
     columns = min(3, len(curves))
     panels = figure.subplots(math.ceil(len(curves) / columns), columns, sharex=True, sharey=True, squeeze=False).flat
     for axis, (label, seeds) in zip(panels, curves.items(), strict=False):
@@ -68,10 +69,21 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
             axis.plot(*zip(*_mean_curve(curves[base]), strict=True), color="0.45", linewidth=1.2, linestyle="--")
         if seeds:
             axis.plot(*zip(*_mean_curve(seeds), strict=True), color="tab:blue", linewidth=2.2)
+        for name, colour, marker in ((None, "tab:green", "o"), (GREY, "0.4", "x")):
+            ends = [
+                (min(each["env_steps"], study.env_steps), (each if name is None else each[name])["success"])
+                for run in found if run["arm"] == label
+                for each in run["evaluations"] if name is None or name in each
+            ]  # fmt: skip
+            if ends:
+                axis.scatter(*zip(*ends, strict=True), color=colour, marker=marker, s=18, clip_on=False)
+        if blind:
+            axis.axhline(blind["success"], color="tab:red", linestyle=":", linewidth=1.2)
         axis.xaxis.set_major_locator(MaxNLocator(4))
     for axis in panels:
         axis.set_visible(False)
-    note = f"thick: mean; thin: the seeds; dashed: mean of {base}"
+    note = f"thick: mean; thin: the seeds; dashed: mean of {base}; dotted: best blind player\n"
+    note += "held out, before and after: circles; with grey pictures: crosses"
     figure.suptitle(f"{study.title}\n{note}", fontsize=10)
     figure.supxlabel("environment steps", fontsize=9)
     figure.supylabel(f"success of training episodes, per {study.bin:,} steps", fontsize=9)

@@ -43,7 +43,7 @@ STUDY = Study(
     env_steps=2_048,
     seeds=3,
     options=(*TINY, "--eval-episodes", "64"),
-    warm_options=("--warm.target", "0.35", "--warm.samples", "8192", "--warm.val-episodes", "160"),
+    warm_options=("--warm.samples", "8192", "--warm.val-episodes", "160"),
 )
 
 

@@ -58,16 +58,16 @@ class Bench:
 
 BENCHES = {
     "NumberLine": Bench(
-        "vlgym/NumberLine-v1", 5_120, WarmConfig(target=0.25, samples=4_096),
+        "vlgym/NumberLine-v1", 5_120, WarmConfig(samples=4_096),
         ("--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4"),
     ),
     "OneRoom": Bench(
-        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(target=0.5, samples=4_096, val_episodes=32),
+        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(samples=4_096, val_episodes=32),
         ("--kl-coef", "0.02", "--gamma", "0.95", "--lr", "2e-4"),
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 5_120,
-        WarmConfig(target=0.25, samples=4_096, noise=0.4, val_episodes=32),
+        WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
         ("--kl-coef", "0.01", "--gamma", "0.95", "--lr", "2e-4", "--history-turns", "0", "--history-images", "1"),
         {"image_size": [196, 196]}, 49,
     ),

@@ -23,8 +23,8 @@ from vlgym.evaluation import evaluate
 
 CURVE = Path(__file__).parents[2] / "docs" / "images" / "demo_curve.png"
 OPTIONS = (
-    "--env", "vlgym/NumberLine-v1", "--warm.target", "0.25", "--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4",
-    "--updates", "56",
+    "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.99", "--kl-coef", "0.02", "--gamma", "0.5",
+    "--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128", "--updates", "40",
 )  # fmt: skip
 """As the Makefile has them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +15,7 @@ import pytest
 import torch
 from bandit import ONE, PLAIN, SEEN, SETTINGS, Bandit, bandits, right_arm, small_engine, small_family, win_rate
 
+import vlgym
 from baselines import archer, grpo, loop, rl4vlm, sft, vldac
 from baselines.engine.engine import Engine
 from baselines.learning import evaluation, warm_start
@@ -21,6 +23,7 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
 from vlgym.env.seeding import episode_seed
+from vlgym.types import Reply
 
 PLAY: dict[str, Any] = {
     **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7, "max_new_tokens": 1,
@@ -114,7 +117,7 @@ def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, 
 
 
 def test_the_warm_starts_episodes_are_apart_from_those_of_training_and_of_held_out_evaluations():
-    config = WarmConfig(steps=2, samples=64, batch=8, check_every=1, val_episodes=10, target=1.0)
+    config = WarmConfig(steps=2, samples=64, batch=8, check_every=1, val_episodes=10, reading=1.0)
     warm_start.warm_start(small_engine(), [ONE], config, seed=0)
     assert {split for split, _ in Bandit.begun} == {"train", "val"}
     first = {episode_seed(ONE, "train", i) for i in range(5000)}
@@ -159,22 +162,49 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
     assert report.loss == pytest.approx(np.mean(losses), rel=1e-4)
 
 
-@pytest.mark.parametrize("target", [1.0, 0.6])
-def test_imitation_finds_the_oracles_arms_and_stops_at_its_target(target, tmp_path):
-    config = WarmConfig(steps=60, samples=128, batch=32, noise=0.0, lr=1e-2, check_every=10, target=target)
-    engine = Engine(small_family(), max_new_tokens=4)
-    with patch("baselines.sft.load_family", lambda *args, **options: engine.family):
+@pytest.mark.parametrize("reading", [1.0, 0.6])
+def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, tmp_path):
+    config = WarmConfig(steps=60, samples=128, batch=32, noise=0.0, lr=1e-2, check_every=10, reading=reading)
+    engine, seen = Engine(small_family(), max_new_tokens=4), []
+    with (
+        patch("baselines.sft.load_family", lambda *args, **options: engine.family),
+        patch("baselines.sft.show_check", lambda step, report, check: seen.append(check.reading)),
+    ):
         report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=replace(config)))
-    steps, checks = zip(*report.success, strict=True)
-    assert report.steps == steps[-1]
-    assert list(steps) == list(range(10, report.steps + 1, 10))
-    if target == 1.0:
+    steps = [step for step, _ in report.success]
+    assert report.steps == steps[-1] == 10 * len(seen)
+    assert report.reading == seen[-1]
+    assert all(each < reading for each in seen[:-1])
+    if reading == 1.0:
         assert win_rate(engine) > 0.9
         assert report.loss < 0.3
     else:
-        assert all(check < target for check in checks[:-1])
-        assert checks[-1] >= target
+        assert seen[-1] >= reading
         assert report.steps < 60
+
+
+def test_a_reply_reads_the_picture_if_the_oracle_writes_it_with_the_same_action():
+    env = vlgym.make("vlgym/NumberLine-v1")
+    env.reset(seed=0)
+    oracle = env.unwrapped
+    right, wrong = oracle.solve(), oracle.parser.format(["+"], "target 99 current 98")
+    other = next(each for each in oracle.legal_actions() if each not in right.split("<action>")[1])
+    other = oracle.parser.format([other], oracle.think(other))
+    said = [right, other, wrong, right.split("<action>")[0], oracle.parser.format(["up"], oracle.think("up"))]
+    read = []
+    for text in said:
+        reader = warm_start.Reader(SimpleNamespace(name="said", reply=lambda turns, text=text: [Reply(text)]))
+        reader.reply([SimpleNamespace(env=env)])
+        read.append((reader.read, reader.given))
+    env.close()
+    assert read == [(1, 1), (1, 1), (0, 1), (0, 1), (0, 1)]
+
+
+def test_the_loss_of_an_unread_picture_is_the_entropy_of_the_replies_to_each_text():
+    prompt = [SimpleNamespace(ids=torch.tensor([number])) for number in (0, 1)]
+    a, b = torch.tensor([5, 6]), torch.tensor([7, 6])
+    data = [(prompt[0], a), (prompt[0], b), (prompt[1], a), (prompt[1], a)]
+    assert warm_start.measure_unread(data) == pytest.approx(2 * np.log(2) / 8)
 
 
 def test_the_command_of_rl4vlm_trains_by_its_own_loss(monkeypatch):

@@ -22,6 +22,9 @@ MOVES_AND_PICK_UP: dict[str, Any] = {**MOVES, "move back": 3, "pick up": 4}
 ALL_ACTIONS: dict[str, Any] = {**MOVES_AND_PICK_UP, "drop": 5, "toggle": 6, "done": 7}
 
 COMPAT = (None, "vldac")
+
+MOST_NAMED, AHEAD, NEAR = 3, 10, 2.0
+"""The oracle's thoughts name this many things; degrees to a side that count as ahead, and metres that count as near."""
 VLDAC_TURNS, VLDAC_IMAGES, VLDAC_FAILURE = 128, 4, -1.0
 """VL-DAC's setting of MiniWorld as in its public code (corl-team/VL-DAC, its configuration and rollout): turns of an
 episode, images in the prompt (the appendix of arXiv 2508.04280v1 says 4, too), and the reward of the last step of an
@@ -87,16 +90,20 @@ class MiniWorldTask(GymAdapter):
 
     def describe(self) -> str:
         """Return the things in view, nearest first."""
+        seen = []
+        for far, angle, thing in self._in_view():
+            side = "straight ahead" if not angle else f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
+            seen.append(f"{thing} {far:.1f} m away, {side}")
+        return "; ".join(seen) or "nothing but walls and floor"
+
+    def _in_view(self) -> list[tuple[float, int, str]]:
+        """Return distance in metres, degrees to the right and name of each thing in view, nearest first."""
         agent, seen = self.world.agent, []
         for entity in find_visible(self.world):
             offset = entity.pos - agent.pos
             ahead, right = float(offset @ agent.dir_vec), float(offset @ agent.right_vec)
-            angle = round(math.degrees(math.atan2(right, ahead)))
-            side = "straight ahead" if not angle else f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
-            seen.append(
-                (math.hypot(ahead, right), f"{name_thing(entity)} {math.hypot(ahead, right):.1f} m away, {side}")
-            )
-        return "; ".join(words for _, words in sorted(seen)) or "nothing but walls and floor"
+            seen.append((math.hypot(ahead, right), round(math.degrees(math.atan2(right, ahead))), name_thing(entity)))
+        return sorted(seen)
 
     def world_arguments(self) -> dict[str, Any]:
         """Further constructor arguments of the MiniWorld class."""
@@ -131,15 +138,12 @@ class MiniWorldTask(GymAdapter):
         return None if goal is None else self.pilot.next(goal)
 
     def think(self, action: str) -> str:
-        aim = self.aim()
-        lines = {
-            "turn left": f"The way to {aim} leads to the left.",
-            "turn right": f"The way to {aim} leads to the right.",
-            "move forward": f"The way to {aim} leads straight ahead.",
-            "pick up": f"I can reach {aim} from here.",
-            "drop": "I put down what I carry.",
-        }
-        return lines.get(action, "")
+        """Name the nearest things in view and their sides, whatever the action."""
+        seen = []
+        for far, angle, thing in self._in_view()[:MOST_NAMED]:
+            side = "ahead" if abs(angle) <= AHEAD else "right" if angle > 0 else "left"
+            seen.append(f"{thing} {'near' if far < NEAR else 'far'} {side}")
+        return f"I see {', '.join(seen) or 'nothing'}."
 
     @property
     def pilot(self) -> Pilot:
