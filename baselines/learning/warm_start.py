@@ -21,7 +21,7 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
-from vlgym.parsers import read_reply
+from vlgym.parsers import read_reply, write_reply
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, warn
@@ -109,10 +109,11 @@ class Reader:
         replies = self.policy.reply(turns)
         for turn, reply in zip(turns, replies, strict=True):
             env = unwrap(turn.env)
-            actions = read_reply(env.parser, reply.text, env.legal_actions()).actions
+            legal = env.legal_actions()
+            actions = read_reply(env.parser, reply.text, legal).actions
             self.given += 1
-            if actions and actions[-1] in env.legal_actions():
-                self.read += reply.text == env.parser.format(actions, env.think(actions[-1]))
+            if actions and actions[-1] in legal:
+                self.read += reply.text == write_reply(env.parser, actions, env.think(actions[-1]), legal)
         return replies
 
 
@@ -137,7 +138,7 @@ class NoisyOracle:
             if right is None or self.rng.random() < self.noise:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
-                text = env.parser.format([action], env.think(action))
+                text = write_reply(env.parser, [action], env.think(action), legal)
             self.given += right is not None
             self.replaced += right is not None and text != right
             replies.append(Reply(text or "", None if right is None else text))

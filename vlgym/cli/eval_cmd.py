@@ -100,7 +100,9 @@ def evaluate(
     few_shot: Annotated[
         int, typer.Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
     ] = 0,
-    parser: Annotated[str | None, typer.Option(help="Reply style: tag, json, plan or an import string.")] = None,
+    parser: Annotated[
+        str | None, typer.Option(help="Reply style: tag, json, plan, choice, or an import string.")
+    ] = None,
     env_kwargs: EnvKwargs = None,
     opponents: Annotated[
         str | None,

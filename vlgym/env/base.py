@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ..errors import UserError, check_choice, check_number, check_reward
-from ..parsers import get_parser, read_reply
+from ..parsers import get_parser, list_actions, read_reply, write_reply
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
@@ -125,6 +125,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if planner == "global" and style in ("tag", "json"):
             style = "plan"
         self.parser: Parser = get_parser(parser or style)
+        if self.notation and getattr(self.parser, "numbered", False):
+            raise UserError(
+                f"parser={self.parser.name!r} numbers the legal actions, which this environment does not list."
+            )
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
@@ -215,7 +219,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if action is None:
             return None
         thoughts = self.think(action)
-        return self.parser.format([action] if self.planner == "online" else self._play_ahead(), thoughts)
+        plan = [action] if self.planner == "online" else self._play_ahead()
+        return write_reply(self.parser, plan, thoughts, self.legal_actions())
 
     def get_state(self) -> dict[str, Any]:
         """Return the exact state as JSON-able data, with id and arguments; `set_state` restores it in any process.
@@ -415,7 +420,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _observe(self) -> dict[str, Any]:
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
-        told = [self.notation] if self.notation and legal else legal
+        told = [self.notation] if self.notation and legal else list_actions(self.parser, legal)
         written = self.prompt.write_turn(
             state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
         )

@@ -29,7 +29,7 @@ from ..env.reset_options import LEVEL, plain_options
 from ..env.seeding import split_of
 from ..env.spaces import MAX_REPLY, ReplySpace, clean_text
 from ..errors import UserError, check_reward
-from ..parsers import read_reply
+from ..parsers import list_actions, read_reply, write_reply
 from ..types import Image, Parsed, Turn
 from .multi_game import Round
 
@@ -214,7 +214,8 @@ class Table:
         state = game.tell(seat)
         if legal == [WAIT]:
             state += "It is not your turn. "
-        told = [game.notation] if legal and game.notation and legal != [WAIT] else legal
+        hidden = legal and game.notation and legal != [WAIT]
+        told = [game.notation] if hidden else list_actions(game.parser, legal)
         written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
         return clean_text(game.add_words(written, partial(game.describe_view, seat)))
 
@@ -266,7 +267,9 @@ class Table:
     def solve(self, seat: int) -> str | None:
         """The oracle's reply for a seat that moves now; `None` where there is none."""
         action = self.game.advise(seat) if seat in self.movers else None
-        return None if action is None else self.game.parser.format([action], self.game.explain(seat, action))
+        if action is None:
+            return None
+        return write_reply(self.game.parser, [action], self.game.explain(seat, action), self.legal(seat))
 
     def mirror(self) -> None:
         """Put the seats in reverse order, if the game has just begun; for the conformance kit."""

@@ -9,16 +9,17 @@ from typing import Any
 
 from ..errors import UserError, nearest
 from ..types import Parsed, Parser
+from .choice import ChoiceParser, Number
 from .json_reply import JsonParser
 from .plan_reply import PlanParser
 from .tag import TagParser
 
 __all__ = [
-    "PARSERS", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named", "find_end", "get_parser",
-    "read_reply",
+    "PARSERS", "ChoiceParser", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named", "find_end",
+    "get_parser", "list_actions", "read_reply", "write_reply",
 ]  # fmt: skip
 
-PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser}
+PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser, "choice": ChoiceParser}
 
 
 _THOUGHT = re.compile(r"(?:\A(?:(?!<think>).)*|<think>.*?)</think>|<think>.*\Z", re.IGNORECASE | re.DOTALL)
@@ -39,7 +40,7 @@ def get_parser(parser: str | Parser) -> Parser:
     >>> get_parser("jsn")
     Traceback (most recent call last):
         ...
-    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, or an import string ... Nearest: json.
+    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, choice, or ... Nearest: json.
     """
     if not isinstance(parser, str):
         if isinstance(parser, Parser):
@@ -81,6 +82,23 @@ def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None) ->
     'no_action'
     """
     return parser.parse(_blank_thoughts(text), legal)
+
+
+def list_actions(parser: Parser, legal: Sequence[str]) -> list[str]:
+    """Return the legal actions as a prompt lists them: with numbers where the parser reads numbers."""
+    numbered = getattr(parser, "numbered", False)
+    return [f"[{at}] {action}" for at, action in enumerate(legal, 1)] if numbered else list(legal)
+
+
+def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Sequence[str]) -> str:
+    """Return a reply that takes actions: by their numbers in `legal` where the parser reads numbers.
+
+    >>> write_reply(get_parser("choice"), ["right"], "The flag is on my right.", ["left", "right"])
+    'The flag is on my right. [2]'
+    """
+    if getattr(parser, "numbered", False):
+        actions = [Number(legal.index(action) + 1) if action in legal else action for action in actions]
+    return parser.format(actions, thoughts)
 
 
 def _blank_thoughts(text: str) -> str:
