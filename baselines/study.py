@@ -1,8 +1,8 @@
 """Studies: several learners, several seeds, one command, one table and one plot.
 
-    python -m baselines.study numberline --workers 2
-    python -m baselines.study numberline --seeds 2 --env-steps 2048
-    python -m baselines.study oneroom --write
+    python -m baselines.study algorithms --workers 2
+    python -m baselines.study algorithms --seeds 2 --env-steps 2048
+    python -m baselines.study curve-OneRoom-v1 --write
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
 share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
@@ -40,9 +40,9 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1); curve-NAME for EZPoints-v1, OneRoomS6Fast-v1,
-    OneRoom-v1, SokobanDrawn-v0, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which asks how many interaction types
-    it takes."""
+    """algorithms; sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1); curve-NAME for OneRoom-v1,
+    SokobanDrawn-v0, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which asks how many interaction types it
+    takes."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2

@@ -6,7 +6,8 @@ are the learners' defaults in every arm; an arm sets what it is named after and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
 
@@ -54,72 +55,44 @@ def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = 
     return Arm(label or f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}", *changes))
 
 
-VLDAC, LOOP, GRPO = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop"), Arm("GRPO", "baselines.grpo")
-ALGORITHMS = (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP, GRPO)
-WARM_UP, STOP, KL = ("--value-warmup", "2"), ("--stop-gradient",), ("--kl-coef", "0.05")
-STABLE = (*WARM_UP, *STOP, *KL)
-FOUR = ("--minibatch", "4")  # of eight whole episodes: as many gradient steps per rollout as 32 have by default
-ROOM_WARM = ("--warm.check-every", "25", "--warm.val-episodes", "48")
-ROOM_OPTIONS = (*TINY, "--gamma", "0.99", "--eval-episodes", "100")
+VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")
+GRPO = Arm("GRPO", "baselines.grpo", ("--minibatch", "16"))  # whole episodes: about as many gradient steps
+LOOP_KL = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", "--minibatch", "16"))
+SELF_PLAY = Arm("self-play", "baselines.self_play")
+LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
+STUDIES: dict[str, Study] = {}
 
-STUDIES: dict[str, Study] = {
-    "numberline": Study(
-        title="NumberLine: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
-        question="Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
-        env="vlgym/NumberLine-v0",
-        arms=ALGORITHMS,
-        env_steps=6_144,
-    ),
-    "ezpoints": Study(
-        title="EZPoints: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
-        question="The same on arithmetic with two cards, where the thoughts carry the reasoning.",
-        env="vlgym/EZPoints-v0",
-        arms=ALGORITHMS,
-        env_steps=4_096,
-        warm_options=("--warm.noise", "0.2", "--warm.check-every", "50"),
-    ),
-    "oneroom": Study(
-        title="OneRoom at a reduced resolution: VL-DAC, stabilised RL4VLM, LOOP, GRPO",
-        question=(
-            "Sparse reward over episodes of up to 180 steps in a 3-D room, as the paper compares (figures 3 and 5, "
-            "table 1): RL4VLM with KL, value warm-up and stop-gradient, LOOP with the KL."
-        ),
-        env="vlgym/OneRoom-v0",
-        arms=(
-            VLDAC,
-            *(_rl4vlm(weight, f"RL4VLM {weight:g}, stabilised", STABLE) for weight in (0.1, 0.3, 0.9)),
-            Arm("LOOP + KL", "baselines.loop", (*KL, *FOUR)),
-            Arm("GRPO", "baselines.grpo", FOUR),
-        ),
-        env_steps=12_288,
-        seeds=3,
-        warm_options=(*ROOM_WARM, "--warm.check-every", "50", "--warm.noise", "0.2"),
-        # Few environments and long rollouts: 32 environments would play most of the budget in their first episodes.
-        options=(*ROOM_OPTIONS, "--eval-episodes", "64", "--num-envs", "8", "--rollout-steps", "32"),
-        bin=1_536,  # of the 1,440 steps that eight environments need, in whole rollouts
-    ),
-    "oneroom-fast": Study(
-        title="OneRoomS6Fast at a reduced resolution: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
-        question="Sparse reward in a 3-D room with strides so long that this budget holds hundreds of episodes.",
-        env="vlgym/OneRoomS6Fast-v0",
-        arms=ALGORITHMS,
-        env_steps=6_144,
-        warm_options=ROOM_WARM,
-        options=ROOM_OPTIONS,
-        bin=2_048,  # of the 1,600 steps that 32 environments need, in whole rollouts
-    ),
+# What each environment needs: (environment steps, options, options of the warm start).
+NUMBERLINE = (8_192, ("--gamma", "0.5", "--kl-coef", "0.02"), ("--warm.reading", "0.99"))
+NEEDS: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {
+    "NumberLine": NUMBERLINE,
+    "EZPoints": (6_144, ("--image-tokens", "36"), ("--warm.noise", "0.2", "--image-tokens", "36")),
+    "OneRoomS6Fast": (6_144, ("--gamma", "0.95"), ()),
 }
+
+
+def _study(env: str, title: str, question: str, arms: tuple[Arm, ...], needs: tuple[Any, ...], **more: Any) -> Study:
+    steps, options, warm = needs
+    return Study(title, question, f"vlgym/{env}", arms, steps, 5, (*TINY, *LARGE, *options), warm, **more)
+
+
+STUDIES["algorithms"] = _study(
+    "NumberLine-v1",
+    "NumberLine-v1: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
+    "Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
+    (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP_KL, GRPO),
+    NUMBERLINE,
+)
 STUDIES |= {
-    f"sight-{name}": replace(
-        STUDIES[base],
-        title=f"{name}: trained with pictures, and with grey ones",
-        question="How much of what is learnt is not sight?",
-        env=f"vlgym/{name}",
-        arms=(VLDAC, Arm("VL-DAC, grey", "baselines.vldac", ("--pictures", "grey"))),
-        seeds=5,
+    f"sight-{family}-v{version}": _study(
+        f"{family}-v{version}",
+        f"{family}-v{version}: trained with pictures, and with grey ones",
+        "How much of what is learnt is not sight?",
+        (VLDAC, Arm("VL-DAC, grey", "baselines.vldac", ("--pictures", "grey"))),
+        needs,
     )
-    for base, family in (("numberline", "NumberLine"), ("ezpoints", "EZPoints"), ("oneroom-fast", "OneRoomS6Fast"))
-    for name in (f"{family}-v0", f"{family}-v1")
+    for family, needs in NEEDS.items()
+    for version in (0, 1)
 }
 
 
@@ -137,19 +110,14 @@ def _curve(env: str, env_steps: int, *options: str, arm: Arm = VLDAC, bin: int =
     )
 
 
-SELF_PLAY = Arm("self-play", "baselines.self_play")
-LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
-NOW = ("--history-turns", "0", "--history-images", "1")  # one picture a prompt
 STUDIES |= {
     f"curve-{study.env.removeprefix('vlgym/')}": study
     for study in (
-        _curve("EZPoints-v1", 6_144, *LARGE, "--warm.noise", "0.2", "--image-tokens", "36"),
-        _curve("OneRoomS6Fast-v1", 6_144, *LARGE, "--gamma", "0.95", *NOW),
-        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", *NOW, bin=2_048),
+        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", bin=2_048),
         _curve("SokobanDrawn-v0", 6_144, *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]",
-               "--image-tokens", "49", *NOW),
+               "--image-tokens", "49", "--history-turns", "0"),
         _curve("TicTacToe-v0", 6_144, "--gamma", "1", "--image-tokens", "36", arm=SELF_PLAY),
         _curve("KuhnPoker-v0", 6_144, "--gamma", "1", "--image-tokens", "64", "--kl-coef", "0.1", arm=SELF_PLAY),
-        _curve("CoinGame-v0", 6_144, "--gamma", "0.95", "--image-tokens", "36", *NOW, arm=SELF_PLAY),
+        _curve("CoinGame-v0", 6_144, "--gamma", "0.95", "--image-tokens", "36", arm=SELF_PLAY),
     )
 }  # fmt: skip

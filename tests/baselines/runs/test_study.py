@@ -49,7 +49,7 @@ def test_arms_are_compared_seed_by_seed():
 
 def test_a_curve_is_binned_by_episodes():
     curve = [[256, 0.5, 0, 0, 10], [512, 1.0, 0, 0, 30], [768, None, 0, 0, 0], [1024, 0.25, 0, 0, 4]]
-    base = replace(arms.STUDIES["numberline"], env_steps=1024)
+    base = replace(arms.STUDIES["algorithms"], env_steps=1024)
     assert report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
     wide = replace(base, bin=1024)
     assert report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
@@ -66,7 +66,7 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     more = {"curve": [], "evaluations": [end]}
     found = [{"arm": "VL-DAC", "seed": i, "explained_variance": half, **more} for i, half in enumerate(halves)]
     found += [{"arm": "LOOP", "seed": 0, "explained_variance": None, **more}]
-    item = replace(arms.STUDIES["numberline"], arms=(arms.VLDAC, arms.LOOP))
+    item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
     table = [
         [cell.strip() for cell in line.split("|")]
         for line in report.page("small", item, found, complete=True).splitlines()
@@ -132,10 +132,10 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
 
 
 def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
-    with pytest.raises(UserError, match="numberline"):
+    with pytest.raises(UserError, match="algorithms"):
         study.run(study.Config("numbrline", out=tmp_path))
     with pytest.raises(UserError, match="--workers"):
-        study.run(study.Config("numberline", out=tmp_path, workers=0))
+        study.run(study.Config("algorithms", out=tmp_path, workers=0))
 
 
 def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
@@ -158,7 +158,7 @@ def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
 
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-COMPARED = ("numberline", "ezpoints", "oneroom-fast", "oneroom")
+COMPARED = ("algorithms", "ezpoints", "oneroom-fast", "oneroom")
 
 
 def test_the_page_prints_the_smallest_p_value_of_all_comparisons_with_vldac_and_holms_correction_of_it():

@@ -66,7 +66,7 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
     monkeypatch.setattr(run_module, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
-    needed = {"study": {"name": "numberline"}}.get(command, {})
+    needed = {"study": {"name": "algorithms"}}.get(command, {})
     plain = module.Config(**needed)
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))
