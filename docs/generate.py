@@ -1,6 +1,7 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
+docs/results.md         its table of studies, from docs/studies/*.json
 docs/*.md, docs/tutorials/*.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`
 
 The reference pages of the site (cli, hooks, errors, check, gallery) are made by `write_reference` when it is built.
@@ -12,6 +13,7 @@ import contextlib
 import html
 import inspect
 import io
+import json
 import re
 import sys
 import tempfile
@@ -25,12 +27,15 @@ WIDTH = 224
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
+STUDIES = re.compile(r"(<!-- studies -->).*?(<!-- end of studies -->)", re.DOTALL)
+
 
 def generate() -> dict[str, str]:
     """Return page name (from docs/) -> text, of the pages that git holds."""
     pages = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     made = {name: FILE.sub(_print_file, text) for name, text in pages.items() if FILE.search(text)}
-    return {**made, "environments.md": write_environments()}
+    results = STUDIES.sub(lambda found: f"{found[1]}\n{write_studies()}\n{found[2]}", pages["results.md"])
+    return {**made, "environments.md": write_environments(), "results.md": results}
 
 
 def write_reference(folder: Path) -> None:
@@ -69,6 +74,43 @@ def write_environments() -> str:
             )
         lines.append("")
     return "\n".join(lines)
+
+
+def write_studies() -> str:
+    """Write a row per learner of each published study, and whether its success is above the best blind player's: a
+    t-test over seeds, with Holm's correction over all rows."""
+    from scipy.stats import ttest_1samp
+
+    from baselines.studies.arms import STUDIES as KNOWN
+    from baselines.studies.report import spread
+    from vlgym.intervals import holm
+    from vlgym.registry.registry_file import read_registry
+
+    entries, rows, values = read_registry(), [], []
+    for path in sorted((DOCS / "studies").glob("*.json")):
+        runs, study = json.loads(path.read_text(encoding="utf-8")), KNOWN[path.stem]
+        blind = entries[study.env]["blind"]["success"]
+        for arm in study.arms:
+            own = [run for run in runs if run["arm"] == arm.label]
+            before, after = ([run["evaluations"][at]["success"] for run in own] for at in (0, -1))
+            grey = [run["evaluations"][-1]["grey"]["success"] for run in own if "grey" in run["evaluations"][-1]]
+            explained = [run["explained_variance"] for run in own if run["explained_variance"] is not None]
+            p = float(ttest_1samp(after, blind, alternative="greater").pvalue) if len(set(after)) > 1 else 1.0
+            values.append(p)
+            mean, _, half = spread(after)
+            rows.append(
+                f"| [{study.env.removeprefix('vlgym/')}](studies/{path.name}) | {arm.label} | {len(own)} "
+                f"| {study.env_steps:,} | {spread(before)[0]:.2f} | {mean:.2f} ± {half:.2f} "
+                f"| {f'{spread(grey)[0]:.2f}' if grey else ''} | {blind + 1e-9:.2f} "
+                f"| {f'{spread(explained)[0]:.2f}' if explained else ''} | {p:.3f}"
+            )
+    head = (
+        "| environment | learner | seeds | steps | before RL | after RL | grey pictures | best blind player "
+        "| explained variance | p | above blind |\n" + "|---" * 11 + "|\n"
+    )
+    return head + "\n".join(
+        f"{row} | {'yes' if stands else 'no'} |" for row, stands in zip(rows, holm(values, 0.05), strict=True)
+    )
 
 
 def write_gallery() -> str:

@@ -113,7 +113,8 @@ def _curve(env: str, env_steps: int, *options: str, arm: Arm = VLDAC, bin: int =
 STUDIES |= {
     f"curve-{study.env.removeprefix('vlgym/')}": study
     for study in (
-        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", bin=2_048),
+        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16",
+               "--warm.val-episodes", "16", bin=2_048),
         _curve("SokobanDrawn-v0", 6_144, *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]",
                "--image-tokens", "49", "--history-turns", "0"),
         _curve("TicTacToe-v0", 6_144, "--gamma", "1", "--image-tokens", "36", arm=SELF_PLAY),

@@ -6,10 +6,8 @@ import importlib
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from scipy.stats import ttest_rel
 from stage import ENV
 
 from baselines import sft, study
@@ -18,7 +16,6 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same
 from baselines.studies import arms, report
 from vlgym.errors import UserError
-from vlgym.registry.registry_file import read_registry
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
@@ -155,31 +152,3 @@ def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
     check_same(now, now)
     with pytest.raises(UserError, match=r"recorded by another version of vlgym \(record format 1, here 2\)"):
         check_same({**now, "format": 1}, now)
-
-
-DOCS = Path(__file__).resolve().parents[3] / "docs"
-COMPARED = ("algorithms", "ezpoints", "oneroom-fast", "oneroom")
-
-
-def test_the_page_prints_the_smallest_p_value_of_all_comparisons_with_vldac_and_holms_correction_of_it():
-    values = []
-    for name in COMPARED:
-        ends = {}
-        for run in json.loads((DOCS / "studies" / f"{name}.json").read_text(encoding="utf-8")):
-            ends.setdefault(run["arm"], {})[run["seed"]] = run["evaluations"][-1]["success"]
-        base = ends.pop("VL-DAC")
-        for end in ends.values():
-            seeds = sorted(end)
-            values.append(ttest_rel([end[seed] for seed in seeds], [base[seed] for seed in seeds]).pvalue)
-    least = min(values)
-    assert least * len(values) > 0.05  # so nothing stands
-    page = (DOCS / "results.md").read_text(encoding="utf-8")
-    assert f"Of {len(values)} comparisons with VL-DAC the smallest p value is {least:.3f}" in page
-    assert f"{least * len(values):.2f} after Holm's correction" in page
-
-
-def test_the_blind_floor_stands_with_every_studys_figures():
-    entries = read_registry()
-    floors = [entries[arms.STUDIES[name].env]["blind"]["success"] for name in COMPARED]
-    row = f"| best blind player | {' | '.join(f'{floor + 1e-9:.2f}' for floor in floors)} |"
-    assert row in (DOCS / "results.md").read_text(encoding="utf-8")
