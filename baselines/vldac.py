@@ -2,7 +2,6 @@
 
     python -m baselines.vldac --env vlgym/NumberLine-v1
     python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct --device cuda --lora.rank 32
-    python -m baselines.vldac --resume --out runs/NumberLine-001
 
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a reply's tokens and
 then over steps (eq. 3); one step-level GAE advantage per environment step; a value MLP on the hidden state of the last
@@ -56,10 +55,7 @@ from .runs import distributed
 
 @dataclass(frozen=True)
 class Config(RunConfig):
-    """Train a vision-language model by VL-DAC.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by VL-DAC."""
 
     algorithm: ClassVar[str] = "VL-DAC"
     command: ClassVar[str] = "baselines.vldac"
@@ -78,6 +74,8 @@ class Config(RunConfig):
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
     """Keep the value loss from changing the model."""
+    target_kl: float | None = None
+    """End the passes of an update once the policy is so far from the one that sampled, in KL per token (k3)."""
     value_coef: float = 0.15
     """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a stop-gradient only."""
 
@@ -85,7 +83,7 @@ class Config(RunConfig):
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_positive("value_lr", "clip", "value_coef")
-        config.require_at_least(0, "value_warmup")
+        config.require_at_least(0, "value_warmup", "target_kl")
         config.require_at_least(1, "value_epochs")
         config.require_share("gamma", "gae_lambda")
         return config
@@ -183,7 +181,9 @@ class VLDAC:
         for rows, size in self.draw(batch, c.value_epochs if c.stop_gradient or lr == 0 else 0):
             self.value_step(batch, rows, size, metrics)
         for rows, size in self.draw(batch, c.epochs if lr > 0 else 0):
-            self.policy_step(batch, rows, size, metrics)
+            moved = self.policy_step(batch, rows, size, metrics)
+            if c.target_kl is not None and distributed.any_of(moved > c.target_kl, run.world):
+                break
         return metrics.means()
 
     def draw(self, batch: Batch, epochs: int) -> Iterator[tuple[Tensor, int]]:
@@ -207,10 +207,10 @@ class VLDAC:
         self.optimizers.step("value", float(loss.detach()), metrics)
         self.steady.update_parameters(self.value)
 
-    def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
+    def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> float:
         """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes, with the
-        arguments of `value_step`."""
-        c, total = self.config, 0.0
+        arguments of `value_step`. Return how far the policy had moved: KL per token, by k3."""
+        c, total, moved = self.config, 0.0, 0.0
         for part in micro_batches(batch, rows, self.passes):
             weights = step_weights(batch, part, size)
             new, states = score(self.weights.engine, batch, part, self.passes)
@@ -224,11 +224,13 @@ class VLDAC:
                 loss = loss + c.kl_coef * kl
             loss.backward()
             total += float(loss.detach())
+            moved += float(policy.approx_kl) * len(part) / len(rows)
             metrics.add_policy(policy, kl, weights)
         self.optimizers.step("policy", total, metrics)
         if not c.stop_gradient:  # its gradient came with the policy's
             self.optimizers.step("value", 0.0, metrics)
             self.steady.update_parameters(self.value)
+        return moved
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
         """Clipped PPO per token (eq. 3) of rows [b], whose log-probabilities under the current weights are `new`
@@ -251,8 +253,7 @@ class ValueHead(nn.Module):
     """Two-layer MLP on standardised states, with an output of zero before training.
 
     Args:
-        hidden_size: width of the language model.
-        width: width of the hidden layer.
+        hidden_size, width: of the language model, and of the hidden layer.
         seed: initialisation; no global generator is read or moved.
     """
 

@@ -46,12 +46,15 @@ def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes:
         sampled: called with the batch as it was sampled.
     """
     learner = learner_that_values(module, **STILL, **changes)
-    found = SimpleNamespace(learner=learner, rows={"policy": [], "value": []}, seen=by_hand.watch_rollout(learner))
+    found = SimpleNamespace(
+        learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
+    )
     policy_step, value_step = learner.policy_step, learner.value_step
 
     def noted_policy_step(batch, rows, *rest):
         found.rows["policy"].append(rows.tolist())
-        return policy_step(batch, rows, *rest)
+        found.moved.append(policy_step(batch, rows, *rest))
+        return found.moved[-1]
 
     def noted_value_step(batch, rows, *rest):
         found.rows["value"].append(rows.tolist())
@@ -128,6 +131,18 @@ def test_each_pass_takes_every_step_once(update):
     for name, epochs in (("policy", 2), ("value", 8)):
         check_passes(update.rows[name], epochs, size=8, count=21)
         assert len(update.steps.gradients(name)) == 3 * epochs
+
+
+def test_an_update_makes_no_further_step_once_the_policy_is_beyond_the_target_kl(update):
+    assert len(update.moved) == 6
+    samples, tokens = [update.batch.samples[row] for row in update.rows["policy"][0]], []
+    for new, sample in zip(by_hand.log_probs(update.learner.weights.engine, samples), samples, strict=True):
+        tokens.append((new - sample.logp).exp() - 1 - (new - sample.logp))
+    assert watched_update(vldac, kl_coef=0.3).moved[0] == pytest.approx(float(torch.cat(tokens).mean().detach()), rel=1e-3)
+    for target in (0.0, sum(sorted(update.moved)[2:4]) / 2):
+        steps = 1 + next(at for at, moved in enumerate(update.moved) if moved > target)
+        found = watched_update(vldac, kl_coef=0.3, micro_batch=3, target_kl=target)
+        assert (len(found.moved), len(found.rows["value"])) == (steps, 24)
 
 
 def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
