@@ -48,7 +48,7 @@ from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.curve import LEVEL_MEAN, PLAYED
 from ..runs.distributed import World
-from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
+from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
@@ -199,7 +199,6 @@ class Run(Generic[C]):
     kept: Kept
     log: RunLog
     stopped_by = 0
-    _tracker: Any = None
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
@@ -235,7 +234,6 @@ class Run(Generic[C]):
             self._stack.enter_context(folder.claim(self.out))
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
-            self._tracker = start_tracker(c.track, self.out.name, asdict(c))
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
@@ -332,7 +330,7 @@ class Run(Generic[C]):
         c = self.config
         self.log = RunLog(
             self.out, name=c.algorithm, total=c.updates, done=self.state.update, steps=self.state.env_steps,
-            env_steps=c.env_steps, tracker=self._tracker, quiet=not self.world.first,
+            env_steps=c.env_steps, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
 
