@@ -210,10 +210,7 @@ Outcome = tuple[float, Prompt | None]
 
 @dataclass(frozen=True)
 class Config(RunConfig):
-    """Train a vision-language model by ArCHer.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by ArCHer."""
 
     algorithm: ClassVar[str] = "ArCHer"
     command: ClassVar[str] = "baselines.archer"
@@ -313,15 +310,8 @@ class ArCHer:
         return batch, list(zip(rewards, following, strict=True)), metrics
 
     def learn(self, count: int, update: int) -> dict[str, float]:
-        """One update: states of the buffer are answered again; critics, then policy.
-
-        Args:
-            count: how many states to answer.
-            update: its number, from 1.
-
-        Returns:
-            the means of the losses and of what else was noted.
-        """
+        """One update, of number `update` from 1: `count` states of the buffer are answered again; critics, then policy.
+        Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
@@ -433,13 +423,8 @@ class ArCHer:
             metrics.add("loss/v", float(v.detach()))
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes.
-
-        Args:
-            batch: new replies.
-            rows: rows of the minibatch; size: their number.
-            metrics: notes the losses.
-        """
+        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes, from `rows`, the
+        `size` rows of a minibatch of new replies."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             old, mask = batch.old[part], batch.mask[part]

@@ -119,7 +119,7 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Options of every learner."""
+    """Options of every learner, which writes checkpoints, log.jsonl, TensorBoard files and curve.png to its folder."""
 
     algorithm: ClassVar[str]
     """Name of the learner, part of a run's record."""

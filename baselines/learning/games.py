@@ -34,6 +34,7 @@ from vlgym.types import Reply, StepRecord, Turn
 from ..engine.engine import ModelPolicy
 from ..runs.checkpoint import load_tensors, save_tensors
 from .collect import RewardOptions
+from .config import flag_of
 from .environments import Environments
 from .recording import EpisodeRecorder
 from .state import Weights
@@ -119,14 +120,14 @@ class PoolOptions:
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
         for name in ("past", "fixed"):
-            check_number(_flag(name), getattr(self, name), 0, 1)
+            check_number(flag_of(f"pool.{name}"), getattr(self, name), 0, 1)
         if self.past + self.fixed > 1:
             raise UserError(
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
         for name, least, most in (("every", 1, 10**9), ("size", 1, 1000), ("rating_games", 0, 10**6)):
-            check_number(_flag(name), getattr(self, name), least, most)
+            check_number(flag_of(f"pool.{name}"), getattr(self, name), least, most)
 
     def names(self) -> list[str]:
         """The game's players that are asked for."""
@@ -228,10 +229,6 @@ class Past:
             return self.policy.reply(turns)
         with self.pool.playing(self.update):
             return self.policy.reply(turns)
-
-
-def _flag(name: str) -> str:
-    return f"--pool.{name.replace('_', '-')}"
 
 
 ONE_SEAT = ("seat", "opponents")

@@ -16,12 +16,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 PAD, EOS, BOT = "<|endoftext|>", "<|im_end|>", "<|im_start|>"
-VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD = (
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
+VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
+IMAGE_PAD, VIDEO_PAD = "<|image_pad|>", "<|video_pad|>"
 SPECIAL_TOKENS = (PAD, BOT, EOS, VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD)
 
 # Whole tokens for the default reply style; ordinary text in every other respect.
