@@ -50,11 +50,8 @@ OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
 def rate_pool(run: Any, games: Games) -> None:
     """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
 
-    Nothing where `--pool.rating-games` is 0, or where a game is not for two. A rating that was stopped goes on.
-
-    Args:
-        run: a run of self-play that is finished.
-        games: of it.
+    `games` are of the `run` of self-play, which is finished. Nothing where `--pool.rating-games` is 0, or where a game
+    is not for two. A rating that was stopped goes on.
     """
     config = run.config
     if not config.pool.rating_games:
@@ -285,15 +282,8 @@ class Games:
     # ---- playing -----------------------------------------------------------------------------------------------------
 
     def play(self, update: int, steps: int) -> list[list[StepRecord]]:
-        """Play whole games, at each table until `steps` turns have been taken there by seats that learn.
-
-        Args:
-            update: number of the update, from 1.
-            steps: turns.
-
-        Returns:
-            the turns of each game's seats that learn, each in its order; the last ends the game.
-        """
+        """Play whole games, at each table until `steps` turns have been taken there by seats that learn. Return the
+        turns of each game's seats that learn, each in its order; the last ends the game. Updates count from 1."""
         self.pool.see(update)
         member = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
         now, past = Past(self.pool, None, self.policy), Past(self.pool, member, self.policy)

@@ -241,10 +241,7 @@ class Family:
         shared = {id(module): module for module in self._vision_modules(self.model)} if share_vision else {}
         twin = copy.copy(self)
         twin.adopt(copy.deepcopy(self.model, dict(shared)))
-        kept = {id(p) for module in shared.values() for p in module.parameters()}
-        for parameter in twin.model.parameters():
-            if id(parameter) not in kept:
-                parameter.requires_grad_(False)
+        twin.model.requires_grad_(False)
         return twin
 
     @property
