@@ -123,9 +123,7 @@ class QwenVL(Family):
                     f"model's {value}. Save or download the model again."
                 )
         least, most = self.processor.pixels(self.published_pixels)
-        if (
-            image_tokens is not None and image_tokens != most // self.unit**2
-        ):  # what the processor says, it says exactly
+        if image_tokens is not None and image_tokens != most // self.unit**2:  # where equal, `most` may be no multiple
             most = image_tokens * self.unit**2
         self.pixels = min(least, most), most
         self.image_tokens = self.pixels[1] // self.unit**2
