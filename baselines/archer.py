@@ -1,7 +1,7 @@
 """ArCHer: critics that judge whole replies, an actor trained token by token by their advantages, and a replay buffer.
 
-    python -m baselines.archer --env vlgym/NumberLine-v1                # the newest 100,000 steps are learnt from
-    python -m baselines.archer --env vlgym/NumberLine-v1 --on-policy    # those of this rollout only
+    python -m baselines.archer --env vlgym/NumberLine-v1                 # the newest 100,000 steps are learnt from
+    python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # those of this rollout only: 32 times 8
 
 The method (Zhou et al., ICML 2024, arXiv 2402.19446): two Q and two V critics, with target copies that follow them
 slowly, are fitted by one-step bootstrapping on transitions of a replay buffer, Q_i(s, a) to r + gamma V'_i(s') and
@@ -33,7 +33,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +47,7 @@ from .learning.config import RunConfig
 from .learning.losses import Standardise
 from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
-from .models.family import ImageInput, Prompt
+from .models.family import Family, ImageInput, Prompt
 from .runs.distributed import announced
 from .vldac import kl_loss
 
@@ -84,12 +83,15 @@ class Transition:
 class Replay:
     """The newest `capacity` transitions.
 
+    `family` lays prompts out again when a checkpoint is read.
+
     Attributes:
         rows: transitions, oldest first.
         states: by prompt key, those that a transition in `rows` refers to.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, family: Family) -> None:
+        self.family = family
         self.rows: deque[Transition] = deque(maxlen=capacity)
         self.states: dict[bytes, State] = {}
 
@@ -115,6 +117,8 @@ class Replay:
         images = list({image.digest: image for prompt in prompts for image in prompt.images}.values())
         image_number = {image.digest: i for i, image in enumerate(images)}
         following = [-1 if row.following is None else number[row.following.prompt.key] for row in self.rows]
+        shown = [image_number[image.digest] for prompt in prompts for image in prompt.images]
+        pixels = [torch.from_numpy(image.pixels).flatten() for image in images]
         return {
             "rows.state": torch.tensor([number[row.state.prompt.key] for row in self.rows]),
             "rows.following": torch.tensor(following),
@@ -122,19 +126,13 @@ class Replay:
             "rows.reward": torch.tensor([row.reward for row in self.rows], dtype=torch.float64),
             "states.feature": torch.stack([state.feature for state in states]),
             "prompts.ids": torch.cat([prompt.ids for prompt in prompts]),
-            "prompts.positions": torch.cat([prompt.positions for prompt in prompts], dim=1),
-            "prompts.slots": torch.cat([prompt.image_slots for prompt in prompts]),
-            "prompts.sizes": torch.tensor([[len(p), len(p.image_slots), len(p.images)] for p in prompts]),
-            "prompts.next": torch.tensor([prompt.next_position for prompt in prompts]),
-            "prompts.key": _bytes(prompt.key for prompt in prompts),
-            "prompts.image": torch.tensor(
-                [image_number[image.digest] for prompt in prompts for image in prompt.images], dtype=torch.int64
-            ),
-            "images.pixels": _bytes(image.pixels.tobytes() for image in images),
-            "images.shape": torch.tensor([image.pixels.shape for image in images], dtype=torch.int64).view(-1, 3),
-            "images.grid": torch.tensor([image.grid for image in images], dtype=torch.int64).view(-1, 3),
+            "prompts.sizes": torch.tensor([[len(prompt), len(prompt.images)] for prompt in prompts]),
+            "prompts.image": torch.tensor(shown, dtype=torch.int64),
+            "images.pixels": torch.cat([torch.zeros(0, dtype=torch.uint8), *pixels]),
+            "images.shape": torch.tensor([image.pixels.shape for image in images], dtype=torch.int64),
+            "images.grid": torch.tensor([image.grid for image in images], dtype=torch.int64),
             "images.tokens": torch.tensor([image.tokens for image in images], dtype=torch.int64),
-            "images.digest": _bytes(image.digest for image in images),
+            "images.digest": torch.tensor([list(image.digest) for image in images], dtype=torch.uint8),
         }
 
     def restore(self, saved: dict[str, Tensor]) -> None:
@@ -143,56 +141,22 @@ class Replay:
         if not saved:
             self.states = {}
             return
-        on_cpu = {name: x if name in ("rows.action", "states.feature") else x.cpu() for name, x in saved.items()}
-        states = [
-            State(prompt, feature.clone())
-            for prompt, feature in zip(_prompts(on_cpu, _images(on_cpu)), saved["states.feature"], strict=True)
+        of = {name: x.cpu() for name, x in saved.items() if name.startswith(("prompts.", "images."))}
+        shapes, *more = (of[f"images.{name}"].tolist() for name in ("shape", "grid", "tokens", "digest"))
+        pixels = of["images.pixels"].split([math.prod(shape) for shape in shapes])
+        images = [
+            ImageInput(bytes(digest), x.numpy().reshape(shape).copy(), (grid[0], grid[1], grid[2]), tokens)
+            for x, shape, grid, tokens, digest in zip(pixels, shapes, *more, strict=True)
         ]
-        at, after, rewards = (on_cpu[f"rows.{name}"].tolist() for name in ("state", "following", "reward"))
+        lengths, counts = of["prompts.sizes"].t().tolist()
+        parts = zip(of["prompts.ids"].split(lengths), of["prompts.image"].split(counts), strict=True)
+        prompts = [self.family.place(ids.clone(), [images[i] for i in shown.tolist()]) for ids, shown in parts]
+        states = [State(prompt, x.clone()) for prompt, x in zip(prompts, saved["states.feature"], strict=True)]
+        at, after, rewards = (saved[f"rows.{name}"].tolist() for name in ("state", "following", "reward"))
         self.add(
             Transition(states[i], action.clone(), reward, states[j] if j >= 0 else None)
             for i, j, reward, action in zip(at, after, rewards, saved["rows.action"], strict=True)
         )
-
-
-def _bytes(parts: Iterable[bytes]) -> Tensor:
-    """Byte strings one after the other, [all bytes] uint8."""
-    return torch.from_numpy(np.frombuffer(b"".join(parts), dtype=np.uint8).copy())
-
-
-def _chunks(data: Tensor, count: int) -> list[bytes]:
-    """Cut `_bytes` of equally long strings again."""
-    text = data.numpy().tobytes()
-    size = len(text) // max(1, count)
-    return [text[i * size : (i + 1) * size] for i in range(count)]
-
-
-def _images(saved: dict[str, Tensor]) -> list[ImageInput]:
-    shapes = saved["images.shape"].tolist()
-    pixels = saved["images.pixels"].split([h * w * c for h, w, c in shapes]) if shapes else ()
-    digests = _chunks(saved["images.digest"], len(shapes))
-    parts = zip(digests, pixels, shapes, saved["images.grid"].tolist(), saved["images.tokens"].tolist(), strict=True)
-    return [
-        ImageInput(digest, x.numpy().reshape(shape).copy(), (grid[0], grid[1], grid[2]), tokens)
-        for digest, x, shape, grid, tokens in parts
-    ]
-
-
-def _prompts(saved: dict[str, Tensor], images: Sequence[ImageInput]) -> list[Prompt]:
-    lengths, slots, counts = saved["prompts.sizes"].t().tolist()
-    parts = zip(
-        saved["prompts.ids"].split(lengths),
-        saved["prompts.positions"].split(lengths, dim=1),
-        saved["prompts.next"].tolist(),
-        saved["prompts.slots"].split(slots),
-        saved["prompts.image"].split(counts),
-        _chunks(saved["prompts.key"], len(lengths)),
-        strict=True,
-    )
-    return [
-        Prompt(ids.clone(), positions.clone(), following, at.clone(), tuple(images[i] for i in of.tolist()), key)
-        for ids, positions, following, at, of, key in parts
-    ]
 
 
 # ---- critics ---------------------------------------------------------------------------------------------------------
@@ -246,19 +210,14 @@ Outcome = tuple[float, Prompt | None]
 
 @dataclass(frozen=True)
 class Config(RunConfig):
-    """Train a vision-language model by ArCHer.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by ArCHer."""
 
     algorithm: ClassVar[str] = "ArCHer"
     command: ClassVar[str] = "baselines.archer"
     keeps_reference: ClassVar[bool] = True
 
     buffer: int = 100_000
-    """Environment steps that the replay buffer holds."""
-    on_policy: bool = False
-    """Let the buffer hold the newest rollout only, whatever --buffer says."""
+    """Environment steps that the replay buffer holds; --num-envs times --rollout-steps is on-policy."""
     gamma: float = 0.95
     """Discount."""
     critic_lr: float = 1e-3
@@ -325,7 +284,7 @@ class ArCHer:
         self.optimizers = Optimizers(
             {"policy": policy_optimizer(run.weights.parameters, c.policy_lr), "critic": critic}, c.max_grad_norm
         )
-        self.replay = Replay(run.envs.count * c.rollout_steps if c.on_policy else c.buffer)
+        self.replay = Replay(c.buffer, run.weights.family)
         self.collector = Collector(run.envs.make_runner(), run.policy, c.reward)
 
     def make(self, update: Update) -> None:
@@ -351,15 +310,8 @@ class ArCHer:
         return batch, list(zip(rewards, following, strict=True)), metrics
 
     def learn(self, count: int, update: int) -> dict[str, float]:
-        """One update: states of the buffer are answered again; critics, then policy.
-
-        Args:
-            count: how many states to answer.
-            update: its number, from 1.
-
-        Returns:
-            the means of the losses and of what else was noted.
-        """
+        """One update, of number `update` from 1: `count` states of the buffer are answered again; critics, then policy.
+        Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
@@ -471,13 +423,8 @@ class ArCHer:
             metrics.add("loss/v", float(v.detach()))
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes.
-
-        Args:
-            batch: new replies.
-            rows: rows of the minibatch; size: their number.
-            metrics: notes the losses.
-        """
+        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes, from `rows`, the
+        `size` rows of a minibatch of new replies."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             old, mask = batch.old[part], batch.mask[part]

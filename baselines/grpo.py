@@ -25,10 +25,7 @@ from .learning.run import Run
 
 @dataclass(frozen=True)
 class Config(loop.Config):
-    """Train a vision-language model by GRPO.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by GRPO."""
 
     algorithm: ClassVar[str] = "GRPO"
     command: ClassVar[str] = "baselines.grpo"
@@ -40,9 +37,15 @@ class Config(loop.Config):
 
 
 def train(config: Config) -> Run[loop.Config]:
-    """LOOP's run with the advantages of GRPO; no episode is left out, because the KL counts where the advantage is 0,
-    too."""
-    return loop.train(config, losses.group_relative, smallest_advantage=0.0)
+    """Train a model, or go on with a run; return the run, closed."""
+    return loop.train(config, GRPO)
+
+
+class GRPO(loop.LOOP):
+    """LOOP's learner with other advantages. No episode is left out: the KL counts where the advantage is 0, too."""
+
+    advantage = staticmethod(losses.group_relative)
+    smallest_advantage = 0.0
 
 
 if __name__ == "__main__":

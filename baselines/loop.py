@@ -38,15 +38,10 @@ from .runs import distributed
 from .runs.distributed import share_of
 from .vldac import kl_loss, token_ppo_loss
 
-SMALLEST_ADVANTAGE = 0.01  # of LOOP: episodes below it teach nothing
-
 
 @dataclass(frozen=True)
 class Config(RunConfig):
-    """Train a vision-language model by LOOP.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by LOOP."""
 
     algorithm: ClassVar[str] = "LOOP"
     command: ClassVar[str] = "baselines.loop"
@@ -72,20 +67,10 @@ class Config(RunConfig):
         return config
 
 
-def train(
-    config: Config,
-    advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
-    smallest_advantage: float = SMALLEST_ADVANTAGE,
-) -> Run[Config]:
-    """Train a model, or go on with a run; return the run, closed.
-
-    Args:
-        config: the options.
-        advantage: [G, K] returns of K episodes from each of G starts -> [G, K] advantages.
-        smallest_advantage: episodes with a smaller one are left out.
-    """
+def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
+    """Train a model, or go on with a run; return the run, closed. `kind` is the learner's class."""
     with Run(config) as run:
-        learner = LOOP(run, advantage, smallest_advantage)
+        learner = (kind or LOOP)(run)
         run.keep(learner.optimizers, learner.collector)
         for update in run.updates():
             learner.make(update)
@@ -97,19 +82,17 @@ class LOOP:
 
     Args:
         run: gives the model, the environments and the configuration.
-        advantage, smallest_advantage: as in `train`.
     """
 
-    def __init__(
-        self,
-        run: Run[Config],
-        advantage: Callable[[Tensor], Tensor] = losses.leave_one_out,
-        smallest_advantage: float = SMALLEST_ADVANTAGE,
-    ) -> None:
+    advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
+    """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
+    smallest_advantage: ClassVar[float] = 0.01
+    """Episodes with a smaller one teach nothing, and are left out."""
+
+    def __init__(self, run: Run[Config]) -> None:
         c = run.config
         self.run, self.config, self.weights = run, c, run.weights
         self.passes, self.schedule = c.passes, c.schedule()
-        self.advantage, self.smallest_advantage = advantage, smallest_advantage
         self.optimizers = Optimizers(
             {"policy": policy_optimizer(run.weights.parameters, c.policy_lr)}, c.max_grad_norm, run.world
         )
@@ -138,11 +121,7 @@ class LOOP:
         return batch, metrics
 
     def learn(self, batch: Batch, update: int) -> dict[str, float]:
-        """One update: `epochs` passes over the episodes of a rollout.
-
-        Returns:
-            the means of the losses and of what else was noted.
-        """
+        """One update: `epochs` passes over the episodes of a rollout. Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
@@ -161,14 +140,8 @@ class LOOP:
         return ~(advantages.abs() < self.smallest_advantage)
 
     def policy_step(self, batch: Batch, rows: Tensor, weights: Tensor, metrics: Metrics) -> None:
-        """One gradient step on the clipped policy loss + beta * KL, accumulated over forward passes.
-
-        Args:
-            batch: the rollout.
-            rows: rows of this process in the minibatch.
-            weights: [B], of every row of the batch in the loss.
-            metrics: notes the losses.
-        """
+        """One gradient step on the clipped policy loss + beta * KL, accumulated over forward passes, from `rows`: those
+        of this process in the minibatch. `weights` [B] are those of all rows of the batch in the loss."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from vlgym import hookimpl
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_choice, check_number
 
 from . import describe_missing, find_missing
 
@@ -55,12 +55,38 @@ def make_hf(
     """
     if missing := find_missing():
         raise UserError(describe_missing(missing, f"The policy hf:{name} needs"))
-    from .policies.hf import make_policy
+    from .engine.plain import make_engine
+    from .models.folders import MOST_TEMPERATURE, NEW_TOKENS, read_limits
+    from .models.load import DTYPES, HINT, load_family
+    from .policies.hf import EnginePolicy, Sampling, hash_model, in_words_of_eval
+    from .runs.threads import set_up_torch
 
-    return make_policy(
-        name, seed=seed, temperature=temperature, max_tokens=max_tokens, device=device, dtype=dtype,
-        image_tokens=image_tokens, threads=threads, engine=engine,
-    )  # fmt: skip
+    if not name:
+        raise UserError(f"hf: names no model. {HINT} For example: --policy hf:runs/demo/model")
+    check_number("--seed", seed, 0)
+    if temperature is not None:
+        check_number("--temperature", temperature, 0.0, MOST_TEMPERATURE, hint="0 takes the likeliest tokens.")
+    if max_tokens is not None:
+        check_number("--max-tokens", max_tokens, 1)
+    if image_tokens is not None:
+        check_number("--policy-arg image_tokens", image_tokens, 1)
+    check_choice("--policy-arg engine", engine, ("auto", "generate"))
+    check_choice("--policy-arg dtype", dtype, DTYPES)
+    if name == "tiny" and engine == "generate":
+        raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
+    try:
+        limits, plain = read_limits(name), engine == "generate"
+        set_up_torch(threads, device)
+        heat = temperature if temperature is not None else limits.temperature or 1.0
+        sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)
+        family = load_family(
+            name, image_tokens=image_tokens or (None if plain else limits.image_tokens), seed=seed, dtype=dtype,
+            device=device, system=limits.system, plain=plain,
+        )  # fmt: skip
+        loaded = make_engine(family, max_new_tokens=sampling.max_new_tokens)
+        return EnginePolicy(loaded, sampling, name=f"hf:{name}", limits=limits, weights=hash_model(name, family.model))
+    except UserError as error:
+        raise type(error)(in_words_of_eval(str(error))) from None
 
 
 make_hf.sees = True  # type: ignore[attr-defined]  # `vlgym eval --dry-run` reads it and loads no model

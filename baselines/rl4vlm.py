@@ -62,10 +62,7 @@ def action_mask(
 
 @dataclass(frozen=True)
 class Config(vldac.Config):
-    """Train a vision-language model by RL4VLM.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by RL4VLM."""
 
     algorithm: ClassVar[str] = "RL4VLM"
     command: ClassVar[str] = "baselines.rl4vlm"

@@ -28,10 +28,7 @@ from .vldac import step_gae
 
 @dataclass(frozen=True)
 class Config(vldac.Config):
-    """Train a vision-language model by self-play.
-
-    Writes checkpoints, log.jsonl, TensorBoard files and curve.png to its run folder.
-    """
+    """Train a vision-language model by self-play."""
 
     command: ClassVar[str] = "baselines.self_play"
 

@@ -26,23 +26,7 @@ Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
 its turn has not ended."""
 
 
-class Decoded(NamedTuple):
-    """Answers of a batch, right-padded to the token limit.
-
-    Attributes:
-        ids: [B, limit] int64; logp: [B, limit] float32; mask: [B, limit] bool; cut: [B] bool.
-        hidden: [B, H], states of the last prompt tokens.
-    """
-
-    ids: Tensor
-    logp: Tensor
-    mask: Tensor
-    cut: Tensor
-    hidden: Tensor
-
-
-@dataclass
-class Replies:
+class Replies(NamedTuple):
     """Sampled replies of a batch, right-padded.
 
     Attributes:
@@ -51,7 +35,7 @@ class Replies:
         logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
         hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
         cut: [B] bool, the reply ran into the token limit before it was over.
-        texts: the replies as text.
+        texts: the replies as text; `decode` leaves that to `sample`.
     """
 
     ids: Tensor
@@ -59,7 +43,7 @@ class Replies:
     logp: Tensor
     hidden: Tensor
     cut: Tensor
-    texts: list[str]
+    texts: Sequence[str] = ()
 
 
 class Engine(Scorer):
@@ -133,7 +117,7 @@ class Engine(Scorer):
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
         asked = over if any(rules) else None
-        ids, logp, mask, cut, first = self.decode(prompts, draws.to(self.family.device), temperature, asked)
+        ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws.to(self.family.device), temperature, asked)
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
@@ -142,7 +126,7 @@ class Engine(Scorer):
                 ids[i, end:], mask[i, end:], logp[i, end:] = self.family.pad_id, False, 0.0
         longest = max(len(row) for row in rows)
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
-        return Replies(ids, mask, logp, first.float(), cut, [self.family.decode(row) for row in rows])
+        return Replies(ids, mask, logp, hidden.float(), cut, [self.family.decode(row) for row in rows])
 
     def _find_end(self, ids: Sequence[int], parsers: Sequence[Parser]) -> int | None:
         """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
@@ -151,8 +135,8 @@ class Engine(Scorer):
         return self.family.count_tokens(ids, min(ends)) if ends else None
 
     @torch.no_grad()
-    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Decoded:
-        """Answer token by token, with exactly as many rows and slots as are needed.
+    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
+        """Answer token by token, with exactly as many rows and slots as are needed; padded to the token limit.
 
         Args:
             prompts: B prompts.
@@ -190,7 +174,7 @@ class Engine(Scorer):
             hidden = self.decoder.step(state, self.embedding(token), t)
         cut = torch.zeros(n, dtype=torch.bool, **new)
         cut[rows] = ~ended
-        return Decoded(ids, logp, mask, cut, first)
+        return Replies(ids, mask, logp, first, cut)
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
@@ -266,7 +250,7 @@ class ModelPolicy:
         sampler = {"temperature": self.engine.temperature, "seed": seed}
         return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}
 
-    def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], list[str]]:
+    def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], Sequence[str]]:
         """A reply to each prompt, as ids with their log-probabilities and as text."""
         if not prompts:
             return [], []

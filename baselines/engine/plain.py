@@ -16,7 +16,8 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList,
 
 from ..models.family import Family, Prompt
 from ..models.library import LibraryFamily
-from .engine import CHECK, Decoded, Engine, Over, choose
+from .engine import CHECK, Engine, Over, Replies, choose
+from .prefill import summarise
 
 
 class PlainEngine(Engine):
@@ -26,7 +27,7 @@ class PlainEngine(Engine):
     name = "generate"
 
     @torch.no_grad()
-    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Decoded:
+    def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
         """See `Engine.decode`. Tokens are chosen here: checkpoints' generation configs cut the distribution."""
         limit = len(draws)
         inputs = self.family.inputs(prompts)
@@ -49,7 +50,7 @@ class PlainEngine(Engine):
         logp = torch.zeros(ids.shape, device=ids.device)
         logp[:, : rows.shape[1]] = torch.stack(chooser.chosen, dim=1)[:, : rows.shape[1]]
         ids = ids.masked_fill(~mask, self.family.pad_id)
-        return Decoded(ids, logp.masked_fill(~mask, 0.0), mask, ~stops.any(-1), states[0][:, -1])
+        return Replies(ids, mask, logp.masked_fill(~mask, 0.0), states[0][:, -1], ~stops.any(-1))
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
@@ -80,10 +81,7 @@ class PlainEngine(Engine):
         length = ids.shape[1]
         with self._states() as states:
             self.family.model(**self.family.inputs(prompts, ids, mask), logits_to_keep=length + 1, use_cache=False)
-        state, fed = states[0][:, -length - 1].float(), states[0][:, -length:].float()
-        lengths = mask.sum(-1, keepdim=True)
-        end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
-        return state, torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
+        return states[0][:, -length - 1].float(), summarise(states[0][:, -length:].float(), mask)
 
     @contextmanager
     def _states(self) -> Iterator[list[Tensor]]:

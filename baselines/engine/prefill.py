@@ -243,16 +243,10 @@ class Scorer(Prefill):
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the states of each prompt and each reply.
-
-        For a prompt, the state of its last token, [B, H] float32; for a reply, the mean and the last of its tokens'
-        states, [B, 2 H] float32.
-        """
+        """Return the states of each prompt's last token, [B, H] float32, and what `summarise` makes of each reply's."""
         segments, last, index = self.prefill_distinct(prompts, train_vision=False)
         fed = self._feed(prompts, ids, [segment.select(index) for segment in segments]).float()
-        lengths = mask.sum(-1, keepdim=True)
-        end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
-        return last[index].float(), torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)
+        return last[index].float(), summarise(fed, mask)
 
     def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
         """Log-probabilities of `ids` given the states before them, computed at real tokens only."""
@@ -273,3 +267,10 @@ class Scorer(Prefill):
             return chunk(hidden, targets)
         parts = zip(hidden.split(size), targets.split(size), strict=True)
         return torch.cat([checkpoint(chunk, h, target, use_reentrant=False) for h, target in parts])
+
+
+def summarise(fed: Tensor, mask: Tensor) -> Tensor:
+    """Mean and last of the states of each reply's tokens: [B, R, H] and [B, R] bool -> [B, 2 H]."""
+    lengths = mask.sum(-1, keepdim=True)
+    end = fed.take_along_dim((lengths - 1).unsqueeze(-1), 1).squeeze(1)
+    return torch.cat([(fed * mask.unsqueeze(-1)).sum(1) / lengths, end], dim=-1)

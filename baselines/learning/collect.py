@@ -111,13 +111,15 @@ def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
 
 
 class Followed:
-    """Rollouts that a curriculum learns from.
+    """Rollouts that a curriculum learns from and a recorder sees.
 
     Attributes:
         course: the curriculum at work; None without one.
         places: of the turns of the last rollout, in the order of its batch.
+        recorder: is shown every record, where there is one.
     """
 
+    recorder: EpisodeRecorder | None = None
     course: Course | None = None
     places: Sequence[Place] = ()
 
@@ -158,12 +160,7 @@ class Collector(Followed):
         runner: of the environments.
         policy: the model being trained.
         shaping: of rewards.
-
-    Attributes:
-        recorder: is shown every record, where there is one.
     """
-
-    recorder: EpisodeRecorder | None = None
 
     def __init__(self, runner: Runner, policy: ModelPolicy, shaping: RewardOptions | None = None) -> None:
         self.runner, self.policy, self.shaping = runner, policy, shaping
@@ -276,12 +273,7 @@ class GroupCollector(Followed):
         policy: the model being trained.
         group: attempts at each start (K).
         shaping: of rewards.
-
-    Attributes:
-        recorder: is shown every record, where there is one.
     """
-
-    recorder: EpisodeRecorder | None = None
 
     def __init__(
         self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None

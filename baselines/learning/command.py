@@ -18,8 +18,6 @@ from .config import RunConfig
 from .presets import chosen
 from .run import Run
 
-LISTS = ("--env-kwargs", "--options")
-
 USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens", "history_turns",
@@ -42,7 +40,7 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     Raises:
         UserError: an unknown preset, or one of another learner.
     """
-    given = spread(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
     spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
@@ -81,20 +79,6 @@ def fold(text: str, width: int) -> str:
     wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
     parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
     return "".join(part if part[:1] in " \n" else wrapper.fill(" ".join(part.split())) for part in parts)
-
-
-def spread(arguments: Sequence[str]) -> list[str]:
-    """Write `--env-kwargs a=1 b=2` as `--env-kwargs=a=1 --env-kwargs=b=2`: an option in `LISTS` takes one value each
-    time, and giving it again adds."""
-    found: list[str] = []
-    name = ""
-    for word in arguments:
-        if word.startswith("--"):
-            name = word if word.replace("_", "-") in LISTS else ""
-            if name:
-                continue
-        found.append(f"{name}={word}" if name else word)
-    return found
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:

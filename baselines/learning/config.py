@@ -25,7 +25,6 @@ from ..models.lora import LoraOptions
 from ..runs import folder
 from ..runs.distributed import ALONE, World
 from ..runs.folder import environment_ids
-from ..runs.logs import check_tracker
 from ..runs.threads import check_device, check_threads
 from . import losses
 from .batch import Passes
@@ -38,7 +37,7 @@ from .warm_start import WarmConfig
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
-        "threads", "track", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
+        "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
         "record_keep", "max_logp_gap", "envs", "env_timeout",
     }
 )  # fmt: skip
@@ -120,7 +119,7 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Options of every learner."""
+    """Options of every learner, which writes checkpoints, log.jsonl, TensorBoard files and curve.png to its folder."""
 
     algorithm: ClassVar[str]
     """Name of the learner, part of a run's record."""
@@ -251,8 +250,6 @@ class RunConfig:
     """
     threads: int | None = None
     """CPU threads of torch, 0 for its own choice; default 1 for tiny. Another number may change the last bits."""
-    track: str = "none"
-    """none, wandb or trackio."""
 
     @property
     def policy_lr(self) -> float:
@@ -329,7 +326,6 @@ class RunConfig:
         check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads or 0)
         check_device(config.device)
-        check_tracker(config.track)
         if dtype != "float32" and (warm_steps or not config.lora.rank):
             what = "a warm start trains" if config.lora.rank else "this run trains"
             raise UserError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,25 +44,9 @@ VAL, TEST = "val", "test"
 # ---- the best model --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Best:
-    """The model in `best/`, as the note in its folder says.
-
-    Attributes:
-        update, env_steps: how many had been made.
-        success, mean_return: on validation episodes, means over environments.
-        test: its reports on the split test, once it has played that.
-    """
-
-    update: int
-    env_steps: int
-    success: float
-    mean_return: float
-    test: list[dict[str, Any]] | None = None
-
-
-def read_best(folder: Path) -> Best | None:
-    """Read the note of the best model; None where there is none.
+def read_best(folder: Path) -> dict[str, Any] | None:
+    """Read the note of the best model: `update` and `env_steps` that had been made, `success` and `mean_return` on
+    validation episodes (means over environments), its reports by split. None where there is none.
 
     Raises:
         UserError: the note is damaged.
@@ -73,7 +56,7 @@ def read_best(folder: Path) -> Best | None:
         return None
     try:
         note = read_record(path)
-        return Best(note["update"], note["env_steps"], note["success"], note["mean_return"], note.get(TEST))
+        return {name: note[name] for name in ("update", "env_steps", "success", "mean_return", VAL)} | note
     except (UserError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
 
@@ -83,9 +66,10 @@ def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family
     first, count = reports[0], len(reports)
     success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
     known = read_best(folder)
-    if known is not None and (success, mean_return) <= (known.success, known.mean_return):
+    if known is not None and (success, mean_return) <= (known["success"], known["mean_return"]):
         return False
-    note = asdict(Best(first["update"], first["env_steps"], success, mean_return)) | {VAL: list(reports)}
+    note = {name: first[name] for name in ("update", "env_steps")}
+    note |= {"success": success, "mean_return": mean_return, VAL: list(reports)}
     lora.export_merged(family, folder, {**notes, EVALUATION: seal(note)})
     return True
 

@@ -34,6 +34,7 @@ from vlgym.types import Reply, StepRecord, Turn
 from ..engine.engine import ModelPolicy
 from ..runs.checkpoint import load_tensors, save_tensors
 from .collect import RewardOptions
+from .config import flag_of
 from .environments import Environments
 from .recording import EpisodeRecorder
 from .state import Weights
@@ -49,11 +50,8 @@ OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
 def rate_pool(run: Any, games: Games) -> None:
     """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
 
-    Nothing where `--pool.rating-games` is 0, or where a game is not for two. A rating that was stopped goes on.
-
-    Args:
-        run: a run of self-play that is finished.
-        games: of it.
+    `games` are of the `run` of self-play, which is finished. Nothing where `--pool.rating-games` is 0, or where a game
+    is not for two. A rating that was stopped goes on.
     """
     config = run.config
     if not config.pool.rating_games:
@@ -119,14 +117,14 @@ class PoolOptions:
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
         for name in ("past", "fixed"):
-            check_number(_flag(name), getattr(self, name), 0, 1)
+            check_number(flag_of(f"pool.{name}"), getattr(self, name), 0, 1)
         if self.past + self.fixed > 1:
             raise UserError(
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
         for name, least, most in (("every", 1, 10**9), ("size", 1, 1000), ("rating_games", 0, 10**6)):
-            check_number(_flag(name), getattr(self, name), least, most)
+            check_number(flag_of(f"pool.{name}"), getattr(self, name), least, most)
 
     def names(self) -> list[str]:
         """The game's players that are asked for."""
@@ -230,10 +228,6 @@ class Past:
             return self.policy.reply(turns)
 
 
-def _flag(name: str) -> str:
-    return f"--pool.{name.replace('_', '-')}"
-
-
 ONE_SEAT = ("seat", "opponents")
 """Arguments of an environment that are of one seat's view; at a table every seat is open."""
 
@@ -288,15 +282,8 @@ class Games:
     # ---- playing -----------------------------------------------------------------------------------------------------
 
     def play(self, update: int, steps: int) -> list[list[StepRecord]]:
-        """Play whole games, at each table until `steps` turns have been taken there by seats that learn.
-
-        Args:
-            update: number of the update, from 1.
-            steps: turns.
-
-        Returns:
-            the turns of each game's seats that learn, each in its order; the last ends the game.
-        """
+        """Play whole games, at each table until `steps` turns have been taken there by seats that learn. Return the
+        turns of each game's seats that learn, each in its order; the last ends the game. Updates count from 1."""
         self.pool.see(update)
         member = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
         now, past = Past(self.pool, None, self.policy), Past(self.pool, member, self.policy)

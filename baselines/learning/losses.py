@@ -159,17 +159,12 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
 
 
 def td_targets(rewards: Tensor, next_values: Tensor, terminated: Tensor, *, gamma: float) -> Tensor:
-    """r + gamma * V(s'), and r alone where the episode terminated: one-step targets of Q.
+    """r + gamma * V(s'), and r alone where the episode terminated: one-step targets of Q, [..., B].
 
     Args:
-        rewards: [B] float.
+        rewards: [B] float; terminated: [B] bool.
         next_values: [..., B] float, V of the observation after each step, the final one where the episode was
             truncated; ignored, whatever it is, where the episode terminated.
-        terminated: [B] bool.
-        gamma: discount, in [0, 1].
-
-    Returns:
-        [..., B].
     """
     return rewards + gamma * torch.where(terminated, torch.zeros_like(next_values), next_values)
 

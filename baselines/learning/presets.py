@@ -9,7 +9,7 @@ paper and scripts (arXiv 2405.10292), "LOOP" its paper (arXiv 2502.01600), "fig.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
@@ -126,20 +126,15 @@ PRESETS: dict[str, Values] = {
 C = TypeVar("C")
 
 
-def chosen(config: type[C], arguments: Sequence[str] | None = None) -> C:
+def chosen(config: type[C], arguments: Sequence[str]) -> C:
     """The defaults of a command line: the configuration's own, changed by the preset that the arguments name.
 
     Raises:
         UserError: no such preset, or it has values for another learner.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    name = "none"
-    for i, word in enumerate(words):
-        if word == "--preset" and i + 1 < len(words):
-            name = words[i + 1]
-        elif word.startswith("--preset="):
-            name = word.partition("=")[2]
-    return apply(config(), name)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", nargs="?", default="none", const="none")
+    return apply(config(), parser.parse_known_args(arguments)[0].preset)
 
 
 def apply(config: C, name: str) -> C:

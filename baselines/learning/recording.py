@@ -9,7 +9,6 @@ at all. Training has the same numbers with and without. A resumed run drops open
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import weakref
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,7 @@ from vlgym.play.trajectory import TrajectoryWriter
 from vlgym.types import LearnerNotes, StepRecord
 
 from ..models.family import Family
+from ..runs.checkpoint import remove_folder
 from .batch import Batch
 
 FOLDER = "episodes"
@@ -114,7 +114,7 @@ class EpisodeRecorder:
         place_folder(part, target)
         self._ended = []
         for old in recordings(self.folder)[: -self.keep]:
-            _remove(old)
+            remove_folder(old)
         return target
 
     def forget_later(self, update: int) -> None:
@@ -123,7 +123,7 @@ class EpisodeRecorder:
             shutil.rmtree(leftover)
         for path in recordings(self.folder):
             if int(path.name.partition("-")[2]) > update:
-                _remove(path)
+                remove_folder(path)
 
 
 def make_notes(batch: Batch, row: int, family: Family) -> LearnerNotes:
@@ -145,10 +145,3 @@ def recordings(folder: Path) -> list[Path]:
 
 def _finite(number: Tensor) -> float | None:
     return float(number) if math.isfinite(float(number)) else None
-
-
-def _remove(folder: Path) -> None:
-    """Delete a recording; a kill leaves no half of it that looks whole."""
-    hidden = folder.with_name(f".{folder.name}.gone")
-    os.replace(folder, hidden)
-    shutil.rmtree(hidden)

@@ -48,7 +48,7 @@ from ..runs import distributed, folder
 from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.curve import LEVEL_MEAN, PLAYED
 from ..runs.distributed import World
-from ..runs.logs import FAILURES_FILE, RunLog, note_failures, start_tracker
+from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
@@ -153,8 +153,6 @@ def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> t
         world: the processes.
     """
     steps, tokens = len(batch.samples), int(batch.mask.sum())
-    if world.size == 1:
-        return dict(metrics), steps, tokens
     all_of: list[dict[str, Any]] = distributed.gather_objects(
         {"metrics": dict(metrics), "steps": steps, "tokens": tokens}, world
     )
@@ -199,7 +197,6 @@ class Run(Generic[C]):
     kept: Kept
     log: RunLog
     stopped_by = 0
-    _tracker: Any = None
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
@@ -235,7 +232,6 @@ class Run(Generic[C]):
             self._stack.enter_context(folder.claim(self.out))
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
-            self._tracker = start_tracker(c.track, self.out.name, asdict(c))
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
@@ -332,7 +328,7 @@ class Run(Generic[C]):
         c = self.config
         self.log = RunLog(
             self.out, name=c.algorithm, total=c.updates, done=self.state.update, steps=self.state.env_steps,
-            env_steps=c.env_steps, tracker=self._tracker, quiet=not self.world.first,
+            env_steps=c.env_steps, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
 
@@ -348,7 +344,10 @@ class Run(Generic[C]):
         except Exception as error:
             if (line := explain_system_error(error)) is None:
                 raise
-            raise UserError(f"{line} {self._go_on()}") from error
+            told = "Then give the command again."
+            if checkpoints(self.out / "checkpoints"):
+                told = f"The newest checkpoint is intact; go on: {self._resume()}"
+            raise UserError(f"{line} {told}") from error
 
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
@@ -454,17 +453,19 @@ class Run(Generic[C]):
         path, best = self.out / BEST / EVALUATION, read_best(self.out / BEST)
         if best is None or not self.config.eval_every or not self.world.first:
             return
-        reports = best.test or [e for e in self.state.evaluations if (e["update"], e["split"]) == (best.update, TEST)]
+        reports = best.get(TEST) or [
+            e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)
+        ]
         if not reports:
             engine = load_best(self.out / BEST, self.weights.engine)
             for report in self._play(engine, f"{self.policy.name}, best"):
-                self.log.say(f"best model, {in_words(report, best.env_steps)}")
-                reports.append({"update": best.update, "env_steps": best.env_steps, **report.to_dict()})
-        folder.write_record(path, {**folder.read_record(path), TEST: reports})
+                self.log.say(f"best model, {in_words(report, best['env_steps'])}")
+                reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
+        folder.write_record(path, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
         self.log.say(
-            f"best model: of update {best.update}, in {path.parent}; success {best.success:.3f} on the validation "
-            f"episodes that chose it, {score:.3f} on test episodes"
+            f"best model: of update {best['update']}, in {path.parent}; success {best['success']:.3f} on the "
+            f"validation episodes that chose it, {score:.3f} on test episodes"
         )
 
     def _note(self) -> dict[str, Any]:
@@ -530,10 +531,6 @@ class Run(Generic[C]):
         taken = list(self.envs.failures)
         self.envs.failures.clear()
         return taken
-
-    def _go_on(self) -> str:
-        saved = checkpoints(self.out / "checkpoints")
-        return f"The newest checkpoint is intact; go on: {self._resume()}" if saved else "Then give the command again."
 
     def _resume(self) -> str:
         return f"{self.world.launcher} -m {self.config.command} --resume --out {self.out}"

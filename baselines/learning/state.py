@@ -58,7 +58,7 @@ class Weights:
         if options is not None and self.adapted:
             lora.add_adapters(family, options, seed=seed)
             self.engine = make_engine(family, max_new_tokens=limit, parsers=engine.parsers)  # it watches the adapters
-            self.parameters = lora.trainable_parameters(family)
+            self.parameters = list(lora.adapters(family).parameters())
         else:
             frozen = set() if train_vision else {*vision}
             self.parameters = [p for p in family.model.parameters() if p not in frozen]
@@ -137,7 +137,7 @@ class RunState:
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
-        own = {name: _encode(generator) for name, generator in self.generators.items()}
+        own = {k: base64.b64encode(each.get_state().numpy().tobytes()).decode() for k, each in self.generators.items()}
         processes = distributed.gather_objects({"collector": kept.collector.get_state(), **own}, self.world)
         if not self.world.first:
             return None
@@ -180,7 +180,3 @@ class RunState:
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(own[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
-
-
-def _encode(generator: torch.Generator) -> str:
-    return base64.b64encode(generator.get_state().numpy().tobytes()).decode("ascii")

@@ -101,7 +101,6 @@ class Family:
         images_last: put the images of a turn after its text instead of where the message has them, so that equal
             instructions are a common prefix.
         turn_end: the token that ends a turn.
-        stops: further tokens that end a reply.
         pad: the padding token; it is never sampled.
         media: ids of placeholders that no reply may hold, the image placeholder first.
 
@@ -137,7 +136,6 @@ class Family:
         turn_end: str,
         pad: str,
         media: Sequence[int],
-        stops: Sequence[str] = (),
     ) -> None:
         self.tokenizer, self.images_last, self.system = tokenizer, images_last, system
         self.processor = processor or Processor({})
@@ -149,7 +147,7 @@ class Family:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
         self._size_images(image_tokens)
         known, rows = tokenizer.get_vocab(), model.get_output_embeddings().weight.shape[0]
-        lacking = [token for token in (turn_end, pad, *stops) if known.get(token, rows) >= rows]
+        lacking = [token for token in (turn_end, pad) if known.get(token, rows) >= rows]
         if lacking or None in media or max(*media, *known.values()) >= rows:
             raise UserError(
                 "The tokenizer belongs to another model than the weights: it "
@@ -159,7 +157,7 @@ class Family:
         ids = tokenizer.convert_tokens_to_ids
         self.rows, self.image_pad, self.turn_end = rows, media[0], ids(turn_end)
         self.pad_id: int = ids(pad)
-        self.stop_ids: tuple[int, ...] = (self.turn_end, *(ids(stop) for stop in stops))
+        self.stop_ids: tuple[int, ...] = (self.turn_end,)
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= {*tokenizer.all_special_ids, *media, *range(1 + max(known.values()), rows)}
         self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
@@ -243,10 +241,7 @@ class Family:
         shared = {id(module): module for module in self._vision_modules(self.model)} if share_vision else {}
         twin = copy.copy(self)
         twin.adopt(copy.deepcopy(self.model, dict(shared)))
-        kept = {id(p) for module in shared.values() for p in module.parameters()}
-        for parameter in twin.model.parameters():
-            if id(parameter) not in kept:
-                parameter.requires_grad_(False)
+        twin.model.requires_grad_(False)
         return twin
 
     @property
@@ -325,7 +320,6 @@ class Family:
 
     def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None) -> Prompt:
         ids: list[int] = []
-        starts: list[tuple[int, ImageInput]] = []  # (index of the image's first token, image)
         pieces = self._pieces if self.template is None else self._by_template
         # Neighbouring texts are encoded together, as in the library: some tokens span them.
         for is_text, group in groupby(pieces(spelling, images, system), key=lambda piece: isinstance(piece, str)):
@@ -333,19 +327,17 @@ class Family:
                 ids += self.encode_text("".join(map(str, group)))
                 continue
             for piece in group:
-                if isinstance(piece, ImageInput):
-                    starts.append((len(ids), piece))
-                    ids += [self.image_pad] * piece.tokens
-                else:
-                    ids.append(int(piece))
+                ids += [self.image_pad] * piece.tokens if isinstance(piece, ImageInput) else [int(piece)]
+        return self.place(torch.tensor(ids), images)
+
+    def place(self, ids: Tensor, images: Sequence[ImageInput]) -> Prompt:
+        """The prompt of these ids [P] int64, whose image tokens are those of the images in order."""
+        sizes = [image.tokens for image in images]
+        slots = (ids == self.image_pad).nonzero().flatten()[: sum(sizes)]
+        starts = [(int(part[0]), image) for part, image in zip(slots.split(sizes), images, strict=True) if len(part)]
         positions, next_position = self._positions(len(ids), starts)
-        slots = [torch.arange(start, start + image.tokens) for start, image in starts]
-        array = np.asarray(ids, dtype=np.int64)
-        key = hashlib.sha256(array.tobytes() + b"".join(image.digest for image in images)).digest()
-        return Prompt(
-            torch.from_numpy(array), positions, next_position,
-            torch.cat(slots) if slots else torch.zeros(0, dtype=torch.int64), tuple(images), key,
-        )  # fmt: skip
+        key = hashlib.sha256(ids.numpy().tobytes() + b"".join(image.digest for image in images)).digest()
+        return Prompt(ids, positions, next_position, slots, tuple(images), key)
 
     def _by_template(
         self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None

@@ -25,7 +25,7 @@ NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the 
 
 @contextmanager
 def written_whole(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder next to `folder` to write to.
+    """Make and yield a temporary folder next to `folder` to write to.
 
     At the end it gets its checksums, is flushed to the disk and takes the place of `folder`, or of an older one there.
     """
@@ -33,11 +33,12 @@ def written_whole(folder: Path) -> Iterator[Path]:
     put_back(folder)
     part = folder.parent / f".{folder.name}.part"
     shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
     try:
         yield part
         write_checksums(part, without=(EVALUATION,))
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)  # half of a model fills a full disk
+        shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
         raise
     place_folder(part, folder)
 

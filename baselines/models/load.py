@@ -105,13 +105,8 @@ def load_family(
 
 
 def find_model(model: str) -> tuple[Any, dict[str, Any]]:
-    """Read a model's configuration from a folder or from the Hugging Face Hub.
-
-    Args:
-        model: a folder, or a Hub name.
-
-    Returns:
-        The library's configuration, and arguments for whatever is loaded of the same model.
+    """Read a model's configuration from a folder or from the Hugging Face Hub; return it, and the arguments for
+    whatever is loaded of the same model.
 
     Raises:
         UserError: no such model.

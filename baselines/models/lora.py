@@ -152,18 +152,14 @@ def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
 def adapters(family: Family) -> nn.ModuleDict:
     """All factors by name, such as `layers/0/self_attn/q_proj/A`.
 
-    It is what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a checkpoint holds.
+    They are float32: what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a
+    checkpoint holds.
     """
     factors = {}
     for path, layer in adapted_layers(family):
         key = path.replace(".", "/")
         factors[f"{key}/A"], factors[f"{key}/B"] = layer.lora_A[NAME], layer.lora_B[NAME]
     return nn.ModuleDict(factors)
-
-
-def trainable_parameters(family: Family) -> list[nn.Parameter]:
-    """The adapters' parameters, float32, in the model's order."""
-    return list(adapters(family).parameters())
 
 
 # ---- the same model without adapters ---------------------------------------------------------------------------------

@@ -59,6 +59,8 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     Raises:
         UserError: they cannot be read, or ask for what our engine does not do.
     """
+    from transformers import ProcessorMixin
+
     images = _read_images(model, source)
     lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
     lacking += (
@@ -66,7 +68,10 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     )
     if lacking and ours:
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
-    own = _read_own(model, source)
+    try:  # its settings, with its chat template, from whichever file holds it
+        own = dict(ProcessorMixin.get_processor_dict(model, **source)[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--model {model}: its processor's files cannot be read ({first_line(error)}).") from None
     template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
     if isinstance(template, Mapping):  # several, by name
         template = template.get("default")
@@ -84,16 +89,6 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
             raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
         return {}
     return saved
-
-
-def _read_own(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the processor's own settings, with its chat template, from whichever file holds it."""
-    from transformers import ProcessorMixin
-
-    try:
-        return dict(ProcessorMixin.get_processor_dict(model, **source)[0])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"--model {model}: its processor's files cannot be read ({first_line(error)}).") from None
 
 
 def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:

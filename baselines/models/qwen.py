@@ -16,52 +16,6 @@ from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
 from .processor import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
 
-# ---- sizes of images -------------------------------------------------------------------------------------------------
-
-
-def fit_grid(height: int, width: int, unit: int, budget: int) -> tuple[int, int]:
-    """Rows and columns of `unit`-pixel cells for an image of the tiny default.
-
-    At most `budget` cells, never enlarged, aspect kept as far as whole cells allow.
-    """
-    rows, columns = max(1.0, height / unit), max(1.0, width / unit)
-    scale = min(1.0, (budget / (rows * columns)) ** 0.5)
-    best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
-    while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
-        best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
-    return best
-
-
-def fit_pixels(height: int, width: int, unit: int, least: int, most: int) -> tuple[int, int]:
-    """Rows and columns of `unit`-pixel cells for an image, as Qwen's published processors size it.
-
-    The nearest whole cells; where these have more than `most` pixels, or less than `least`, scaled into that range. A
-    small image that is enlarged may have a few more than `most` where `least` is close to it, in the library too.
-    """
-    rows, columns = round(height / unit), round(width / unit)
-    if rows * columns * unit**2 > most:
-        scale = math.sqrt(height * width / most)
-        return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
-    if rows * columns * unit**2 < least:
-        scale = math.sqrt(least / (height * width))
-        return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
-    return rows, columns
-
-
-def bound_pixels(pixels: tuple[int, int], unit: int, tokens: int | None) -> tuple[int, int]:
-    """Least and most pixels of an image, once the user has said how many tokens it may take at most.
-
-    Args:
-        pixels: least and most of the model's own processor.
-        unit: side of the square that becomes one token, in pixels.
-        tokens: the user's bound; None: none. One that the processor's own comes to leaves that alone.
-    """
-    least, most = pixels
-    if tokens is not None and tokens != most // unit**2:
-        most = tokens * unit**2
-    return min(least, most), most
-
-
 PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
 OWN_FILES = ("image_processor", "video_processor", "chat_template")
 """Parts of the newer single file that are also written as separate files for older releases."""
@@ -168,13 +122,29 @@ class QwenVL(Family):
                     f"The image processor belongs to another model than the weights: its {name} is {said}, the "
                     f"model's {value}. Save or download the model again."
                 )
-        self.pixels = bound_pixels(self.processor.pixels(self.published_pixels), self.unit, image_tokens)
+        least, most = self.processor.pixels(self.published_pixels)
+        if image_tokens is not None and image_tokens != most // self.unit**2:  # where equal, `most` may be no multiple
+            most = image_tokens * self.unit**2
+        self.pixels = min(least, most), most
         self.image_tokens = self.pixels[1] // self.unit**2
 
     def _grid(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of tokens of an image."""
+        """Rows and columns of tokens of an image, as Qwen's published processors size it.
+
+        The nearest whole cells; where these have more than the most pixels, or less than the least, scaled into that
+        range. A small image that is enlarged may have a few more than the most where the least is close to it, in the
+        library too.
+        """
         assert self.pixels is not None
-        return fit_pixels(height, width, self.unit, *self.pixels)
+        unit, (least, most) = self.unit, self.pixels
+        rows, columns = round(height / unit), round(width / unit)
+        if rows * columns * unit**2 > most:
+            scale = math.sqrt(height * width / most)
+            return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
+        if rows * columns * unit**2 < least:
+            scale = math.sqrt(least / (height * width))
+            return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
+        return rows, columns
 
     def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
         rows, columns = self._grid(height, width)
@@ -264,7 +234,14 @@ class TinyQwen2VL(QwenVL):
         return self.unit**2, (self.image_tokens or TINY_TOKENS) * self.unit**2 + 1
 
     def _grid(self, height: int, width: int) -> tuple[int, int]:
-        return fit_grid(height, width, self.unit, self.image_tokens or TINY_TOKENS)
+        """Rows and columns of tokens of an image: never enlarged, aspect kept as far as whole cells allow."""
+        budget = self.image_tokens or TINY_TOKENS
+        rows, columns = max(1.0, height / self.unit), max(1.0, width / self.unit)
+        scale = min(1.0, (budget / (rows * columns)) ** 0.5)
+        best = (max(1, int(rows * scale + 1e-6)), max(1, int(columns * scale + 1e-6)))
+        while best[0] * best[1] > budget:  # a very long image: the short side is already one cell
+            best = (best[0] - 1, best[1]) if best[0] > best[1] else (best[0], best[1] - 1)
+        return best
 
 
 class Qwen3VL(QwenVL):

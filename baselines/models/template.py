@@ -38,7 +38,7 @@ class ChatTemplate:
         tokens = sorted({*tokens, *tokenizer.all_special_tokens}, key=len, reverse=True)
         self._ids = {token: int(tokenizer.convert_tokens_to_ids(token)) for token in tokens}
         spelt = "|".join(re.escape(token) for token in tokens)
-        self._special, self._spelling = re.compile(spelt), re.compile(f"(?={spelt})")
+        self._special, self._spelling = re.compile(f"({spelt})"), re.compile(f"(?={spelt})")
         self._beginnings = {token[:n] for token in tokens for n in range(1, len(token))}
         self._added = tokenizer.encode("", add_special_tokens=True)
         self._check()
@@ -85,14 +85,8 @@ class ChatTemplate:
             ) from None
 
     def _cut(self, text: str, back: dict[int, str]) -> Iterator[str | int]:
-        done = 0
-        for found in self._special.finditer(text):
-            if found.start() > done:
-                yield text[done : found.start()].translate(back)
-            yield self._ids[found[0]]
-            done = found.end()
-        if done < len(text):
-            yield text[done:].translate(back)
+        for part in filter(None, self._special.split(text)):
+            yield self._ids[part] if part in self._ids else part.translate(back)
 
     def _choose_stand_ins(self, texts: Sequence[str]) -> dict[str, str]:
         """A private character for each first character of a special token, in none of the texts."""

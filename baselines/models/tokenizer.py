@@ -16,12 +16,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 PAD, EOS, BOT = "<|endoftext|>", "<|im_end|>", "<|im_start|>"
-VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD = (
-    "<|vision_start|>",
-    "<|vision_end|>",
-    "<|image_pad|>",
-    "<|video_pad|>",
-)
+VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
+IMAGE_PAD, VIDEO_PAD = "<|image_pad|>", "<|video_pad|>"
 SPECIAL_TOKENS = (PAD, BOT, EOS, VISION_START, VISION_END, IMAGE_PAD, VIDEO_PAD)
 
 # Whole tokens for the default reply style; ordinary text in every other respect.
@@ -59,15 +55,10 @@ _VOCABULARY_LIMIT = 2048
 
 
 def train_merges(words: Mapping[str, int], limit: int) -> list[tuple[str, str]]:
-    """Learn BPE merges: join the most frequent neighbouring pair until every word is one token or `limit` merges are
-    made.
+    """Learn BPE merges, in order: join the most frequent neighbouring pair until every word is one token or `limit`
+    merges are made. Ties go to the pair that sorts last, so the result depends on nothing but the arguments.
 
-    Args:
-        words: pre-tokenised words in the byte-level alphabet, with counts.
-        limit: most merges.
-
-    Returns:
-        Merges in order. Ties go to the pair that sorts last, so the result depends on nothing but the arguments.
+    `words` are pre-tokenised, in the byte-level alphabet, with counts.
     """
     spellings = {word: list(word) for word in words}
     merges: list[tuple[str, str]] = []

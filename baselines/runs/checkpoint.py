@@ -21,37 +21,31 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from vlgym.errors import UserError
-from vlgym.files import check_files, measure_file, place_file, place_folder, put_back, write_checksums
+from vlgym.files import check_files, measure_file, place_file, put_back
+
+from ..models.folders import written_whole
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
 
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], *, keep: int = 2) -> Path:
-    """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`.
-
-    Args:
-        folder: the run's checkpoint folder; made if missing.
-        tensors: named tensors, of any dtype.
-        state: JSON-able; must hold `update`.
-        keep: how many checkpoints remain.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`. Tensors are of
+    any type, `state` is JSON-able."""
     target = folder / f"update-{state['update']:06d}"
     _tidy(folder)
-    temporary = folder / f".update-{state['update']:06d}.part"
-    temporary.mkdir()
-    try:
-        save_file(own_storage(tensors), temporary / TENSORS)
-        (temporary / STATE).write_text(json.dumps(state))
-        write_checksums(temporary)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)  # half of one fills a full disk
-        raise
-    place_folder(temporary, target)
+    with written_whole(target) as part:
+        save_file(own_storage(tensors), part / TENSORS)
+        (part / STATE).write_text(json.dumps(state))
     for old in checkpoints(folder)[:-keep]:
-        os.replace(old, hidden := old.with_name(f".{old.name}.gone"))  # a kill leaves no half of it that looks whole
-        shutil.rmtree(hidden)
+        remove_folder(old)
     return target
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder; a kill leaves no half of it that looks whole."""
+    hidden = folder.with_name(f".{folder.name}.gone")
+    os.replace(folder, hidden)
+    shutil.rmtree(hidden)
 
 
 def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -76,11 +70,7 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the newest checkpoint, if all its files are what was written.
-
-    Args:
-        folder: the run's checkpoint folder.
-        device: for the tensors.
+    """Read the newest checkpoint, its tensors to a device, if all its files are what was written.
 
     Raises:
         UserError: there is none, or it is damaged.
@@ -104,12 +94,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
 
 
 def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
-    """Read the tensors of a file.
-
-    Args:
-        path: the file.
-        expected: its size and checksum, as `save_tensors` returned them.
-        device: for the tensors.
+    """Read the tensors of a file to a device; `expected` are its size and checksum, as `save_tensors` returned them.
 
     Raises:
         UserError: it is missing or damaged.

@@ -41,11 +41,7 @@ def environment_ids(text: str) -> list[str]:
 
 def check_new(out: Path, mark: str = RUN_FILE) -> None:
     """Check, before any work, that a run may begin in a folder: a new or empty one, or one in which a run ended before
-    its first checkpoint.
-
-    Args:
-        out: the folder.
-        mark: the file that says what a folder of this kind holds.
+    its first checkpoint. `mark` is the file that says what a folder of this kind holds.
 
     Raises:
         UserError: it holds something, or cannot be written to.

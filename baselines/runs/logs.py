@@ -1,5 +1,4 @@
-"""Outputs of a run's numbers: a JSONL file, TensorBoard, the terminal, and Weights & Biases or trackio if asked for and
-installed.
+"""Outputs of a run's numbers: a JSONL file, TensorBoard, the terminal.
 
 One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth, the curve is drawn from
 it.
@@ -7,8 +6,6 @@ it.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +15,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from vlgym.errors import UserError, check_choice
+from vlgym.errors import UserError
 from vlgym.files import is_cut, seal, sync, unseal, write_whole
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
@@ -26,7 +23,6 @@ LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
 LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less of the returns' variance for so long is told of
-TRACKERS = ("none", "wandb", "trackio")
 
 
 def note_failures(out: Path, failures: Sequence[Mapping[str, Any]], update: int) -> None:
@@ -40,7 +36,7 @@ class RunLog:
     """Writes one row per update to every destination.
 
     Args:
-        out: folder of the run; name: of the learner; tracker: what `start_tracker` gave.
+        out: folder of the run; name: of the learner.
         total, env_steps: updates and environment steps of the whole run; None for no limit.
         done, steps: updates and environment steps that the run had when it was resumed; later rows in the file are
             from a lost future and are removed.
@@ -56,7 +52,6 @@ class RunLog:
         done: int,
         steps: int = 0,
         env_steps: int | None = None,
-        tracker: Any = None,
         quiet: bool = False,
     ) -> None:
         self.quiet, self.idle = quiet, 0
@@ -67,7 +62,6 @@ class RunLog:
             forget_later(path, done)
         self.file = self.path.open("a")
         self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
-        self.tracker = tracker
         self.console = open_console()
         self.progress = open_progress(self.console)
         self.progress.start()
@@ -84,11 +78,9 @@ class RunLog:
         plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
         self.file.write(json.dumps(seal(plain)) + "\n")
         self.file.flush()
-        numbers = {k: v for k, v in plain.items() if isinstance(v, (int, float)) and k != "update"}
-        for name, value in numbers.items():
-            self.board.add_scalar(name, value, update)
-        if self.tracker is not None:
-            self.tracker.log(numbers, step=update)
+        for name, value in plain.items():
+            if isinstance(value, (int, float)) and name != "update":
+                self.board.add_scalar(name, value, update)
         self._watch_critic(row.get("value/explained_variance", math.nan))
         text = summary(row)
         if is_live(self.console):
@@ -147,8 +139,6 @@ class RunLog:
             self.file.close()
         with suppress(OSError):
             self.board.close()
-        if self.tracker is not None:
-            self.tracker.finish()
 
 
 def summary(row: Mapping[str, Any]) -> str:
@@ -196,30 +186,3 @@ def forget_later(path: Path, done: int) -> None:
         text = "".join(json.dumps(seal(row)) + "\n" for row in rows if row["update"] <= done)
         if text.encode() != path.read_bytes():
             write_whole(path, text)
-
-
-def check_tracker(name: str) -> None:
-    """Raise `UserError` unless the tracker is known and installed."""
-    check_choice("--track", name, TRACKERS)
-    if name != "none" and importlib.util.find_spec(name) is None:
-        raise UserError(f"--track {name}: {name} is not installed. Install it: pip install {name}")
-
-
-def start_tracker(name: str, run: str, config: Mapping[str, Any]) -> Any:
-    """Begin a run of a tracker; `None` for `none`.
-
-    Raises:
-        UserError: it is unknown or not installed, or does not start (nobody is logged in, no network).
-    """
-    check_tracker(name)
-    if name == "none":
-        return None
-    try:
-        tracker = importlib.import_module(name)
-        tracker.init(project="vlgym", name=run, config=dict(config))
-    except Exception as error:
-        raise UserError(
-            f"--track {name} does not start ({type(error).__name__}: {error}). See {name}'s documentation, or leave "
-            "--track out: log.jsonl and TensorBoard hold the same numbers."
-        ) from error
-    return tracker

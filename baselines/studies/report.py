@@ -16,8 +16,6 @@ from vlgym.registry import get_registry
 
 from .arms import Study
 
-EXPLAINED = "explained variance"  # heading of the column
-
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
     """(mean, standard deviation, half-width of the 95 % interval); NaN for what too few values cannot say."""
@@ -120,7 +118,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
         "| arm | held-out success | 95 % | with grey pictures | worst seed | runs below their start "
-        f"| success while training | return | invalid | gradient steps | {EXPLAINED} | success less {base}'s |",
+        f"| success while training | return | invalid | gradient steps | explained variance | success less {base}'s |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for arm in study.arms:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -194,12 +193,9 @@ class Stage:
 def on_stage(module: Any, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
-    if module is grpo:  # LOOP's learner, made as its own `train` makes it
-        with patch.object(loop, "train", lambda config, *given, **named: loop.LOOP(Stage(config), *given, **named)):
-            return grpo.train(config)
     if module is archer:
         return archer.ArCHer(Stage(config, keep_reference=True))
-    learners = {loop: loop.LOOP, rl4vlm: rl4vlm.RL4VLM, vldac: vldac.VLDAC}
+    learners = {loop: loop.LOOP, grpo: grpo.GRPO, rl4vlm: rl4vlm.RL4VLM, vldac: vldac.VLDAC}
     return learners[module](Stage(config))
 
 

@@ -86,7 +86,9 @@ class Stage:
         self.state = SimpleNamespace(env_steps=0)
 
 
-def on_stage(module: Any, *args: Any, world: World = ALONE, **changes: Any) -> Any:
-    """The learner of a module with `SMALL` settings, changed; `args` go to it after the stage."""
-    learner = next(getattr(module, name) for name in ("RL4VLM", "VLDAC", "LOOP", "ArCHer") if hasattr(module, name))
-    return learner(Stage(replace(module.Config(**SMALL), **changes).resolve(), world), *args)
+def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
+    """The learner of a module with `SMALL` settings, changed."""
+    learner = next(
+        getattr(module, name) for name in ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer") if hasattr(module, name)
+    )
+    return learner(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))

@@ -183,7 +183,7 @@ def measure_decode(bench: Bench) -> dict[str, Any]:
     """Milliseconds per token, with the floor of reading weights, keys and values once."""
     bandwidth, limit = bench.bandwidth(), bench.scale.new_tokens
     engine, sampler = bench.adapted()
-    adapters = sum(p.numel() for p in lora.trainable_parameters(bench.family))
+    adapters = sum(p.numel() for p in list(lora.adapters(bench.family).parameters()))
     decoder = bench.family.decoder
     per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
     rows = []
@@ -259,7 +259,7 @@ def measure_update(bench: Bench) -> dict[str, Any]:
     with torch.no_grad():
         out = sampler.sample(prompts, torch.Generator().manual_seed(0))
         gap = (engine.score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
-    parameters = lora.trainable_parameters(bench.family)
+    parameters = list(lora.adapters(bench.family).parameters())
     rows = []
     for micro in bench.scale.micro:
         if bench.cuda:

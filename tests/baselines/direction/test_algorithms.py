@@ -9,7 +9,7 @@ import torch
 from samples import messages, picture
 from stage import SMALL, on_stage
 
-from baselines import loop, rl4vlm, vldac
+from baselines import grpo, loop, rl4vlm, vldac
 from baselines.engine.engine import Sample
 from baselines.learning import losses
 from baselines.learning.optimizers import Metrics
@@ -119,8 +119,8 @@ def test_returns_are_discounted_within_an_episode():
 
 
 def test_loop_leaves_out_episodes_without_an_advantage_and_grpo_keeps_them():
-    for choices, used in (((), 0.5), ((losses.group_relative, 0.0), 1.0)):
-        learner = on_stage(loop, *choices, num_envs=4, group=2, kl_coef=0.0)
+    for module, used in ((loop, 0.5), (grpo, 1.0)):
+        learner = on_stage(module, num_envs=4, group=2, kl_coef=0.0)
         batch, _ = learner.collect()
         for unit, advantage in zip(batch.units, (1.0, -1.0, 0.0, 0.0), strict=True):
             batch.advantages[unit] = advantage

@@ -101,12 +101,12 @@ def transitions(family, pictures: list[int]) -> list[Transition]:
 
 def test_a_buffer_survives_saving_with_each_distinct_prompt_stored_once(family, tmp_path):
     pictures = [1, 2, 1, -1]
-    before, after = Replay(9), Replay(9)
+    before, after = Replay(9, family), Replay(9, family)
     before.add(transitions(family, pictures))
     save_file(before.tensors(), tmp_path / "buffer.safetensors")
     saved = load_file(tmp_path / "buffer.safetensors")
     distinct, shown = len(set(pictures)), sorted({n for n in pictures if n >= 0})
-    assert len(saved["prompts.next"]) == distinct
+    assert len(saved["prompts.sizes"]) == distinct
     assert len(saved["images.pixels"]) == sum(family.prepare_image(picture(n, (56, 56))).pixels.size for n in shown)
     after.restore(saved)
     for old, new in zip(before.rows, after.rows, strict=True):

@@ -175,7 +175,7 @@ def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_a
     assert len(learner.replay.rows) == 24
 
 
-@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"on_policy": True}, 15), ({}, 30)])
+@pytest.mark.parametrize(("changes", "kept"), [({"buffer": 25}, 25), ({"buffer": 15}, 15), ({}, 30)])
 def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
     learner = critic(**changes)
     for _ in range(2):

@@ -17,8 +17,8 @@ from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.models.adapter import CONFIG, WEIGHTS, export_adapter
 from baselines.models.load import load_family
-from baselines.models.lora import LoraOptions, add_adapters, trainable_parameters
-from baselines.policies.hf import make_policy
+from baselines.models.lora import LoraOptions, adapters, add_adapters
+from baselines.plugin import make_hf
 from vlgym.errors import UserError
 
 LORA = replace(
@@ -32,7 +32,7 @@ def learnt(family, options):
     add_adapters(family, options, seed=0)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for parameter in trainable_parameters(family):
+        for parameter in list(adapters(family).parameters()):
             parameter.normal_(0.0, 0.05, generator=generator)
     return family
 
@@ -82,10 +82,7 @@ def test_a_run_writes_the_merged_model_its_adapters_and_the_model_under_them(tmp
         torch.testing.assert_close(scores(load_family(str(run.out / folder), image_tokens=4)), expected, atol=1e-5,
                                    rtol=0)  # fmt: skip
     assert not torch.allclose(scores(load_family(base, image_tokens=4)), expected, atol=1e-3)
-    told = make_policy(
-        str(run.out / "adapter"), seed=0, temperature=0.0, max_tokens=None, device="cpu", dtype="float32",
-        image_tokens=None, threads=1, engine="auto",
-    ).describe()  # fmt: skip
+    told = make_hf(str(run.out / "adapter"), temperature=0.0, threads=1).describe()
     assert told["max_new_tokens"] == SMALL["max_new_tokens"]
     moved = (tmp_path / "run").rename(tmp_path / "moved")  # the base is then found next to the adapters
     torch.testing.assert_close(scores(load_family(str(moved / "adapter"), image_tokens=4)), expected, atol=1e-5, rtol=0)
