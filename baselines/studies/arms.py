@@ -45,48 +45,49 @@ class Study:
     env: str
     arms: tuple[Arm, ...]
     env_steps: int
-    seeds: int = 4
+    seeds: int = 5
     options: tuple[str, ...] = TINY
     warm_options: tuple[str, ...] | None = ()
     bin: int = 512
 
 
-def _rl4vlm(weight: float, label: str | None = None, changes: tuple[str, ...] = ()) -> Arm:
-    return Arm(label or f"RL4VLM {weight:g}", "baselines.rl4vlm", ("--thought-weight", f"{weight:g}", *changes))
-
-
 VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")
+RL4VLM = tuple(Arm(f"RL4VLM {x}", "baselines.rl4vlm", ("--thought-weight", x)) for x in ("0.1", "0.3", "0.9"))
 GRPO = Arm("GRPO", "baselines.grpo", ("--minibatch", "16"))  # whole episodes: about as many gradient steps
 LOOP_KL = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", "--minibatch", "16"))
 SELF_PLAY = Arm("self-play", "baselines.self_play")
 LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
-STUDIES: dict[str, Study] = {}
 
-# What each environment needs: (environment steps, options, options of the warm start).
-NUMBERLINE = (8_192, ("--gamma", "0.5", "--kl-coef", "0.02"), ("--warm.reading", "0.99"))
-NEEDS: dict[str, tuple[int, tuple[str, ...], tuple[str, ...]]] = {
+Needs = tuple[int, tuple[str, ...], tuple[str, ...] | None]
+"""Environment steps, options, options of the warm start."""
+
+NUMBERLINE: Needs = (8_192, (*LARGE, "--gamma", "0.5", "--kl-coef", "0.02"), ("--warm.reading", "0.99"))
+NEEDS: dict[str, Needs] = {
     "NumberLine": NUMBERLINE,
-    "EZPoints": (6_144, ("--image-tokens", "36"), ("--warm.noise", "0.2", "--image-tokens", "36")),
-    "OneRoomS6Fast": (6_144, ("--gamma", "0.95"), ()),
+    "EZPoints": (6_144, (*LARGE, "--image-tokens", "36"), ("--warm.noise", "0.2", "--image-tokens", "36")),
+    "OneRoomS6Fast": (6_144, (*LARGE, "--gamma", "0.95"), ()),
 }
 
 
-def _study(env: str, title: str, question: str, arms: tuple[Arm, ...], needs: tuple[Any, ...], **more: Any) -> Study:
+def _study(env: str, title: str, question: str, arms: tuple[Arm, ...], needs: Needs, **more: Any) -> Study:
     steps, options, warm = needs
-    return Study(title, question, f"vlgym/{env}", arms, steps, 5, (*TINY, *LARGE, *options), warm, **more)
+    options = (*TINY, *options)
+    return Study(f"{env}: {title}", question, f"vlgym/{env}", arms, steps, options=options, warm_options=warm, **more)
 
 
-STUDIES["algorithms"] = _study(
-    "NumberLine-v1",
-    "NumberLine-v1: VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
-    "Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
-    (VLDAC, _rl4vlm(0.1), _rl4vlm(0.3), _rl4vlm(0.9), LOOP_KL, GRPO),
-    NUMBERLINE,
-)
+STUDIES = {
+    "algorithms": _study(
+        "NumberLine-v1",
+        "VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
+        "Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
+        (VLDAC, *RL4VLM, LOOP_KL, GRPO),
+        NUMBERLINE,
+    )
+}
 STUDIES |= {
     f"sight-{family}-v{version}": _study(
         f"{family}-v{version}",
-        f"{family}-v{version}: trained with pictures, and with grey ones",
+        "trained with pictures, and with grey ones",
         "How much of what is learnt is not sight?",
         (VLDAC, Arm("VL-DAC, grey", "baselines.vldac", ("--pictures", "grey"))),
         needs,
@@ -96,29 +97,19 @@ STUDIES |= {
 }
 
 
-def _curve(env: str, env_steps: int, *options: str, arm: Arm = VLDAC, bin: int = 512) -> Study:
-    return Study(
-        title=f"{env}: success while the tiny model learns",
-        question="Does the tiny model learn it, and by sight?",
-        env=f"vlgym/{env}",
-        arms=(arm,),
-        env_steps=env_steps,
-        seeds=3,
-        options=(*TINY, "--eval-episodes", "100", *options),
-        warm_options=None,
-        bin=bin,
-    )
-
-
 STUDIES |= {
-    f"curve-{study.env.removeprefix('vlgym/')}": study
-    for study in (
-        _curve("OneRoom-v1", 12_288, "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16",
-               "--warm.val-episodes", "16", bin=2_048),
-        _curve("SokobanDrawn-v0", 6_144, *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]",
-               "--image-tokens", "49", "--history-turns", "0"),
-        _curve("TicTacToe-v0", 6_144, "--gamma", "1", "--image-tokens", "36", arm=SELF_PLAY),
-        _curve("KuhnPoker-v0", 6_144, "--gamma", "1", "--image-tokens", "64", "--kl-coef", "0.1", arm=SELF_PLAY),
-        _curve("CoinGame-v0", 6_144, "--gamma", "0.95", "--image-tokens", "36", arm=SELF_PLAY),
+    f"curve-{env}": _study(
+        env, "success while the tiny model learns", "Does it learn, and by sight?", (arm,), (steps, options, None),
+        seeds=3, bin=bin,
+    )
+    for env, arm, steps, bin, options in (
+        ("OneRoom-v1", VLDAC, 12_288, 2_048, (
+            "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", "--warm.val-episodes", "16")),
+        ("SokobanDrawn-v0", VLDAC, 6_144, 512, (
+            *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--image-tokens", "49",
+            "--history-turns", "0")),
+        ("TicTacToe-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--image-tokens", "36")),
+        ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--image-tokens", "64", "--kl-coef", "0.1")),
+        ("CoinGame-v0", SELF_PLAY, 6_144, 512, ("--gamma", "0.95", "--image-tokens", "36")),
     )
 }  # fmt: skip
