@@ -12,7 +12,8 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,27 @@ def put_back(folder: Path) -> None:
     """Undo what a kill left half done between the two steps of `place_folder`."""
     if old_of(folder).exists() and not folder.exists():
         os.replace(old_of(folder), folder)
+
+
+@contextmanager
+def written_whole(folder: Path, without: Collection[str] = ()) -> Iterator[Path]:
+    """Make and yield a temporary folder next to `folder` to write to.
+
+    At the end it gets its checksums (of all files but those `without`), is flushed to the disk and takes the place of
+    `folder`, or of an older one there.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    put_back(folder)
+    part = folder.parent / f".{folder.name}.part"
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir()
+    try:
+        yield part
+        write_checksums(part, without)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
+        raise
+    place_folder(part, folder)
 
 
 def new_folder(parent: Path, name: str) -> Path:

@@ -17,11 +17,11 @@ from peft import LoraConfig, PeftModel
 from safetensors.torch import save_file
 
 from vlgym.errors import UserError
-from vlgym.files import CHECKSUMS
+from vlgym.files import CHECKSUMS, written_whole
 
 from . import lora
 from .family import Family
-from .folders import FILE, check_replaceable, write_notes, written_whole
+from .folders import EVALUATION, FILE, check_replaceable, write_notes
 from .processor import first_line
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -59,7 +59,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
         target_modules=rf"{re.escape(inside)}\.{lora.TARGETS}",
         task_type="CAUSAL_LM", base_model_name_or_path=base, inference_mode=True,
     )  # fmt: skip
-    with written_whole(folder) as part:
+    with written_whole(folder, without=(EVALUATION,)) as part:
         config.save_pretrained(str(part))
         save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
         write_notes(part, notes or {})

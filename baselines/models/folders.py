@@ -6,41 +6,19 @@ Without these an evaluation would give a model other limits than those it learnt
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from vlgym.errors import UserError, check_writable
-from vlgym.files import CHECKSUMS, check_files, place_folder, put_back, write_checksums
+from vlgym.files import CHECKSUMS, check_files
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
 MOST_TEMPERATURE = 100.0
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
-
-
-@contextmanager
-def written_whole(folder: Path) -> Iterator[Path]:
-    """Make and yield a temporary folder next to `folder` to write to.
-
-    At the end it gets its checksums, is flushed to the disk and takes the place of `folder`, or of an older one there.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    put_back(folder)
-    part = folder.parent / f".{folder.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    try:
-        yield part
-        write_checksums(part, without=(EVALUATION,))
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
-        raise
-    place_folder(part, folder)
 
 
 def check_whole(folder: Path) -> None:

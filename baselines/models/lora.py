@@ -26,10 +26,10 @@ from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 
 from vlgym.errors import UserError, check_number
-from vlgym.files import CHECKSUMS
+from vlgym.files import CHECKSUMS, written_whole
 
 from .family import Family, Float32Product
-from .folders import EVALUATION, FILE, check_replaceable, write_notes, written_whole
+from .folders import EVALUATION, FILE, check_replaceable, write_notes
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
@@ -211,7 +211,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     `notes` are files that go along, name -> JSON data. A folder that holds something else is a `UserError`.
     """
     check_export(folder)
-    with written_whole(folder) as part:
+    with written_whole(folder, without=(EVALUATION,)) as part:
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
         write_notes(part, {**family.processor_files(), **(notes or {})})

@@ -21,9 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from vlgym.errors import UserError
-from vlgym.files import check_files, measure_file, place_file, put_back
-
-from ..models.folders import written_whole
+from vlgym.files import check_files, measure_file, place_file, put_back, written_whole
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
