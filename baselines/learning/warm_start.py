@@ -55,7 +55,7 @@ class WarmConfig:
     """Learning rate after 50 steps of warm-up."""
     check_every: int = 40
     """Gradient steps between validations."""
-    val_episodes: int = 64
+    val_episodes: int = 32
     """Validation episodes, over all environments; fewer where episodes are long."""
 
     def validate(self) -> None:

@@ -20,7 +20,7 @@ from vlgym.intervals import wilson_interval
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry import get_registry
-from vlgym.reports.compute import compute_report
+from vlgym.reports.compute import compute_report, leave_out_wide
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
 from vlgym.reports.text import list_rows
 from vlgym.types import Reply
@@ -135,6 +135,14 @@ def test_over_all_each_part_counts_once_and_controls_do_not(tmp_path: Path) -> N
     assert overall["cost"] == pytest.approx(parts[COIN]["cost"] + parts[WALK]["cost"])
     assert report["spent"]["cost"] == pytest.approx(sum(part["cost"] for part in parts.values()))
     assert report["spent"]["replies"] == len(read_rows(folder))
+
+
+def test_a_part_whose_interval_is_wider_than_floor_to_ceiling_does_not_count_over_all() -> None:
+    close = {seed: [0.1 * (seed % 3)] for seed in range(12)}
+    wide = {seed: [-4.0 if seed % 2 else 4.0] for seed in range(12)}
+    assert leave_out_wide([close, None, wide]) == [close, None, None]
+    assert leave_out_wide([wide]) == [wide]
+    assert leave_out_wide([{0: [5.0]}, close]) == [{0: [5.0]}, close]  # one episode has no interval
 
 
 def test_what_a_control_loses_is_the_difference_on_equal_seeds(tmp_path: Path) -> None:

@@ -233,7 +233,9 @@ def _describe_all(
     records = [record for key in ended for episode in played[key] for record in episode]
     success = [group_by_seed(part, played[key], won) for key, part in ended.items()]
     earned = {key: group_by_seed(part, played[key], returns_of) for key, part in ended.items()}
-    places, sights = ([normalize(part, earned[key], least) for key, part in ended.items()] for least in LEAST)
+    places, sights = (
+        leave_out_wide([normalize(part, earned[key], least) for key, part in ended.items()]) for least in LEAST
+    )
     return {
         "parts": len(ended),
         "episodes": sum(len(played[key]) for key in ended),
@@ -244,6 +246,14 @@ def _describe_all(
         "replies": len(records),
         **_count_tokens(records, prices),
     }
+
+
+def leave_out_wide(strata: Sequence[Groups | None]) -> list[Groups | None]:
+    """Leave out, of several parts, each whose own interval is wider than the way from floor to ceiling: it says nothing
+    and would drown the others."""
+    described = [describe_mean([groups]) for groups in strata]
+    wide = [each is not None and each["low"] is not None and each["high"] - each["low"] > 1 for each in described]
+    return [None if far and len(strata) > 1 else groups for far, groups in zip(wide, strata, strict=True)]
 
 
 def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:
