@@ -1,16 +1,13 @@
-"""The whole contract of vlgym, and the recorded behaviour of the earlier version."""
+"""The contract of vlgym; checks that take long, and the earlier version, are the sweep's."""
 
 from __future__ import annotations
 
 from vlgym.testing import CHECKS, EnvConformance
 
+SWEPT = ("levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "resources", "side_effects")
+
 
 class TestWebShop(EnvConformance):
     env_id = "vlgym/WebShop-v1"
-    checks = tuple(name for name in CHECKS if name != "levels")  # they take long: the sweep plays them
+    checks = tuple(name for name in CHECKS if name not in SWEPT)
     garbage = 30
-
-
-class TestEarlierWebShop(EnvConformance):
-    env_id = "vlgym/WebShop-v0"
-    checks = ("recorded",)
