@@ -1,16 +1,13 @@
-"""The certificate of the environment for one, and the recorded behaviour of the game of several agents."""
+"""The certificate of the environment for one; checks that take long, and the game of several agents, are the sweep's."""
 
 from vlgym.testing import CHECKS, EnvConformance
 
+SWEPT = ("levels", "oracle", "blind", "values", "conduct", "history", "vector")
+
 
 class TestFootball(EnvConformance):
-    """Every property of the kit, on the 108 situations."""
+    """The kit, on the 108 situations."""
 
     env_id = "vlgym/Football-v1"
-    checks = tuple(name for name in CHECKS if name != "levels")  # they take long: the sweep plays them
+    checks = tuple(name for name in CHECKS if name not in SWEPT)
     garbage = 60
-
-
-class TestFootballTeam(EnvConformance):
-    env_id = "vlgym/FootballTeam-v0"
-    checks = ("recorded",)
