@@ -1,4 +1,4 @@
-"""The certificate of the environment for one; checks that take long, and the game of several agents, are the sweep's."""
+"""The certificate for one environment; checks that take long, and the game of several agents, are the sweep's."""
 
 from vlgym.testing import CHECKS, EnvConformance
 
