@@ -98,7 +98,7 @@ dist: install  ## build what is uploaded: sdists and wheels of the core and ever
 	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
 
 registry: install system  ## measure every first-party environment, or those of ID="vlgym/NAME ...", and rewrite registry.yaml
-	$(BIN)/vlgym registry write --old $(foreach id,$(ID),--id $(id))
+	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))
 
 benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and print their tables
 	for name in core environments learner demo_seeds endpoint env_groups waiting page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done

@@ -67,7 +67,7 @@ class PluginError(UserError):
 
 
 class RegistryFileError(UserError):
-    """registry.yaml is malformed or stale. Next step: `vlgym registry write`."""
+    """registry.yaml is malformed or stale. Next step: `vlgym registry`."""
 
 
 class MissingSystemPartError(UserError):

@@ -1,4 +1,4 @@
-"""`vlgym registry write|check`: measured, fresh or stale, and never silently accepting changed behaviour."""
+"""`vlgym registry`: measured, and never silently accepting changed behaviour."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from toys import installed, make_spec
 
 from vlgym.cli.app import main
 from vlgym.registry import get_registry
-from vlgym.registry.registry_file import PACKAGED, read_registry, write_registry
+from vlgym.registry.registry_file import read_registry, write_registry
 from vlgym.types import Outcome
 
 WALK, JUMP = make_spec("vlgym/Walk-v0"), make_spec("vlgym/Jump-v0", max_turns=6)
@@ -35,7 +35,7 @@ def only_toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     target = tmp_path / "registry.yaml"
-    assert main(["registry", "write", "--path", str(target)]) == 0
+    assert main(["registry", "--path", str(target)]) == 0
     return target
 
 
@@ -54,51 +54,34 @@ def test_write_measures_first_party_environments_only(path: Path, capsys: pytest
     assert entry["blind"].keys() == {"return", "se", "success", "episodes", "policy", "success_policy"}
     assert entry["blind"]["episodes"] == 20
     capsys.readouterr()
-    assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
+    assert main(["registry", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
     captured = capsys.readouterr()
     assert captured.out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
     assert captured.err == "Walk, episodes: 40 ...\n"
 
 
-def test_a_written_file_is_fresh(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for options in ([], ["--id", "vlgym/Walk-v0"]):
-        assert main(["registry", "check", "--path", str(path), *options]) == 0
-    assert "2 environment(s) agree" in capsys.readouterr().out
-
-
 def test_writing_twice_changes_nothing(path: Path) -> None:
     before = path.read_bytes()
-    assert main(["registry", "write", "--path", str(path)]) == 0
+    assert main(["registry", "--path", str(path)]) == 0
     assert path.read_bytes() == before
 
 
-def test_a_stale_spec_is_one_line_with_the_command_that_mends_it(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    capsys.readouterr()
-    with installed(make_spec("vlgym/Walk-v0", summary="Another walk.")):
-        assert main(["registry", "check", "--path", str(path)]) == 1
-        lines = capsys.readouterr().out.splitlines()
-        assert lines[0] == "vlgym/Walk-v0: spec field(s) summary changed."
-        assert lines[1].endswith(f"1 difference(s). Fix it: vlgym registry write --path {path}")
-        assert main(["registry", "check", "--path", str(path), "--id", "vlgym/Jump-v0"]) == 0
-
-
-def test_an_environment_that_is_gone_or_new_is_a_difference(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_has_changed_is_told(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     del get_registry().specs["vlgym/Jump-v0"]
-    with installed(make_spec("vlgym/New-v0")):
-        assert main(["registry", "check", "--path", str(path)]) == 1
+    with installed(make_spec("vlgym/Walk-v0", summary="Another walk."), make_spec("vlgym/New-v0")):
+        assert main(["registry", "--path", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "vlgym/Jump-v0: recorded, but no installed first-party plugin provides it." in out
-    assert "vlgym/New-v0: provided by vlgym-toys, but not recorded." in out
+    assert "changed: vlgym/Walk-v0: spec field(s) summary changed." in out
+    assert "changed: vlgym/Jump-v0: recorded, but no installed first-party plugin provides it." in out
+    assert "changed: vlgym/New-v0: provided by vlgym-toys, but not recorded." in out
 
 
 def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importable: None) -> None:
     path = tmp_path / "registry.yaml"
     spec = make_spec("vlgym/Rising-v0", "broken_toys:Rising", levels=("two cells", "five cells"), figure_episodes=2)
     with installed(spec):
-        assert main(["registry", "write", "--path", str(path)]) == 0
+        assert main(["registry", "--path", str(path)]) == 0
         entries = read_registry(path)
         assert [each["length"] for each in entries[spec.id]["levels"]] == [2.0, 5.0]
         assert [each["oracle"] for each in entries[spec.id]["levels"]] == [1.0, 1.0]
@@ -109,9 +92,7 @@ def test_changed_behaviour_without_a_new_version_is_refused(
 ) -> None:
     before = path.read_bytes()
     change_behaviour(monkeypatch)
-    assert main(["registry", "check", "--path", str(path)]) == 1
-    assert "the behaviour fingerprint changed" in capsys.readouterr().out
-    assert main(["registry", "write", "--path", str(path)]) == 2
+    assert main(["registry", "--path", str(path)]) == 2
     captured = capsys.readouterr()
     assert captured.out.count("bump the id's version") == 2
     assert "was not written: 2 environment(s) behave differently under the same id" in captured.err
@@ -122,9 +103,8 @@ def test_changed_behaviour_without_a_new_version_is_refused(
 def test_changed_behaviour_can_be_accepted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = read_registry(path)
     change_behaviour(monkeypatch)
-    assert main(["registry", "write", "--path", str(path), "--accept-behaviour-change"]) == 0
+    assert main(["registry", "--path", str(path), "--accept-behaviour-change"]) == 0
     assert read_registry(path)["vlgym/Walk-v0"]["fingerprint"] != old["vlgym/Walk-v0"]["fingerprint"]
-    assert main(["registry", "check", "--path", str(path)]) == 0
 
 
 def test_changed_behaviour_under_a_new_version_is_welcome(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +113,7 @@ def test_changed_behaviour_under_a_new_version_is_welcome(path: Path, monkeypatc
     for env_id in ("vlgym/Walk-v0", "vlgym/Jump-v0"):
         del registry.specs[env_id]
     with installed(make_spec("vlgym/Walk-v1")):
-        assert main(["registry", "write", "--path", str(path)]) == 0
+        assert main(["registry", "--path", str(path)]) == 0
     assert list(read_registry(path)) == ["vlgym/Walk-v1"]
 
 
@@ -141,7 +121,7 @@ def test_one_id_is_measured_again_and_the_rest_is_kept(path: Path) -> None:
     entries = read_registry(path)
     marked: dict[str, Any] = {env_id: {**entry, "floor": None} for env_id, entry in entries.items()}
     write_registry(marked, path)
-    assert main(["registry", "write", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
+    assert main(["registry", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
     after = read_registry(path)
     assert after["vlgym/Walk-v0"] == entries["vlgym/Walk-v0"]
     assert after["vlgym/Jump-v0"]["floor"] is None
@@ -155,23 +135,13 @@ def test_an_id_that_does_not_belong_there_is_refused(
     env_id: str, message: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = path.read_bytes()
-    for command in ("write", "check"):
-        assert main(["registry", command, "--path", str(path), "--id", env_id]) == 2
-        assert message in capsys.readouterr().err
+    assert main(["registry", "--path", str(path), "--id", env_id]) == 2
+    assert message in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
 def test_a_malformed_file_is_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text("format: 1\n]")
-    for command in ("check", "write"):
-        assert main(["registry", command, "--path", str(path)]) == 2
-        assert "line 2" in capsys.readouterr().err
+    assert main(["registry", "--path", str(path)]) == 2
+    assert "line 2" in capsys.readouterr().err
     assert path.read_text() == "format: 1\n]"
-
-
-def test_without_a_path_the_packages_own_file_is_meant(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vlgym.testing.measure_hashes", lambda spec, owner: {"spec": spec, "distribution": owner})
-    assert main(["registry", "check", "--id", "vlgym/Walk-v0"]) == 1
-    assert f"{PACKAGED}: 1 difference(s). Fix it: vlgym registry write --id vlgym/Walk-v0\n" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
     path.write_text(text)
     with pytest.raises(RegistryFileError, match=message) as caught:
         read_registry(path)
-    assert "vlgym registry write" in str(caught.value)
+    assert "vlgym registry" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""registry.yaml records what the installed environments do, as `vlgym registry check` compares them.
+"""registry.yaml records what the installed environments do, as `vlgym check` compares them.
 
 The conformance kit's check `recorded` compares card, prompt, parser, behaviour and pictures. Each plugin's own tests
 run it with the other checks, so that engines and browsers start once for all. The tests here are for the file as a
@@ -23,7 +23,7 @@ INSTALLED = first_party_specs(get_registry())
 
 
 def test_the_ids_are_those_that_the_plugins_provide() -> None:
-    assert set(RECORDED) == set(INSTALLED), "run: vlgym registry write"
+    assert set(RECORDED) == set(INSTALLED), "run: vlgym registry"
 
 
 def test_every_id_is_provided_by_the_distribution_that_is_recorded() -> None:
@@ -39,11 +39,11 @@ def test_floor_blind_floor_and_ceiling_rest_on_as_many_episodes_as_the_rule_says
         assert episodes >= 100
         for name in ("floor", "blind", "ceiling"):
             known = entry.get(name)
-            assert known is None or known["episodes"] == episodes, f"run: vlgym registry write --id {env_id}"
+            assert known is None or known["episodes"] == episodes, f"run: vlgym registry --id {env_id}"
 
 
 def test_the_suites_are_those_that_the_plugins_contribute() -> None:
-    assert read_suites(PACKAGED) == list_suites(get_registry()), "run: vlgym registry write"
+    assert read_suites(PACKAGED) == list_suites(get_registry()), "run: vlgym registry"
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "docs" / "results").iterdir()), ids=lambda folder: folder.name)

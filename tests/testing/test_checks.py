@@ -122,7 +122,7 @@ def test_what_registry_yaml_records_is_compared_and_the_differences_are_named() 
     assert "parser_hash is 'tag-v1', recorded 'tag-v9'" in certificates["other parser"].evidence
     assert "spec field(s) summary changed" in certificates["other card"].evidence
     assert "fingerprint changed from 1111" in certificates["other behaviour"].evidence
-    assert "vlgym registry write --id vlgym/Walk-v0" in certificates["other behaviour"].evidence
+    assert "vlgym registry --id vlgym/Walk-v0" in certificates["other behaviour"].evidence
 
 
 def test_a_new_id_and_other_arguments_have_nothing_to_be_compared_with() -> None:

@@ -35,7 +35,6 @@ try:
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.common.proxy import Proxy, ProxyType
     from selenium.webdriver.remote.client_config import ClientConfig
-    from selenium.webdriver.remote.webdriver import WebDriver
     from urllib3.exceptions import HTTPError
     from websocket import WebSocketException
 
@@ -239,6 +238,8 @@ class Chromium:
 
     def _start(self, chromedriver: str, options: Options, *, logs: bool) -> str:
         """Start driver and browser; return what went wrong, or an empty string."""
+        from selenium.webdriver.remote.webdriver import WebDriver  # half of what an environment's import would take
+
         home, path = str(self.profile), os.environ.get("PATH", os.defpath)
         environment = {"PATH": path, "HOME": home, "TMPDIR": home, "TZ": "UTC", "LANG": "C.UTF-8"}
         self.room.launch([chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])], environment)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
 from selenium.webdriver.remote.client_config import ClientConfig
-from selenium.webdriver.remote.webdriver import WebDriver
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 from websocket import create_connection
 
 from .room import Room
+
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
 
 
 class RoomConnection(ChromeRemoteConnection):

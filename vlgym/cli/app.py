@@ -18,7 +18,7 @@ from ..terminal import run_command
 
 COMMANDS = {
     "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"), "check": ("check_cmd", "check"),
-    "play": ("play_cmd", "play"), "registry": ("registry_cmd", "registry_app"), "eval": ("eval_cmd", "evaluate"),
+    "play": ("play_cmd", "play"), "registry": ("registry_cmd", "write"), "eval": ("eval_cmd", "evaluate"),
     "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"), "export": ("records_cmd", "export"),
     "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
     "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("ui_cmd", "ui"),
@@ -47,13 +47,7 @@ def build(*names: str) -> typer.Typer:
         app.callback()(_common_options)
     for name in names:
         module, function = COMMANDS[name]
-        command = getattr(import_module(f".{module}", __package__), function)
-        if isinstance(command, typer.Typer):
-            if len(names) == 1:
-                return command
-            app.add_typer(command, name=name)
-        else:
-            app.command(name)(command)
+        app.command(name)(getattr(import_module(f".{module}", __package__), function))
     return app
 
 

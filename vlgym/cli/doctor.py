@@ -89,7 +89,7 @@ def _print_installed(registry: Registry) -> list[str]:
         if comparison.error:
             console.print(f"  not compared: {env_id} cannot be made here: {comparison.error}")
     lines = [line for comparison in compared.values() for line in comparison.differences]
-    return [f"{line} Install what belongs together, or: vlgym registry write" for line in lines]
+    return [f"{line} Install what belongs together, or: vlgym registry" for line in lines]
 
 
 def _find_system_packages(packages: Iterable[str]) -> dict[str, bool | None]:

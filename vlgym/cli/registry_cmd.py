@@ -1,11 +1,10 @@
-"""`vlgym registry write` and `vlgym registry check`.
+"""`vlgym registry`: measure the first-party environments and write registry.yaml, a lock file.
 
-Measure the first-party environments and compare them with registry.yaml, a lock file.
+`vlgym doctor` and `vlgym check` compare environments with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,33 +18,25 @@ from ..registry.registry_file import (
     compare_registries,
     find_behaviour_changes,
     read_registry,
-    read_suites,
     write_registry,
 )
 from ..terminal import counting, open_progress
 from .console import open_console
 
-registry_app = typer.Typer(
-    help="Write registry.yaml, the catalogue of first-party environments, or check that it is fresh.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
-FilePath = Annotated[Path, typer.Option("--path", show_default="the one in vlgym's package", help="The file.")]
-Old = Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")]
-Ids = Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")]
-
-
-@registry_app.command()
 def write(
-    path: FilePath = PACKAGED,
-    ids: Ids = None,
-    old: Old = False,
+    path: Annotated[
+        Path, typer.Option("--path", show_default="the one in vlgym's package", help="The file.")
+    ] = PACKAGED,
+    ids: Annotated[
+        list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")
+    ] = None,
+    old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
     accept_behaviour_change: Annotated[
         bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
     ] = False,
 ) -> None:
-    """Measure every first-party environment (or those of --id), keep the rest, and write the file."""
+    """Measure every first-party environment (or those of --id), keep the rest, and write registry.yaml."""
     check_writable("--path", path.resolve())
     registry = get_registry()
     recorded = read_registry(path) if path.exists() else {}
@@ -56,7 +47,7 @@ def write(
         open_console().print("\n".join(changes))
         raise UserError(
             f"{path} was not written: {len(changes)} environment(s) behave differently under the same id. "
-            "Give each a new version, or state that it is meant: vlgym registry write --accept-behaviour-change"
+            "Give each a new version, or state that it is meant: vlgym registry --accept-behaviour-change"
         )
     figures = _measure_figures(chosen)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
@@ -65,34 +56,6 @@ def write(
     lines = [f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ())]
     lines.append(f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured.")
     open_console().print("\n".join(lines))
-
-
-@registry_app.command(name="check")
-def check_file(
-    path: FilePath = PACKAGED,
-    ids: Ids = None,
-    old: Old = False,
-) -> None:
-    """Compare the file with the installed environments; exit status 1 and one line per difference when it is stale."""
-    registry = get_registry()
-    recorded = read_registry(path)
-    chosen = _choose(registry, ids, old, also=recorded)
-    live = _measure_hashes(registry, chosen)
-    recorded = {
-        env_id: entry
-        for env_id, entry in recorded.items()
-        if (env_id in ids if ids else old or not entry["spec"].replaced_by)
-    }
-    problems = compare_registries(recorded, live)
-    if not ids and read_suites(path) != list_suites(registry):
-        problems.append("suites: the parts that the plugins contribute differ from the recorded ones.")
-    if problems:
-        names = "".join(f" --id {env_id}" for env_id in ids or [])
-        place = "" if path == PACKAGED else f" --path {path}"
-        fix = f"{path}: {len(problems)} difference(s). Fix it: vlgym registry write{place}{names}"
-        open_console().print("\n".join([*problems, fix]))
-        raise typer.Exit(1)
-    open_console().print(f"{path}: {len(live)} environment(s) agree.")
 
 
 def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
@@ -110,19 +73,15 @@ def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
     return suites
 
 
-def _choose(registry: Registry, ids: list[str] | None, old: bool, also: Iterable[str] = ()) -> dict[str, EnvSpec]:
+def _choose(registry: Registry, ids: list[str] | None, old: bool) -> dict[str, EnvSpec]:
     specs = first_party_specs(registry)
     for env_id in ids or []:
-        if env_id in also:
-            continue
         if registry.get(env_id) and env_id not in specs:
             raise UserError(
                 f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong in registry.yaml."
                 f"{nearest(env_id, specs)}"
             )
-    if ids:
-        return {env_id: spec for env_id, spec in specs.items() if env_id in ids}
-    return {env_id: spec for env_id, spec in specs.items() if old or not spec.replaced_by}
+    return {env_id: spec for env_id, spec in specs.items() if (env_id in ids if ids else old or not spec.replaced_by)}
 
 
 def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Compare an installed environment's card, prompt and parser with registry.yaml.
 
-The environment is made, but not played: `vlgym check` and `vlgym registry check` compare its fingerprint.
+The environment is made, but not played: `vlgym check` compares its fingerprint.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ def check_recorded(subject: Subject) -> str:
     live = {"spec": subject.spec, **hash_texts(env), **asdict(subject.behaviour())}
     env.close()
     differences = compare_registries({subject.spec.id: known}, {subject.spec.id: live})
-    fix = f"Where that is meant: vlgym registry write --id {subject.spec.id}"
+    fix = f"Where that is meant: vlgym registry --id {subject.spec.id}"
     require(not differences, " ".join([*differences, fix]))
     return "card, prompt, parser, fingerprint and pictures are those of registry.yaml"
 

@@ -57,6 +57,7 @@ def test_there_are_108_situations_and_19_of_the_package() -> None:
 def test_a_situation_fits_its_region_and_category() -> None:
     for name in MAGEBENCH:
         scenario = get_scenario(name)
+        assert scenario.duration == Scenario.duration, name
         region, letter = int(name[1]) - 1, name[3]
         (x0, x1), (y0, y1) = CELLS_X[region % 3], CELLS_Y[region // 3]
         assert x0 <= scenario.ball[0] <= x1, name

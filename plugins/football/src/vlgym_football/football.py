@@ -143,7 +143,8 @@ class Football(VLEnv):
         self._file = Path(scenario_file) if scenario_file is not None else None
         self.names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:
-            kwargs["max_turns"] = max(self._find(name).duration for name in self.names)
+            usual = self._file is None and self.names == MAGEBENCH  # which last as long; reading them takes long, too
+            kwargs["max_turns"] = Scenario.duration if usual else max(self._find(name).duration for name in self.names)
         self.view = view
         super().__init__(**kwargs)
         require_engine()

@@ -14,15 +14,18 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image as PILImage
-from selenium.webdriver.remote.webdriver import WebDriver
 
 from vlgym.browser.chromium import ATTEMPTS, BrowserError, BrowserPool, Chromium
 from vlgym.types import Image
 
-from .site.server import ShopServer
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
+
+    from .site.server import ShopServer
 
 VIEWPORT = (672, 896)
 """The window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""

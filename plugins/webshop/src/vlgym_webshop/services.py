@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 from multiprocessing import util
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from vlgym.types import Image
 
 from .browser import Browser
 from .session import Page
 from .shop import Shop, ShopConfig
-from .site.server import ShopServer
+
+if TYPE_CHECKING:
+    from .site.server import ShopServer
 
 
 class Services:
@@ -78,6 +81,8 @@ class Services:
     def serve(self) -> ShopServer:
         """Return the server, starting it where none runs."""
         if self.server is None:
+            from .site.server import ShopServer  # Flask is slow to import
+
             self.server = ShopServer()
         return self.server
 
