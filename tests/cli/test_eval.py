@@ -97,7 +97,7 @@ def test_a_person_plays_on_the_terminal(
     assert episode[-1].success
     told = capsys.readouterr().out
     assert "Say heads." in told
-    assert "picture-1-of-1.png" in told
+    assert "picture-000.png" in told
     assert list((tmp_path / "play" / "eval").glob("*.png"))
 
 

@@ -83,14 +83,14 @@ def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt(
     play(f"{AWAY}\n:prompt\n", monkeypatch=monkeypatch)
     shown, second = capsys.readouterr().out.split("--- turn 2 ---\n")[1].split(":prompt\n")
     folder = "play/vlgym/Walk-v0/game-001"
-    assert shown.startswith(f"[user]\n<image 22x22: {folder}/turn-001.png>\nYou are in cell ")
+    assert shown.startswith(f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell ")
     place = 1 if AWAY == "right" else -1
     assert second.startswith(
-        f"[user]\n<image 22x22: {folder}/turn-000.png>\nWalk. Go to cell {target_of(3)}. "
+        f"[user]\n<image 22x22: {folder}/picture-000.png>\nWalk. Go to cell {target_of(3)}. "
         "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions.\n\n"
         "You are in cell 0. Legal actions: left, right.\n"
         f"[assistant]\n<action>{AWAY}</action>\n"
-        f"[user]\n<image 22x22: {folder}/turn-001.png>\nYou are in cell {place}. Legal actions: left, right.\n"
+        f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell {place}. Legal actions: left, right.\n"
     )
 
 
@@ -100,7 +100,7 @@ def test_every_image_is_written_to_the_file_that_it_names(
     play(f"{AWAY}\n{AWAY}\n", "--out", "pictures", monkeypatch=monkeypatch)
     named = re.findall(r"<image 22x22: (\S+)>", capsys.readouterr().out)
     files = sorted(str(path.relative_to(here)) for path in here.rglob("*.png"))
-    assert files == [f"pictures/game-001/turn-00{n}.png" for n in range(3)]
+    assert files == [f"pictures/game-001/picture-00{n}.png" for n in range(3)]
     assert set(named) == set(files)
     env = make_walk()
     image = env.reset(seed=3)[0]["image"]
@@ -257,7 +257,7 @@ def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the
     play(f"{AWAY}\n", monkeypatch=monkeypatch)
     assert "\x1b" not in capsys.readouterr().out
     drawn: list[np.ndarray] = []
-    monkeypatch.setattr("vlgym.cli.play_cmd.show_picture", lambda image, protocol, _: drawn.append(image))
+    monkeypatch.setattr("vlgym.play.human.show_picture", lambda image, protocol, _: drawn.append(image))
     play(f"{AWAY}\n", "--picture", "kitty", monkeypatch=monkeypatch)
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]

@@ -185,7 +185,7 @@ def test_only_what_succeeded(tmp_path, monkeypatch, capsys):
     assert "turns of 2 episodes" in capsys.readouterr().out
     assert set(load(tmp_path / "out", tmp_path, monkeypatch)["parse"]) == {"ok"}
     assert main(["export", str(bad), "--to", "hf", "--out", str(tmp_path / "none"), "--success"]) != 0
-    assert "has 3 episodes, and none succeeded" in capsys.readouterr().err
+    assert "holds no finished episode that succeeded" in capsys.readouterr().err
     assert main(["export", str(bad), "--to", "sft", "--out", str(tmp_path / "none")]) != 0
     assert "could be read as a legal action" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()

@@ -1,4 +1,4 @@
-"""`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, system packages.
+"""`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, missing system packages.
 
 Makes every environment that registry.yaml knows, without playing it, to compare card, prompt and parser with the
 recorded ones. Imports no torch.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -17,7 +17,6 @@ import typer
 from ..registry import Registry, get_registry, list_problems
 from ..registry.installing import how_to_install, how_to_install_all
 from ..registry.recorded import compare_recorded
-from ..terminal import print_wrapped
 from ..types import find_version
 from .console import open_console
 
@@ -32,25 +31,15 @@ def doctor(
     for env_id, spec in registry.specs.items():
         for package in spec.system_requirements:
             needed.setdefault(package, []).append(env_id)
-    system = _find_system_packages(sorted(needed))
+    missing = _find_missing(sorted(needed))
     if apt:
-        typer.echo(" ".join(package for package, there in system.items() if there is False))
+        typer.echo(" ".join(missing))
         return
     problems = [*list_problems(registry), *_print_installed(registry)]
     console = open_console()
-    if system:
-        console.print("System packages", style="bold")
-        there = ", ".join(package for package, found in system.items() if found)
-        print_wrapped(console, [["  installed:", there]] if there else [])
-    for package, ids in needed.items():
-        if not system[package]:
-            words = (
-                "unknown (no dpkg here)"
-                if system[package] is None
-                else f"not installed by dpkg: apt-get install {package}"
-            )
-            more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            console.print(f"  {package}: {words} (needed by {ids[0]}{more})")
+    for package in missing:
+        more = f" and {len(needed[package]) - 1} more" if len(needed[package]) > 1 else ""
+        console.print(f"not installed by dpkg: apt-get install {package} (needed by {needed[package][0]}{more})")
     console.print()
     for problem in problems:
         console.print(f"broken: {problem}", style="red")
@@ -92,15 +81,14 @@ def _print_installed(registry: Registry) -> list[str]:
     return [f"{line} Install what belongs together, or: vlgym registry" for line in lines]
 
 
-def _find_system_packages(packages: Iterable[str]) -> dict[str, bool | None]:
-    """Return whether dpkg has each package; `None` without dpkg.
+def _find_missing(packages: Sequence[str]) -> list[str]:
+    """Return the Debian packages that dpkg does not have; none without dpkg.
 
-    `False` need not mean that anything is broken: the library may have come by another way.
+    Nothing need be broken: a library may have come by another way.
     """
-    names, program = list(packages), shutil.which("dpkg-query")
-    if program is None or not names:
-        return dict.fromkeys(names)
+    program = shutil.which("dpkg-query")
+    if program is None or not packages:
+        return []
     form = "--showformat=${Package} ${db:Status-Status}\n"
-    done = subprocess.run([program, "--show", form, *names], capture_output=True, text=True, check=False)
-    there = {line.removesuffix(" installed") for line in done.stdout.splitlines() if line.endswith(" installed")}
-    return {name: name in there for name in names}
+    done = subprocess.run([program, "--show", form, *packages], capture_output=True, text=True, check=False)
+    return [package for package in packages if f"{package} installed" not in done.stdout.splitlines()]

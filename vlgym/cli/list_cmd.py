@@ -8,17 +8,19 @@ safely: a line of the list stays one line, and nothing steers the terminal.
 from __future__ import annotations
 
 import inspect
-import io
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from ..env import VLEnv
 from ..env.prompts import PromptBuilder
 from ..env.spec import EnvSpec
 from ..errors import UnknownEnvError, UserError, check_choice, check_writable, plain_line
@@ -146,12 +148,14 @@ def show(
     entry = find_entry(registry, env_id)
     if arg and not (prompt or picture):
         raise UserError("--arg goes with --prompt or --picture: the card depends on no constructor argument.")
-    if prompt or picture:
-        registry.get(env_id)
+    first = ""
     if picture:
         check_writable("--picture", picture)
-        _draw_levels(env_id, seed, read_arguments(arg or []), picture)
-    first = _first_prompt(env_id, seed, read_arguments(arg or [])) if prompt else ""
+    if prompt or picture:
+        with closing(make(env_id, **read_arguments(arg or []))) as env:
+            first = _write_first_prompt(env, seed) if prompt else ""
+            if picture:
+                _draw_levels(env, seed, picture)
     card = _describe(registry, entry)
     if as_json:
         print_json({**card, "prompt": first})
@@ -317,32 +321,20 @@ def _write_value(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _first_prompt(env_id: str, seed: int, arguments: dict[str, Any]) -> str:
-    env = make(env_id, **arguments)
-    try:
-        observation, info = env.reset(seed=seed)
-        details = info["vlgym"]
-        builder = PromptBuilder.for_spec(env.vlgym_spec)
-        messages = builder.build(
-            details["instructions"], details["turn_text"], observation["image"], system=env.system_text
-        )
-        return write_messages(messages)
-    finally:
-        env.close()
+def _write_first_prompt(env: VLEnv, seed: int) -> str:
+    observation, info = env.reset(seed=seed)
+    details = info["vlgym"]
+    builder = PromptBuilder.for_spec(env.vlgym_spec)
+    return write_messages(
+        builder.build(details["instructions"], details["turn_text"], observation["image"], system=env.system_text)
+    )
 
 
-def _draw_levels(env_id: str, seed: int, arguments: dict[str, Any], file: Path) -> None:
+def _draw_levels(env: VLEnv, seed: int, file: Path) -> None:
     """Write the first pictures of an environment's levels as one, the easiest on the left; its picture without any."""
-    import numpy as np
-    from PIL import Image
+    from ..env.rendering import encode_png
 
-    env = make(env_id, **arguments)
-    try:
-        places = [{"level": level} for level in range(len(env.level_arguments))] or [{}]
-        images = [env.reset(seed=seed, options=options)[0]["image"] for options in places]
-    finally:
-        env.close()
-    png = io.BytesIO()
-    Image.fromarray(np.concatenate(images, axis=1)).save(png, "png")
+    places = [{"level": level} for level in range(len(env.level_arguments))] or [{}]
+    images = [env.reset(seed=seed, options=options)[0]["image"] for options in places]
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, png.getvalue())
+    write_whole(file, encode_png(np.concatenate(images, axis=1)))

@@ -9,9 +9,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
-from importlib import metadata, resources
-from importlib.metadata import PackageNotFoundError
+from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -21,6 +19,7 @@ import typer
 from .. import __version__
 from ..errors import UserError
 from ..registry import FIRST_PARTY, get_registry, normal_name
+from ..types import find_version
 from .console import open_console
 
 WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
@@ -89,23 +88,20 @@ def check_name(name: str) -> None:
             f"{name!r} is not a name for a plugin: words of small letters and digits, joined by '-', at most "
             f"{MOST_LETTERS} letters in all, the first one no digit; for example tea-room."
         )
-    if keyword.iskeyword(name) or name in (FIRST_PARTY, "plugin"):
-        raise UserError(f"{name!r} is taken; choose another name.")
-    if name.replace("-", "_") in sys.stdlib_module_names:
-        raise UserError(f"{name!r} is a module of Python's standard library; choose another name.")
-    if WINDOWS.fullmatch(name):
-        raise UserError(f"{name!r} is the name of a device on Windows, where no folder can have it; choose another.")
-    registry = get_registry()
-    taken = {normal_name(entry["distribution"]) for entry in registry.known.values()}
-    taken |= {normal_name(record.distribution) for record in registry.plugins}
-    if f"vlgym-{name}" in taken:
-        raise UserError(f"vlgym-{name} is a distribution that exists already; choose another name.")
-    if any(env_id.startswith(f"{name}/") for env_id in registry.specs):
-        raise UserError(f"Ids of {name}/ are installed already, by another plugin; choose another name.")
-    for distribution in (name, f"vlgym-{name}"):
-        with suppress(PackageNotFoundError):
-            version = metadata.version(distribution)
-            raise UserError(f"{distribution} {version} is installed here; choose another name.")
+    registry, distribution = get_registry(), f"vlgym-{name}"
+    reasons = {
+        f"{name!r} is taken": keyword.iskeyword(name) or name in (FIRST_PARTY, "plugin"),
+        f"{name!r} is a module of Python's standard library": name.replace("-", "_") in sys.stdlib_module_names,
+        f"{name!r} is the name of a device on Windows, where no folder can have it": WINDOWS.fullmatch(name),
+        f"{distribution} is a distribution that exists already": distribution
+        in {normal_name(entry["distribution"]) for entry in registry.known.values()},
+        f"Ids of {name}/ are installed already": any(env_id.startswith(f"{name}/") for env_id in registry.specs),
+        f"{name} is installed here": find_version(name),
+        f"{distribution} is installed here": find_version(distribution),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise UserError(f"{reason}; choose another name.")
 
 
 def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) -> None:

@@ -54,10 +54,7 @@ def compare(
     as_json: AsJson = False,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page with one table of all runs instead.",
-        ),
+        typer.Option(metavar="FILE", help="Write a page with one table of all runs instead."),
     ] = None,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
@@ -135,16 +132,15 @@ def export(
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
     console = open_console(stderr=True)
-    seen = kept = 0
+    kept = 0
     try:
         with open_progress(console) as progress:
             task = progress.add_task("episodes", total=None)
 
             def episodes() -> Iterator[Episode]:
-                nonlocal seen, kept
+                nonlocal kept
                 for place in places:
                     for episode in read_trajectories(place, images=False, unfinished=False):
-                        seen += 1
                         if episode[-1].success or not success:
                             kept += 1
                             progress.advance(task)
@@ -152,10 +148,8 @@ def export(
 
             rows = WRITERS[to](episodes(), part)
         if not rows:
-            why = "holds no finished episode" if not seen else "has no reply that could be read as a legal action"
-            if seen and not kept:
-                why = f"has {seen} episodes, and none succeeded; leave out --success"
-            raise TrajectoryError(f"{folder} {why}.")
+            why = "no reply that could be read as a legal action" if kept else "no finished episode"
+            raise TrajectoryError(f"{folder} holds {why}{' that succeeded' if success else ''}.")
         if out.exists():
             out.rmdir()
         part.rename(out)

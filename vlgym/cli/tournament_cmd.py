@@ -15,7 +15,7 @@ from ..evaluation.policy_names import list_policies, make_policy
 from ..games.ratings import rate
 from ..games.several import open_table
 from ..games.standings import write_markdown, write_tables
-from ..games.tournament import Result, Tournament
+from ..games.tournament import Tournament
 from ..terminal import open_progress
 from .console import EnvKwargs, Split, check_policy, open_console, read_arguments, share_out
 
@@ -36,8 +36,7 @@ def tournament(
     env: Annotated[str, typer.Option(metavar="ID", help="A game of several agents (docs/games.md).")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results, records and table.")],
     games: Annotated[
-        int,
-        typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating."),
+        int, typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating.")
     ] = 20,
     split: Split = "test",
     env_kwargs: EnvKwargs = None,
@@ -76,11 +75,7 @@ def tournament(
         played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
         with open_progress(console) as progress:
             task = progress.add_task("games", total=played.total, completed=len(played.results))
-
-            def count(result: Result) -> None:
-                progress.advance(task)
-
-            results = played.play(count)
+            results = played.play(lambda _: progress.advance(task))
     except KeyboardInterrupt:
         console.print(f"What was finished is kept in {out}. Go on with --resume.")
         raise

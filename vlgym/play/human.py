@@ -10,10 +10,10 @@ from ..env import VLEnv
 from ..env.prompts import write_messages
 from ..env.rendering import encode_png
 from ..env.spaces import match_legal
-from ..errors import UserError
+from ..errors import UserError, nearest
 from ..registry.making import unwrap
-from ..terminal import measure_width, show_safe
-from ..types import Image, Reply, Turn
+from ..terminal import fit_words, measure_width, show_safe
+from ..types import Image, Message, Reply, Turn
 from .terminal_pictures import choose_protocol, show_picture
 
 END = "."
@@ -26,50 +26,112 @@ HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends t
 """Note for a player where replies have several lines."""
 
 
+HELP = """\
+Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
+reply format.
+  :oracle   let the oracle answer this turn
+  :prompt   show the whole prompt of this turn, earlier turns included
+  :help     this text
+  :quit     end the game (so does the end of the input)"""
+
+COMMANDS = (":oracle", ":prompt", ":help", ":quit")
+LEFT = "The input has ended. Finished episodes are kept; continue with --resume."
+
+
+class InputEnded(UserError):
+    """The person has left: by `:quit`, or the input has ended."""
+
+
 class HumanPolicy:
     """Asks the person at the terminal.
 
     Args:
-        pictures: folder for the pictures of the current prompt; those of the prompt before are written over.
+        pictures: folder for the pictures of an episode, in the order in which they come; those of the episode before
+            are written over.
+        protocol: how the newest one is drawn, of `PICTURES`.
     """
 
     name = "human"
     concurrency = 1
 
-    def __init__(self, pictures: Path) -> None:
-        self.pictures = pictures
+    def __init__(self, pictures: Path, protocol: str = "auto") -> None:
+        self.pictures, self.protocol = pictures, protocol
+        self._helped = False
+        self._kept: list[Image] = []
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Ask for a reply to each prompt.
 
         Raises:
-            UserError: the input has ended.
+            InputEnded: there is none.
         """
-        return [self._ask(turn) for turn in turns]
+        replies = []
+        for turn in turns:
+            self.show(turn)
+            replies.append(self.ask(turn))
+        return replies
 
-    def _ask(self, turn: Turn) -> Reply:
+    def show(self, turn: Turn) -> None:
+        """Show what is new in a prompt: its last message, at the first turn all of it."""
+        if turn.turn == 0:
+            self._kept = []
         images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
-        files = self._write_pictures(images)
-        env = unwrap(turn.env)
-        long = takes_lines(env)
-        hint = f"\n{HINT}" if long else f"\n{number_choices(env)}"
-        _say(
-            f"\n--- {turn.part or turn.env_id}, turn {turn.turn + 1} ---\n{write_messages(turn.messages, files)}{hint}"
-        )
+        for image in images:
+            self.keep(image)
+        new = self._write(turn.messages[-1:] if turn.turn else turn.messages)
+        say(f"\n--- {turn.part}{', ' if turn.part else ''}turn {turn.turn + 1} ---\n{new}")
         if images:
-            show_picture(images[-1], choose_protocol("auto", sys.stdout), sys.stdout)
-        _say("> ", "")
-        line = read_line()
-        return Reply(complete_reply(env, read_rest(line) if long else line))
+            self.draw(images[-1])
 
-    def _write_pictures(self, images: Sequence[Image]) -> dict[int, str]:
-        self.pictures.mkdir(parents=True, exist_ok=True)
-        files = {}
-        for index, image in enumerate(images):
-            path = self.pictures / f"picture-{index + 1}-of-{len(images)}.png"
+    def ask(self, turn: Turn) -> Reply:
+        """Read lines until one is a reply."""
+        env = unwrap(turn.env)
+        if not self._helped:
+            say(HELP)
+            self._helped = True
+        say(HINT if takes_lines(env) else number_choices(env))
+        while True:
+            print("> ", end="", flush=True)
+            line = read_line()
+            command = line.strip()
+            if not sys.stdin.isatty():
+                say(line)
+            if command == ":quit":
+                raise InputEnded(LEFT)
+            if command == ":oracle":
+                if (reply := env.solve()) is not None:
+                    say(f"the oracle writes: {reply}")
+                    return Reply(reply)
+                say("The oracle has no action here.")
+            elif command == ":prompt":
+                say(self._write(turn.messages))
+            elif command == ":help":
+                say(HELP)
+            elif command.startswith(":"):
+                say(f"Unknown command {command!r}.{nearest(command, COMMANDS)}\n{HELP}")
+            else:
+                typed = read_rest(line) if takes_lines(env) else line
+                reply = complete_reply(env, typed)
+                if reply != typed:
+                    say(f"written as: {reply}")
+                return Reply(reply)
+
+    def keep(self, image: Image) -> Path:
+        """Write a picture where it is a new one, and return its file."""
+        number = next((at for at, kept in enumerate(self._kept) if kept is image), len(self._kept))
+        path = self.pictures / f"picture-{number:03d}.png"
+        if number == len(self._kept):
+            self._kept.append(image)
+            self.pictures.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encode_png(image))
-            files[id(image)] = str(path)
-        return files
+        return path
+
+    def draw(self, image: Image) -> None:
+        """Draw a picture on the terminal."""
+        show_picture(image, choose_protocol(self.protocol, sys.stdout), sys.stdout)
+
+    def _write(self, messages: Sequence[Message]) -> str:
+        return write_messages(messages, {id(image): str(self.keep(image)) for image in self._kept})
 
 
 def takes_lines(env: VLEnv) -> bool:
@@ -81,11 +143,11 @@ def read_line() -> str:
     """Return the next line of the input, without its end.
 
     Raises:
-        UserError: the input has ended.
+        InputEnded: there is none.
     """
     line = sys.stdin.readline()
     if not line:
-        raise UserError("The input has ended. Finished episodes are kept; continue with --resume.")
+        raise InputEnded(LEFT)
     return line.rstrip("\r\n")
 
 
@@ -131,7 +193,7 @@ def complete_reply(env: VLEnv, text: str) -> str:
     return text if action is None else env.parser.format([action])
 
 
-def _say(text: str, end: str = "\n") -> None:
-    """Print with terminal control characters made visible: an environment wrote some of the text."""
-    sys.stdout.write(show_safe(text) + end)
+def say(text: str) -> None:
+    """Print with terminal control characters made visible: a model or an environment wrote some of the text."""
+    sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()

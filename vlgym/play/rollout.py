@@ -73,6 +73,7 @@ class Runner:
         pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those that another
             environment shows at that time, of the same id where there is one.
         course: chooses the environment and the level of each start; by default environments keep their own.
+        seed: of all episodes, in place of those of the split.
         exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of another one, which
             it returns; `remake` then gets that id, too.
 
@@ -103,6 +104,7 @@ class Runner:
         part: str = "",
         pictures: str = SHOWN,
         course: Course | None = None,
+        seed: int | None = None,
         exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
         if not envs:
@@ -113,7 +115,7 @@ class Runner:
             raise UserError("A Runner with a course of several environments needs exchange.")
         self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
         self.stride = len(envs) if stride is None else stride
-        self.builder, self.course, self.exchange, self.pictures = builder, course, exchange, pictures
+        self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed
         self.failures = failures or EnvFailures()
         self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
@@ -261,8 +263,7 @@ class Runner:
             if self.course is not None:
                 self._move(slot, self.course.choose(episode // self.repeats))
             if isinstance(slot.env, RemoteEnv):
-                seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
-                slot.env.send_reset(seed, _options(slot))
+                slot.env.send_reset(self._seed(slot, episode), _options(slot))
                 self._begun.append((slot, episode, skip))
             else:
                 self._start(slot, episode, skip=skip)
@@ -317,9 +318,12 @@ class Runner:
 
     def _begin(self, slot: _Slot, episode: int) -> None:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, {}, []
-        slot.seed = episode_seed(slot.env_id, self.split, episode // self.repeats)
+        slot.seed = self._seed(slot, episode)
         slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed, options=_options(slot))
+
+    def _seed(self, slot: _Slot, episode: int) -> int:
+        return episode_seed(slot.env_id, self.split, episode // self.repeats) if self.seed is None else self.seed
 
     def _act(self, slot: _Slot, text: str) -> tuple[bool, bool, float]:
         """Step the slot's environment; return terminated, truncated and reward."""

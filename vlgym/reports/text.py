@@ -106,14 +106,6 @@ def explain_sight(row: Mapping[str, Any]) -> str:
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
-    bounds = [
-        [
-            key, *(write_number(part[name]["return"] if name in part else None) for name in ("floor", "blind")),
-            write_mean(part["return"]), write_number(part["ceiling"]["return"] if "ceiling" in part else None),
-        ]
-        for key, part in parts.items()
-        if "floor" in part or "ceiling" in part
-    ]  # fmt: skip
     protocol = [
         [
             key, f"{found['items']} x {found['repeats']}",
@@ -138,7 +130,6 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
     ]
     tables = [
-        Table("Returns", ("part", "floor (random)", "blind", "this run", "ceiling (oracle)"), bounds),
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
         Table(
             "How much needs sight",
