@@ -371,7 +371,7 @@ def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small:
     with pytest.raises(TrajectoryError, match=r"holds no run\.json; name the folder"):
         compute_report(tmp_path / "empty")
     TrajectoryWriter(tmp_path / "other", describe_run([make_walk()]))
-    with pytest.raises(TrajectoryError, match="holds trajectories, no evaluation"):
+    with pytest.raises(TrajectoryError, match="holds no evaluation"):
         compute_report(tmp_path / "other")
     (small / "metadata.jsonl").unlink()
     with pytest.raises(TrajectoryError, match=r"small holds no metadata\.jsonl"):
@@ -381,7 +381,7 @@ def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "training"}, "holds a run of kind 'training', no evaluation"),
+        ({"kind": "training"}, "holds no evaluation"),
         ({"format": 9}, "has format 9; this version reads 3 and 4"),
         ({"policy": None}, "'policy' is missing"),
         ({"policy": {"name": 3}}, "policy.name is 3"),

@@ -20,7 +20,7 @@ from vlgym.cli.app import app
 from vlgym.errors import TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
-from vlgym.reports.records import read_episodes, read_run
+from vlgym.reports.records import read_run
 from vlgym.reports.text import explain_sight, list_rows
 from vlgym.reports.turns import choose_episodes, show_episodes
 from vlgym.reports.words import split_reply, write_money, write_number, write_share
@@ -188,10 +188,9 @@ def test_of_a_long_episode_the_first_and_the_last_turns_are_shown(tmp_path: Path
 
 def test_five_won_and_five_lost_episodes_are_chosen_at_even_distances(folder: Path) -> None:
     run = read_run(folder)
-    played = read_episodes(run)
-    chosen = choose_episodes(run, played)
+    chosen = choose_episodes(run)
     for won, places in ((True, chosen[:5]), (False, chosen[5:])):
-        ended = [(key, each[0].episode) for key in (COIN, WALK) for each in played[key] if each[-1].success == won]
+        ended = [(key, each[0].episode) for key in (COIN, WALK) for each in run.played[key] if each[-1].success == won]
         assert len(places) == 5
         assert (places[0], places[-1]) == (ended[0], ended[-1])
         assert places == sorted(places, key=ended.index)

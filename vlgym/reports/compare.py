@@ -27,7 +27,7 @@ from .compute import (
     subtract,
     won,
 )
-from .records import Episode, Part, Run, read_episodes, read_run
+from .records import Episode, Part, Run, read_run
 from .sampling import Groups, average_intervals
 
 CONDITIONS = (
@@ -35,8 +35,6 @@ CONDITIONS = (
     "reply_ends", "history", "changed",
 )  # fmt: skip
 """Fields of run.json that are equal if two parts are the same task."""
-
-Played = dict[str, list[Episode]]
 
 
 def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
@@ -56,11 +54,10 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
         check_comparable(first, second)
         if not first.parts.keys() & second.parts.keys():
             raise UserError(f"No part of {first.folder} is in {second.folder} ({', '.join([*first.parts][:3])} ...).")
-    played = [read_episodes(run) for run in runs]
     names = name_runs(runs)
     pairs = [
-        {"first": names[i], "second": names[j], **_compare(runs[i], runs[j], played[i], played[j])}
-        for i, j in combinations(range(len(runs)), 2)
+        {"first": one, "second": two, **_compare(first, second)}
+        for (one, first), (two, second) in combinations(zip(names, runs, strict=True), 2)
     ]
     return {"runs": names, "pairs": without_none(pairs)}
 
@@ -88,12 +85,12 @@ def check_comparable(first: Run, second: Run) -> None:
         raise UserError(f"{where} {'; '.join(wrong)}. Play one of them again, or compare what is equal.")
 
 
-def _compare(first: Run, second: Run, ours: Played, theirs: Played) -> dict[str, Any]:
+def _compare(first: Run, second: Run) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
     places = []
     for key in [key for key in first.parts if key in second.parts]:
         part = first.parts[key]
-        sides = [index_pairs(run.parts[key], played[key]) for run, played in ((first, ours), (second, theirs))]
+        sides = [index_pairs(run.parts[key], run.played[key]) for run in (first, second)]
         both = [pair for pair in sides[0] if pair in sides[1]]
         row = parts[key] = {
             "env_id": part.env_id,

@@ -25,7 +25,7 @@ from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
 from ..types import StepRecord
 from .benchmark_scores import summarize_items
-from .records import Episode, Part, Run, read_episodes, read_run
+from .records import Episode, Part, Run, read_run
 from .sampling import (
     Groups,
     average_intervals,
@@ -45,8 +45,8 @@ LEAST = ("floor", "blind")
 """Zero of a normalized score, and zero of a sight score."""
 
 
-def compute_report(folder: Path | str) -> dict[str, Any]:
-    """Return the report of a run folder as plain data; what has no value is left out.
+def compute_report(run: Run | Path) -> dict[str, Any]:
+    """Return the report of a run, or of its folder, as plain data; what has no value is left out.
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
     `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
@@ -55,15 +55,10 @@ def compute_report(folder: Path | str) -> dict[str, Any]:
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
     """
-    run = read_run(folder)
-    return report_run(run, read_episodes(run))
-
-
-def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, Any]:
-    """Return the report of a run that was read already (see `compute_report`)."""
+    run = run if isinstance(run, Run) else read_run(run)
     prices = run.header.get("prices")
-    parts = {key: _describe_part(part, played[key], prices) for key, part in run.parts.items()}
-    every = [record for episodes in played.values() for episode in episodes for record in episode]
+    parts = {key: _describe_part(part, run.played[key], prices) for key, part in run.parts.items()}
+    every = [record for episodes in run.played.values() for episode in episodes for record in episode]
     return without_none(
         {
             "format": FORMAT,
@@ -73,8 +68,8 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
             "prices": prices,
             "can_it_see": find_verdict(run.header),
             "parts": parts,
-            "overall": _describe_all(run, played, prices),
-            "sight": list(_compare_sight(run, played)),
+            "overall": _describe_all(run, prices),
+            "sight": _compare_sight(run),
             "spent": {"replies": len(every), **_count_tokens(every, prices)},
             "timing": _measure_time(every),
         }
@@ -83,12 +78,11 @@ def report_run(run: Run, played: Mapping[str, Sequence[Episode]]) -> dict[str, A
 
 def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what `can-it-see` said of the model before it played: `sees` and `warnings`; `None` if nobody looked."""
-    sessions = header.get("sessions")
-    last = sessions[-1] if isinstance(sessions, list) and sessions else None
-    found = last.get("can_it_see") if isinstance(last, dict) else None
-    if not isinstance(found, dict) or not isinstance(found.get("warnings"), list):
+    try:
+        found = header["sessions"][-1]["can_it_see"]
+        return {"sees": found["sees"], "warnings": [*map(str, found["warnings"])]}
+    except (LookupError, TypeError):
         return None
-    return {"sees": found.get("sees"), "warnings": [str(line) for line in found["warnings"]]}
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
@@ -224,21 +218,19 @@ def _won_within(episodes: Sequence[Episode]) -> list[float]:
     return [total / len(episodes) for total in accumulate(ends[turn] for turn in turns)]
 
 
-def _describe_all(
-    run: Run, played: Mapping[str, Sequence[Episode]], prices: Mapping[str, float] | None
-) -> dict[str, Any]:
+def _describe_all(run: Run, prices: Mapping[str, float] | None) -> dict[str, Any]:
     """Means over the parts whose pictures were shown and of which an episode ended, each part counting once."""
     sighted = {key: part for key, part in run.parts.items() if part.pictures == SHOWN}
-    ended = {key: part for key, part in sighted.items() if played[key]}
-    records = [record for key in ended for episode in played[key] for record in episode]
-    success = [group_by_seed(part, played[key], won) for key, part in ended.items()]
-    earned = {key: group_by_seed(part, played[key], returns_of) for key, part in ended.items()}
+    ended = {key: part for key, part in sighted.items() if run.played[key]}
+    records = [record for key in ended for episode in run.played[key] for record in episode]
+    success = [group_by_seed(part, run.played[key], won) for key, part in ended.items()]
+    earned = {key: group_by_seed(part, run.played[key], returns_of) for key, part in ended.items()}
     places, sights = (
         leave_out_wide([normalize(part, earned[key], least) for key, part in ended.items()]) for least in LEAST
     )
     return {
         "parts": len(ended),
-        "episodes": sum(len(played[key]) for key in ended),
+        "episodes": sum(len(run.played[key]) for key in ended),
         "planned": sum(part.planned for part in sighted.values()),
         "success": describe_shares(success),
         "normalized": describe_mean(places),
@@ -278,14 +270,14 @@ def describe_mean(
     return {name: sum(map(pooled_mean, found)) / len(found), "low": low, "high": high, "parts": len(found)}
 
 
-def _compare_sight(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[dict[str, Any]]:
+def _compare_sight(run: Run) -> list[dict[str, Any]]:
     """Return each control's loss against the part with its pictures, on the seeds that both ended."""
     rows = []
     for key, part in run.parts.items():
         sighted = run.parts.get(name_part(part.env_id, part.planner, SHOWN))
         if part.pictures == SHOWN or sighted is None:
             continue
-        sides = [index_pairs(each, played[each.key]) for each in (sighted, part)]
+        sides = [index_pairs(each, run.played[each.key]) for each in (sighted, part)]
         both = [pair for pair in sides[0] if pair in sides[1]]
         row: dict[str, Any] = {"part": sighted.key, "control": key, "pictures": part.pictures, "pairs": len(both)}
         for name, value in (("success", won), ("return", returns_of)) if both else ():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,21 @@ class Run:
     split: str
     parts: dict[str, Part]
 
+    @cached_property
+    def played(self) -> dict[str, list[Episode]]:
+        """Key -> the part's finished episodes in the order of their numbers, without prompts and pictures.
+
+        Raises:
+            TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
+        """
+        found: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
+        for episode in iterate_episodes(self):
+            number, key = episode[0].episode, episode[0].part
+            if number in found[key]:
+                raise TrajectoryError(f"{self.folder / METADATA}: episode {number} of {key} is recorded twice.")
+            found[key][number] = [without_images(record) for record in episode]
+        return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
+
 
 def read_run(folder: Path | str) -> Run:
     """Read and check a folder's run.json.
@@ -83,11 +99,7 @@ def read_run(folder: Path | str) -> Run:
         raise TrajectoryError(f"{folder} {what}; name the folder that `vlgym eval --out` wrote.")
     header = read_header(folder)
     if not isinstance(header, dict) or header.get("kind") != "evaluation":
-        kind = header.get("kind") if isinstance(header, dict) else None
-        raise TrajectoryError(
-            f"{folder} holds {f'a run of kind {kind!r}' if kind else 'trajectories'}, no evaluation; "
-            "name the folder that `vlgym eval --out` wrote."
-        )
+        raise TrajectoryError(f"{folder} holds no evaluation; name the folder that `vlgym eval --out` wrote.")
     if header.get("format") not in READABLE:
         known = " and ".join(map(str, READABLE))
         raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {known}.")
@@ -103,21 +115,6 @@ def read_run(folder: Path | str) -> Run:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
     return Run(folder, header, policy, split, parts)
-
-
-def read_episodes(run: Run) -> dict[str, list[Episode]]:
-    """Return key -> the part's finished episodes in the order of their numbers, without prompts and pictures.
-
-    Raises:
-        TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
-    """
-    found: dict[str, dict[int, Episode]] = {key: {} for key in run.parts}
-    for episode in iterate_episodes(run):
-        number, key = episode[0].episode, episode[0].part
-        if number in found[key]:
-            raise TrajectoryError(f"{run.folder / METADATA}: episode {number} of {key} is recorded twice.")
-        found[key][number] = [without_images(record) for record in episode]
-    return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
 
 
 def iterate_episodes(run: Run) -> Iterator[Episode]:

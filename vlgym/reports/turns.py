@@ -15,7 +15,7 @@ from PIL import Image as PILImage
 from ..play.controls import SHOWN
 from ..play.trajectory import read_picture
 from ..types import LearnerNotes, StepRecord
-from .records import Episode, Run, iterate_episodes
+from .records import Run, iterate_episodes
 
 SHADES = 6
 MOST = 5_000  # tokens of a turn that are shown
@@ -66,9 +66,9 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
     return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
 
 
-def choose_episodes(run: Run, played: Mapping[str, Sequence[Episode]]) -> list[tuple[str, int]]:
+def choose_episodes(run: Run) -> list[tuple[str, int]]:
     """Return part and number of the episodes to look at, the won ones first (see `RULE`)."""
-    shown = [episode for key, part in run.parts.items() if part.pictures == SHOWN for episode in played[key]]
+    shown = [episode for key, part in run.parts.items() if part.pictures == SHOWN for episode in run.played[key]]
     chosen = [spread([each for each in shown if each[-1].success == won], EACH) for won in (True, False)]
     return [(episode[0].part, episode[0].episode) for side in chosen for episode in side]
 

@@ -13,9 +13,9 @@ from ..files import write_whole
 from ..play.controls import SHOWN
 from ..play.trajectory import METADATA
 from .compare import check_comparable
-from .compute import report_run
+from .compute import compute_report
 from .page import describe_results, render
-from .records import Run, read_episodes, read_run
+from .records import Run, read_run
 from .text import list_results
 from .turns import RULE, choose_episodes, show_episodes
 
@@ -30,14 +30,13 @@ def write_report(folder: Path | str) -> dict[str, Any]:
     """
     run = read_run(folder)
     check_writable("the run's folder", run.folder)
-    played = read_episodes(run)
-    report = report_run(run, played)
+    report = compute_report(run)
     results = describe_results(run, report)
     texts = {
         REPORT: json.dumps(report, indent=2) + "\n",
         MARKDOWN: render("report.md", **results),
         PAGE: render(
-            "report.html", **results, episodes=show_episodes(run, choose_episodes(run, played)), rule=RULE,
+            "report.html", **results, episodes=show_episodes(run, choose_episodes(run)), rule=RULE,
             record=json.dumps(run.header, indent=2),
         ),
     }  # fmt: skip
@@ -65,7 +64,7 @@ def _read_report(run: Run) -> dict[str, Any]:
     """The report of a run: computed, or what was written where its records are not here."""
     try:
         if (run.folder / METADATA).is_file():
-            report = report_run(run, read_episodes(run))
+            report = compute_report(run)
         else:
             report = json.loads((run.folder / REPORT).read_text(encoding="utf-8"))
         parts = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN and row["episodes"]}

@@ -42,6 +42,9 @@ class Game:
         part: what is played.
         out: folder of its records.
         turn: what the person is asked; `None` at the end of an episode.
+        info: what the environment tells of this turn.
+        legal: the legal actions of this turn.
+        format: how a reply is read.
         pictures: of the prompt; at the end of an episode its last one.
         oracle: what the oracle would write at this turn, where it was asked.
         count: how often the game went on; a form that was made before does not count.
@@ -53,10 +56,12 @@ class Game:
     def __init__(self, key: str, part: Part, out: Path, group: EnvGroup) -> None:
         self.key, self.part, self.out = key, part, out
         self.turn: Turn | None = None
+        self.info: dict[str, Any] = {}
+        self.legal: list[str] = []
         self.pictures: list[Image] = []
         self.records: list[StepRecord] = []
         self.wins: list[bool] = []
-        self.oracle, self.count, self.error = "", 0, ""
+        self.oracle, self.count, self.error, self.format = "", 0, "", ""
         self.lock = threading.Lock()
         self._group, self._kept = group, ExitStack()
 
@@ -64,21 +69,6 @@ class Game:
     def over(self) -> bool:
         """True if all episodes are played."""
         return len(self.wins) == self.part.episodes
-
-    @property
-    def info(self) -> dict[str, Any]:
-        """What the environment tells of this turn."""
-        return self._runner.slots[0].info
-
-    @property
-    def legal(self) -> list[str]:
-        """The legal actions of this turn."""
-        return unwrap(self._env).legal_actions() if self.turn else []
-
-    @property
-    def format(self) -> str:
-        """How a reply is read."""
-        return unwrap(self._env).parser.describe()
 
     @property
     def before(self) -> Shown | None:
@@ -107,7 +97,7 @@ class Game:
     def answer(self, said: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
-        text = env.parser.format([env.legal_actions()[said]]) if isinstance(said, int) else complete_reply(env, said)
+        text = env.parser.format([self.legal[said]]) if isinstance(said, int) else complete_reply(env, said)
         reply, after = end_reply(env.parser, Reply(text))
         (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
         record.after, record.final_messages = after, None
@@ -130,11 +120,13 @@ class Game:
             self.out.rmdir()  # where nothing was played
 
     def _look(self) -> None:
+        (slot,), env = self._runner.slots, unwrap(self._env)
         self.turn, self.oracle, self.count = next(iter(self._runner.turns()), None), "", self.count + 1
+        self.info, self.format, self.legal = slot.info, env.parser.describe(), env.legal_actions() if self.turn else []
         contents = [part for message in (self.turn.messages if self.turn else ()) for part in message["content"]]
         self.pictures = [part["image"] for part in contents if part["type"] == "image"]
         if self.turn is None:
-            self.pictures = [self._runner.slots[0].observation["image"]]
+            self.pictures = [slot.observation["image"]]
 
 
 class Games:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,9 +18,9 @@ from starlette.routing import Route
 
 from ..errors import VlgymError, plain_line
 from ..play.trajectory import HEADER, METADATA
-from ..reports.compute import describe_shares, report_run
+from ..reports.compute import compute_report, describe_shares
 from ..reports.page import describe_results
-from ..reports.records import PICTURES, read_episodes, read_run
+from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
 from ..reports.writing import PAGE
 from .choosing import choose, cut_page, read_choice
@@ -76,10 +77,8 @@ def read_header(folder: Path) -> dict[str, Any]:
 
 def find_date(run: Run, header: Mapping[str, Any]) -> str:
     """Return when a run was begun, or else when its run.json was written."""
-    sessions = header.get("sessions")
-    first = sessions[0] if isinstance(sessions, list) and sessions else None
-    if isinstance(first, dict) and isinstance(said := first.get("started"), str):
-        return said[:16].replace("T", " ")
+    with suppress(LookupError, TypeError, AttributeError):
+        return header["sessions"][0]["started"][:16].replace("T", " ")
     at = (run.path / HEADER).lstat().st_mtime if header else 0
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M") if at else ""
 
@@ -134,7 +133,7 @@ def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
 @lru_cache(16)
 def _compute(folder: Path, read: int, changed: int) -> dict[str, Any]:
     run = read_run(folder)
-    return describe_results(run, report_run(run, read_episodes(run)))
+    return describe_results(run, compute_report(run))
 
 
 def _find_run(request: Request, index: Index) -> Run:
