@@ -68,6 +68,11 @@ class Entry:
         return plain_line(self.spec.family) if self.spec is not None else ""
 
     @property
+    def words(self) -> set[str]:
+        """The words that find it in the list: family, skills and difficulty."""
+        return {self.family, self.difficulty, *self.spec.skills} if self.spec is not None else set()
+
+    @property
     def difficulty(self) -> str:
         """The label: what the card states, but not more than the blind floor leaves."""
         return rate_difficulty(self.spec.difficulty, find_blind_share(self.recorded)) if self.spec is not None else ""
@@ -102,31 +107,25 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
 
 
 def list_environments(
-    family: Annotated[str | None, typer.Argument(metavar="[FAMILY]", help="List the ids of this family.")] = None,
-    skill: Annotated[str | None, typer.Option("--skill", help="List ids that need this skill.")] = None,
-    difficulty: Annotated[
-        str | None, typer.Option("--difficulty", help=f"List ids that are {', '.join(LABELS)}.")
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="List the ids that have these words: a family, skill or difficulty."),
     ] = None,
     old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
 ) -> None:
     """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
-    entries = list_entries(get_registry())
-    everything = [entry for entry in entries if old or entry.spec is None or not entry.spec.replaced_by]
+    everything = [
+        entry for entry in list_entries(get_registry()) if old or not entry.spec or not entry.spec.replaced_by
+    ]
     entries = sorted(everything, key=lambda entry: (entry.spec is None, entry.family))
-    for option, wanted, read in (
-        ("family", family, lambda entry: [entry.family]),
-        ("--skill", skill, lambda entry: list(entry.spec.skills) if entry.spec is not None else []),
-        ("--difficulty", difficulty, lambda entry: [entry.difficulty]),
-    ):
-        if wanted is not None:
-            found = {value for entry in everything for value in read(entry) if value}
-            check_choice(option, wanted, LABELS if option == "--difficulty" else sorted(found))
-            entries = [entry for entry in entries if wanted in read(entry)]
+    for word in words or []:
+        check_choice("WORD", word, sorted({*LABELS}.union(*(entry.words for entry in everything))))
+        entries = [entry for entry in entries if word in entry.words]
     if not everything:
         open_console().print(f"No environment is installed or known. Install some: {how_to_install_all()}")
     elif not entries:
-        open_console().print("No environment has all of these; leave out the family, --skill or --difficulty.")
-    elif family or skill or difficulty:
+        open_console().print("No environment has all of these words.")
+    elif words:
         _print_ids(entries)
     else:
         _print_families(entries)

@@ -28,28 +28,22 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8431,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help=f"What clients must have [default: the variable {TOKEN}; else one is drawn and printed, except for "
-            "ids on loopback]."
-        ),
-    ] = None,
     sessions: Annotated[int, typer.Option(help="OpenEnv: most sessions at once.")] = 16,
     idle: Annotated[float, typer.Option(help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
 ) -> None:
     """Serve environments to programs on this machine or others.
 
-    OpenEnv's clients send the token as `Authorization: Bearer TOKEN`; learners take it from VLGYM_TOKEN.
+    Clients must have the token in VLGYM_TOKEN; without one, except for ids on loopback, one is drawn and printed.
+    OpenEnv's clients send it as `Authorization: Bearer TOKEN`; learners take it from VLGYM_TOKEN, too.
     """
     check_number("--port", port, 0, 65535)
     check_number("--sessions", sessions, 1, MOST)
     check_number("--idle", idle, 1, 1e7)
     if (env is None) == (workers is None):
         raise UserError("Give either ids (vlgym serve vlgym/NumberLine-v1) or --workers N.")
-    known = os.environ.get(TOKEN) if token is None else token
+    known = os.environ.get(TOKEN)
     if known is not None and len(known) < SHORTEST:
-        raise UserError(f"--token: the token has fewer than {SHORTEST} characters.")
+        raise UserError(f"{TOKEN}: the token has fewer than {SHORTEST} characters.")
     drawn = known is None and (workers is not None or not is_loopback(host))
     if drawn:
         known = secrets.token_urlsafe(24)
