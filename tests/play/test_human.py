@@ -57,3 +57,17 @@ def test_vlgym_play_takes_several_lines_too(
     out = capsys.readouterr().out
     assert HINT in out
     assert out.count("parse: no_code_block") == 1
+
+
+def test_an_evaluation_takes_the_commands_of_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["eval", "--policy", "human", "--env", "vlgym/NumberLine-v0", "--episodes", "1", "--out", "run"]
+    monkeypatch.setattr("sys.stdin", io.StringIO(":quit\n:oracle\n"))
+    assert main(command) == 2
+    assert "continue with --resume" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", io.StringIO(":oracle\n" * 50))
+    assert main([*command, "--resume"]) == 0
+    (episode,) = read_trajectories(tmp_path / "run")
+    assert episode[-1].success

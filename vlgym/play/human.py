@@ -57,7 +57,8 @@ class HumanPolicy:
     def __init__(self, pictures: Path, protocol: str = "auto") -> None:
         self.pictures, self.protocol = pictures, protocol
         self._helped = False
-        self._kept: list[Image] = []
+        self._files: dict[int, tuple[Image, Path]] = {}
+        self._count = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Ask for a reply to each prompt.
@@ -74,10 +75,9 @@ class HumanPolicy:
     def show(self, turn: Turn) -> None:
         """Show what is new in a prompt: its last message, at the first turn all of it."""
         if turn.turn == 0:
-            self._kept = []
+            self._files, self._count = {}, 0
         images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
-        for image in images:
-            self.keep(image)
+        self._files = {id(image): (image, self.keep(image)) for image in images}
         new = self._write(turn.messages[-1:] if turn.turn else turn.messages)
         say(f"\n--- {turn.part}{', ' if turn.part else ''}turn {turn.turn + 1} ---\n{new}")
         if images:
@@ -117,21 +117,21 @@ class HumanPolicy:
                 return Reply(reply)
 
     def keep(self, image: Image) -> Path:
-        """Write a picture where it is a new one, and return its file."""
-        number = next((at for at, kept in enumerate(self._kept) if kept is image), len(self._kept))
-        path = self.pictures / f"picture-{number:03d}.png"
-        if number == len(self._kept):
-            self._kept.append(image)
+        """Write a picture that the prompt does not show yet, and return its file."""
+        if id(image) not in self._files:
+            path = self.pictures / f"picture-{self._count:03d}.png"
             self.pictures.mkdir(parents=True, exist_ok=True)
             path.write_bytes(encode_png(image))
-        return path
+            self._files[id(image)] = image, path
+            self._count += 1
+        return self._files[id(image)][1]
 
     def draw(self, image: Image) -> None:
         """Draw a picture on the terminal."""
         show_picture(image, choose_protocol(self.protocol, sys.stdout), sys.stdout)
 
     def _write(self, messages: Sequence[Message]) -> str:
-        return write_messages(messages, {id(image): str(self.keep(image)) for image in self._kept})
+        return write_messages(messages, {number: str(path) for number, (_, path) in self._files.items()})
 
 
 def takes_lines(env: VLEnv) -> bool:
