@@ -143,7 +143,6 @@ class Folder:
         key: of the folder, in addresses.
         run: key of its run.
         read: bytes that were read.
-        size: bytes that there were when it was read.
         tail: the last line that was read: first byte, size, hash. Where it is another one now, the file is another one.
         open: what the turns of the last episode share, while it has not ended.
         problem: why the file cannot be read, if so.
@@ -154,7 +153,6 @@ class Folder:
     run: str
     episodes: list[Episode] = field(default_factory=list)
     read: int = 0
-    size: int = 0
     broken: int = 0
     tail: tuple[int, int, int] = NOTHING
     open: tuple[object, ...] | None = None
@@ -221,9 +219,9 @@ class Index:
             size = (folder.path / METADATA).lstat().st_size
         except OSError:  # a run that has only a log so far
             return
-        if size == folder.size:
+        if size == folder.read:
             return
-        folder.size, folder.problem = size, ""
+        folder.problem = ""
         try:
             with open_inside(folder.path, METADATA) as file:
                 start, count, checksum = folder.tail
