@@ -12,7 +12,7 @@ import pytest
 from fresh import make_fresh, run_fresh
 
 from vlgym.cli.app import main
-from vlgym.cli.new_plugin import write_plugin
+from vlgym.cli.new_plugin import new_plugin
 from vlgym.errors import UserError
 from vlgym.play.trajectory import read_trajectories
 from vlgym.testing import ALL_CHECKS, CHECKS
@@ -147,7 +147,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     kept.parent.mkdir()
     kept.write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        write_plugin("tea-room", tmp_path)
+        new_plugin("tea-room", out=tmp_path)
     assert [path.name for path in kept.parent.iterdir()] == ["mine.txt"]
 
 
@@ -161,5 +161,5 @@ def test_a_full_disk_leaves_no_half_of_a_package(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(UserError, match="No space left"):
-        write_plugin("tea-room", tmp_path)
+        new_plugin("tea-room", out=tmp_path)
     assert os.listdir(tmp_path) == []

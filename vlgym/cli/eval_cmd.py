@@ -46,7 +46,7 @@ from .console import (
     split_names,
     write_messages,
 )  # fmt: skip
-from .records_cmd import print_report
+from .records_cmd import report
 
 HIGHEST = 10_000_000
 THEIRS = "opponents."
@@ -212,7 +212,7 @@ def evaluate(
         finally:
             group.close()
             if progress.begun and count_finished(out):
-                print_report(out)
+                report(out)
                 if suite == SUITE:
                     _print_sight(judge_folder(out))
     finally:
@@ -266,17 +266,17 @@ def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
         console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")
         return {"sees": None, "warnings": [f"{SUITE} was not installed."]}
     console.print(f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)")
-    report, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
-    _print_sight(report)
+    found, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
+    _print_sight(found)
     console.print(f"  its replies: {folder}")
-    return {"sees": report.sees, "warnings": list(report.warnings)}
+    return {"sees": found.sees, "warnings": list(found.warnings)}
 
 
-def _print_sight(report: SightReport) -> None:
+def _print_sight(found: SightReport) -> None:
     console = open_console(stderr=True)
-    for probe in report.probes:
+    for probe in found.probes:
         console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}")
-    for warning in report.warnings:
+    for warning in found.warnings:
         console.print(f"warning: {warning}", style="yellow")
 
 

@@ -48,39 +48,6 @@ OWN = {"environment.py.in": "src/$package/environment.py", "test_environment.py.
 GAME = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
 
 
-def write_plugin(name: str, parent: Path, *, multi_agent: bool = False) -> tuple[Path, str]:
-    """Write a plugin's folder, `vlgym-NAME`; return it, and the id of its environment.
-
-    Args:
-        name: words of small letters and digits, joined by `-`.
-        parent: where the folder is made.
-        multi_agent: write a game of two agents.
-
-    Raises:
-        UserError: a name that cannot be taken, or a folder that exists or cannot be made.
-    """
-    check_name(name)
-    title = "".join(word.capitalize() for word in name.split("-"))
-    values: dict[str, Any] = {
-        "name": name, "namespace": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
-        "promise": "", "kit": "EnvConformance", "version": ".".join(__version__.split(".")[:2]), "cls": title,
-        "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
-    }  # fmt: skip
-    files, settings = (GAME, GAME_VALUES) if multi_agent else (OWN, OWN_VALUES)
-    values |= settings
-    folder = parent / values["distribution"]
-    if folder.exists():
-        raise UserError(f"{folder} exists already; take another name, or another place with --out.")
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=parent, prefix=".new-plugin-") as made:
-            _fill(Path(made) / "plugin", {**COMMON, **files}, values)
-            shutil.move(Path(made) / "plugin", folder)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
-    return folder, values["env_id"]
-
-
 def check_name(name: str) -> None:
     """Check that a plugin may be called so."""
     if not NAME.fullmatch(name) or len(name) > MOST_LETTERS:
@@ -122,7 +89,26 @@ def new_plugin(
     out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
 ) -> None:
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
-    folder, env_id = write_plugin(name, out, multi_agent=multi_agent)
+    check_name(name)
+    title = "".join(word.capitalize() for word in name.split("-"))
+    values: dict[str, Any] = {
+        "name": name, "distribution": f"vlgym-{name}", "package": f"vlgym_{name.replace('-', '_')}",
+        "promise": "", "kit": "EnvConformance", "version": ".".join(__version__.split(".")[:2]), "cls": title,
+        "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
+    }  # fmt: skip
+    files, settings = (GAME, GAME_VALUES) if multi_agent else (OWN, OWN_VALUES)
+    values |= settings
+    folder = out / values["distribution"]
+    if folder.exists():
+        raise UserError(f"{folder} exists already; take another name, or another place with --out.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out, prefix=".new-plugin-") as made:
+            _fill(Path(made) / "plugin", {**COMMON, **files}, values)
+            shutil.move(Path(made) / "plugin", folder)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
+    env_id = values["env_id"]
     lines = (
         f"{folder} is written. Next:", f"  pip install -e {folder}", f"  vlgym play {env_id}",
         f"  vlgym check {env_id}",

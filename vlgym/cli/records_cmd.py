@@ -32,11 +32,6 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
 ) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html there."""
-    print_report(folder)
-
-
-def print_report(folder: Path) -> None:
-    """Write the report of a run and print its table."""
     found = write_report(folder)
     console = open_console()
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
