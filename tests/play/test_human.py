@@ -59,7 +59,7 @@ def test_vlgym_play_takes_several_lines_too(
     assert out.count("parse: no_code_block") == 1
 
 
-def test_an_evaluation_takes_the_commands_of_play(
+def test_an_evaluation_takes_the_commands_of_play_but_no_reply_of_the_oracles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -67,7 +67,8 @@ def test_an_evaluation_takes_the_commands_of_play(
     monkeypatch.setattr("sys.stdin", io.StringIO(":quit\n:oracle\n"))
     assert main(command) == 2
     assert "continue with --resume" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", io.StringIO(":oracle\n" * 50))
+    monkeypatch.setattr("sys.stdin", io.StringIO(":prompt\n:oracle\n" + "+\n" * 50))
     assert main([*command, "--resume"]) == 0
+    assert "Unknown command ':oracle'" in capsys.readouterr().out
     (episode,) = read_trajectories(tmp_path / "run")
-    assert episode[-1].success
+    assert {record.reply for record in episode} == {"<action>+</action>"}

@@ -39,7 +39,7 @@ def play(
     seed = episode_seed(env_id, "train", 0) if seed is None else seed
     env = make(env_id, **read_arguments(arg or []))
     try:
-        person = HumanPolicy(new_folder(out or Path("play") / env_id, "game"), protocol)
+        person = HumanPolicy(new_folder(out or Path("play") / env_id, "game"), protocol, oracle=True)
         say(f"{env_id}, seed {seed}, reply style {env.parser.name}. Images: {person.pictures}")
         runner = Runner([env], episodes=1, seed=seed)
         ended, (slot,) = "not finished", runner.slots

@@ -54,9 +54,9 @@ class HumanPolicy:
     name = "human"
     concurrency = 1
 
-    def __init__(self, pictures: Path, protocol: str = "auto") -> None:
-        self.pictures, self.protocol = pictures, protocol
-        self._helped = False
+    def __init__(self, pictures: Path, protocol: str = "auto", *, oracle: bool = False) -> None:
+        self.pictures, self.protocol, self.oracle = pictures, protocol, oracle
+        self._help, self._helped = "\n".join(x for x in HELP.split("\n") if oracle or ":oracle" not in x), False
         self._files: dict[int, tuple[Image, Path]] = {}
         self._count = 0
 
@@ -87,7 +87,7 @@ class HumanPolicy:
         """Read lines until one is a reply."""
         env = unwrap(turn.env)
         if not self._helped:
-            say(HELP)
+            say(self._help)
             self._helped = True
         say(HINT if takes_lines(env) else number_choices(env))
         while True:
@@ -98,7 +98,7 @@ class HumanPolicy:
                 say(line)
             if command == ":quit":
                 raise InputEnded(LEFT)
-            if command == ":oracle":
+            if command == ":oracle" and self.oracle:
                 if (reply := env.solve()) is not None:
                     say(f"the oracle writes: {reply}")
                     return Reply(reply)
@@ -106,9 +106,10 @@ class HumanPolicy:
             elif command == ":prompt":
                 say(self._write(turn.messages))
             elif command == ":help":
-                say(HELP)
+                say(self._help)
             elif command.startswith(":"):
-                say(f"Unknown command {command!r}.{nearest(command, COMMANDS)}\n{HELP}")
+                near = nearest(command, [each for each in COMMANDS if each in self._help])
+                say(f"Unknown command {command!r}.{near}\n{self._help}")
             else:
                 typed = read_rest(line) if takes_lines(env) else line
                 reply = complete_reply(env, typed)
