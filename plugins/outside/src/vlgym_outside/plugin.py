@@ -1,4 +1,4 @@
-"""The plugin's specs; importing this module does not import MiniGrid. No environment has a train split."""
+"""The plugin's specs; importing this module imports neither MiniGrid nor Crafter. No environment has a train split."""
 
 from __future__ import annotations
 
@@ -36,7 +36,27 @@ BABYAI = (
 )
 """The five kinds of mission that BALROG plays."""
 
+CRAFTER = EnvSpec(
+    id="vlgym/Crafter-v0",
+    entry_point="vlgym_outside.survival:Crafter",
+    summary="Survive in a wilderness, and unlock achievements.",
+    max_turns=500,
+    reward_range=(-0.9, 1.1),
+    success_rule="at least 8 of the 22 achievements are unlocked",
+    skills=("survival", "planning", "partial view"),
+    interaction=("a step or a deed", "the map around, with icons and numbers", "where it has been"),
+    difficulty="hard",
+    oracle="none",
+    figure_episodes=100,
+    random_success_below=0.05,
+    references=("Crafter, arXiv 2109.06780", "BALROG, arXiv 2411.13543", "crafter 1.8.3"),
+    family="outside",
+    splits=("val", "test"),
+    history_turns=16,
+)
+"""In BALROG an episode may last 2,000 turns; the 20 that it publishes with pictures ended in death by turn 471."""
+
 
 @hookimpl
 def vlgym_envs() -> list[EnvSpec]:
-    return [*BABYAI]
+    return [*BABYAI, CRAFTER]
