@@ -118,8 +118,8 @@ class Reader:
             legal = env.legal_actions()
             actions = read_reply(env.parser, reply.text, legal).actions
             self.given += 1
-            if actions and actions[-1] in legal:
-                self.read += reply.text == write_reply(env.parser, actions, env.think(actions[-1]), legal)
+            if actions and actions[0] in legal:  # of a plan the thought explains the first
+                self.read += reply.text == write_reply(env.parser, actions, env.think(actions[0]), legal)
         return replies
 
 
