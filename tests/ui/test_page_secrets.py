@@ -83,38 +83,6 @@ def test_a_form_names_no_policy_that_needs_more_than_its_name(tmp_path: Path) ->
         assert "<h2>Turn" not in page
 
 
-def test_a_policy_of_the_command_line_is_offered_and_held_by_its_name(tmp_path: Path) -> None:
-    replies = tmp_path / "replies.txt"
-    replies.write_text("<action>bet</action>\n" * 9)
-    app = create_app([], tmp_path / "human", "t", {"bettor": (f"scripted:{replies}", {})})
-    client = TestClient(app, base_url=BASE, cookies={"vlgym_8421": "t"})
-    form = client.get("/play").text
-    for name in ("self", "random", "oracle", "bettor"):
-        assert f'<option value="{name}"' in form
-    assert str(replies) not in form
-    page = begin(client, opponents="bettor", arguments="hands=1\nseat=1")
-    assert re.findall(r'name="action" value="\d+">(\w+)', page) == ["fold", "call"]  # the other bet
-    run = json.loads((tmp_path / "human" / "KuhnPoker-v0-001" / "run.json").read_text())
-    assert run["parts"][POKER]["given"]["opponents"]["class"] == "vlgym.play.policies:ScriptedPolicy"
-    client.app.state.games.close_all()  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--policy", "gpt"], "NAME=SPEC"),
-        (["--policy", "a=opnai:m"], "openai"),
-        (["--policy", "random=openai:m"], "random"),
-        (["--policy", "a=openai:m", "--policy-arg", "b.seed=1"], "b.seed"),
-    ],
-)
-def test_a_policy_of_the_command_line_that_is_none_is_told_in_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], told: str
-) -> None:
-    assert main(["ui", str(tmp_path), "--out", str(tmp_path / "out"), "--port", "0", *words]) == 2
-    assert told in capsys.readouterr().err
-
-
 def test_no_application_is_made_without_a_token(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="token"):
         create_app([], tmp_path, "")

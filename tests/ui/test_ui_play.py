@@ -216,7 +216,7 @@ def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
 ) -> None:
     monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
     start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
-    game = Games(tmp_path, {}, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
+    game = Games(tmp_path, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
     assert told in game.error
     assert "\n" not in game.error
     assert list(tmp_path.iterdir()) == []

@@ -42,17 +42,11 @@ def split_names(text: str | None) -> list[str]:
     return list(dict.fromkeys(each.strip() for each in (text or "").split(",") if each.strip()))
 
 
-def share_out(pairs: Iterable[str], names: Iterable[str], *, common: bool = False) -> dict[str, dict[str, Any]]:
-    """Return name of a policy -> its options, from `NAME.OPTION=VALUE`; with `common`, `OPTION=VALUE` is everybody's.
-
-    Raises:
-        UserError: an option of nobody.
-    """
+def share_out(pairs: Iterable[str], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return name of a policy -> its options, from `NAME.OPTION=VALUE`; `OPTION=VALUE` is everybody's."""
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_arguments(pairs, "--policy-arg").items():
         name, _, option = key.partition(".")
-        if name not in options and not common:
-            raise UserError(f"--policy-arg {key}: write NAME.OPTION=VALUE with the NAME of a --policy.")
         for each in [name] if name in options else options:
             options[each][option if name in options else key] = value
     return options

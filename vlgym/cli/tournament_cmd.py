@@ -59,7 +59,7 @@ def tournament(
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
     check_writable("--out", out)
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
-    options = share_out(policy_arg or [], labels, common=True)
+    options = share_out(policy_arg or [], labels)
     players: dict[str, Any] = {}
     console = open_console(stderr=True)
     try:

@@ -1,7 +1,7 @@
 """The games that are played on the page: each is an evaluation of the policy `human` in a worker process.
 
 A plugin's code runs there alone. A worker that is lost is replaced, and its episode goes on; where that fails, the game
-ends with a message and the page goes on. A game against a configured policy is played in this process, as the policy.
+ends with a message and the page goes on.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..env_groups import LOCAL, EnvGroup, open_group
+from ..env_groups import EnvGroup, open_group
 from ..errors import UserError, plain_line
 from ..evaluation.episodes import end_reply
 from ..evaluation.folder import EvaluationFolder, describe_evaluation
 from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, plan_ids
-from ..evaluation.policy_names import make_policy
 from ..files import new_folder
 from ..play.human import HumanPolicy, complete_reply
 from ..play.policies import OraclePolicy
@@ -29,9 +28,6 @@ from ..play.rollout import Runner
 from ..registry.making import unwrap
 from ..reports.turns import Turn as Shown
 from ..types import Image, Reply, StepRecord, Turn
-
-Configured = Mapping[str, tuple[str, Mapping[str, Any]]]
-"""Policies by name: each as `vlgym eval --policy` takes it, and its options."""
 
 
 class Game:
@@ -134,30 +130,22 @@ class Games:
 
     Args:
         out: folder for their records.
-        policies: that may hold other seats, in addition to a game's own players.
         workers: opens a group of one worker.
     """
 
-    def __init__(
-        self,
-        out: Path,
-        policies: Configured | None = None,
-        workers: Callable[[], EnvGroup] = lambda: open_group("processes:1"),
-    ) -> None:
-        self.out, self.policies, self.workers = out, dict(policies or {}), workers
+    def __init__(self, out: Path, workers: Callable[[], EnvGroup] = lambda: open_group("processes:1")) -> None:
+        self.out, self.workers = out, workers
         self.open: dict[str, Game] = {}
 
-    def begin(self, env_id: str, arguments: Mapping[str, Any], opponents: str = "", **plan: Any) -> Game:
+    def begin(self, env_id: str, arguments: Mapping[str, Any], **plan: Any) -> Game:
         """Begin a game and wait for its first turn.
 
         Raises:
             UserError: the environment has no such split.
         """
-        policy = self.policies.get(opponents)
-        others = {"opponents": make_policy(*policy) if policy else opponents} if opponents else {}
-        (part,) = plan_ids([env_id], arguments={**arguments, **others}, **plan)
+        (part,) = plan_ids([env_id], arguments=arguments, **plan)
         folder = new_folder(self.out, re.sub(r"[^\w-]", "-", env_id.split("/")[-1]))
-        game = Game(secrets.token_hex(5), part, folder, LOCAL if policy else self.workers())
+        game = Game(secrets.token_hex(5), part, folder, self.workers())
         self.open[game.key] = game
         self.go_on(game, game.count, Game.begin)
         return game

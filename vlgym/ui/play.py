@@ -53,7 +53,7 @@ def show_start(request: Request, said: Mapping[str, str] | None = None, error: s
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
         first=[env_id for env_id in FIRST if env_id in registry.specs], games=list(games.open.values()),
         said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
-        others=["self", *PLAYERS, *games.policies],
+        others=["self", *PLAYERS],
     )  # fmt: skip
 
 
@@ -68,10 +68,11 @@ def begin(request: Request, said: dict[str, str]) -> Response:
         arguments = read_arguments(lines, "Arguments:")
         if "parser" in arguments:
             check_named(arguments["parser"], "The form")
-        others = said.get("opponents", "").strip()
-        if others and SKILL not in spec.skills:
-            raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
-        game = _games(request).begin(spec.id, arguments, others, split=said.get("split") or "train", episodes=episodes)
+        if others := said.get("opponents", "").strip():
+            if SKILL not in spec.skills:
+                raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
+            arguments["opponents"] = others
+        game = _games(request).begin(spec.id, arguments, split=said.get("split") or "train", episodes=episodes)
     except UserError as error:
         return show_start(request, said, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)

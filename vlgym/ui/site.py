@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from ..errors import UserError
 from . import gallery, play, runs, watch
-from .games import Configured, Games
+from .games import Games
 from .guarding import STATIC, Guard, show_error
 from .index import Index
 
@@ -33,9 +33,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(
-    paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None], policies: Configured | None = None
-) -> None:
+def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
     try:  # here, not in uvicorn: its own way to fail is an exit without advice
         listening = socket.create_server((LOOPBACK, port))
@@ -44,7 +42,7 @@ def serve(
             f"--port {port}: {error.strerror or error}. Try another one, or --port 0 for any free one."
         ) from None
     token = secrets.token_urlsafe(24)
-    app = create_app(paths, out, token, policies)
+    app = create_app(paths, out, token)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
         timeout_graceful_shutdown=1,
@@ -58,14 +56,13 @@ def serve(
         app.state.games.close_all()  # what began while the server ended, too
 
 
-def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configured | None = None) -> Starlette:
+def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     """Return the application; its `state` holds the index of records and the open games.
 
     Args:
         paths: records below these folders are shown; nothing else is.
         out: where games that a person plays are recorded.
         token: every request must have it.
-        policies: that may hold other seats, by the names that the page offers.
     """
     if not token:
         raise ValueError("the token is empty, so every request has it")
@@ -75,5 +72,5 @@ def create_app(paths: Iterable[Path], out: Path, token: str, policies: Configure
         middleware=[Middleware(Guard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
-    app.state.index, app.state.games = Index((*paths, out)), Games(out, policies)
+    app.state.index, app.state.games = Index((*paths, out)), Games(out)
     return app
