@@ -91,11 +91,11 @@ def test_no_application_is_made_without_a_token(tmp_path: Path) -> None:
 # --- requests that are none -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["[::1].evil.com", "[::1]", "localhost:80.evil.com", "localhost:999999", ":80"])
+@pytest.mark.parametrize("host", ["[::1].evil.com", "[::1]", "localhost:80.evil.com", "localhost.evil.com", ":80"])
 def test_a_host_that_only_begins_like_this_machine_is_refused(host: str) -> None:
     for origin in ("http://[::1", f"http://{host}"):
-        assert ask().get("/", headers={"host": host, "origin": origin}).status_code == 403
-        assert ask().post("/play", headers={"host": host, "origin": origin}).status_code == 403
+        assert ask().get("/", headers={"host": host, "origin": origin}).status_code == 400
+        assert ask().post("/play", headers={"host": host, "origin": origin}).status_code == 400
     assert ask().post("/play", headers={"origin": "http://[::1"}).status_code == 403
 
 

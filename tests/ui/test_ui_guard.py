@@ -6,13 +6,11 @@ import socket
 from pathlib import Path
 
 import pytest
-from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 from ui_records import BASE, ask, play, write
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.ui.guarding import find_refusal
 from vlgym.ui.site import create_app, serve
 
 
@@ -21,7 +19,7 @@ def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refu
         assert ask(base=f"http://{name}:8421").get("/").status_code == 200
     for name in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"):
         answer = ask(base=f"http://{name}:8421").get("/")
-        assert (answer.status_code, "localhost" in answer.text) == (403, True)
+        assert answer.status_code == 400
 
 
 def test_whoever_asks_must_know_the_token_and_a_link_brings_it_once(tmp_path: Path) -> None:
@@ -49,39 +47,27 @@ def test_the_browser_may_load_nothing_from_elsewhere_and_run_no_script_of_the_pa
         }
         assert (policy["base-uri"], policy["frame-ancestors"]) == ("'none'", "'none'")
         assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
     page = client.get("/").text
     assert "http://" not in page.replace(BASE, "")
     assert "https://" not in page
     assert " style=" not in page
 
 
-def test_another_sites_page_gets_no_answer_but_a_person_may_follow_its_link() -> None:
-    client = ask()
-    for site in ("cross-site", "same-site"):
-        assert client.get("/", headers={"sec-fetch-site": site, "sec-fetch-mode": "no-cors"}).status_code == 403
-        assert client.get("/", headers={"sec-fetch-site": site, "sec-fetch-mode": "navigate"}).status_code == 200
-    assert client.get("/", headers={"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}).status_code == 200
-
-
 @pytest.mark.parametrize(
     ("headers", "refused"),
     [
         ({"origin": BASE}, False),
-        ({"origin": BASE, "sec-fetch-site": "same-origin"}, False),
         ({}, True),
         ({"origin": "null"}, True),
         ({"origin": "http://evil.example"}, True),
         ({"origin": "http://127.0.0.1:9999"}, True),
         ({"origin": "http://127.0.0.1:8421.evil.example"}, True),
-        ({"origin": BASE, "sec-fetch-site": "cross-site"}, True),
-        ({"origin": BASE, "sec-fetch-site": "same-site", "sec-fetch-mode": "navigate"}, True),
     ],
 )
 def test_what_changes_something_must_come_from_a_page_of_this_server(headers: dict[str, str], refused: bool) -> None:
-    given = Headers({"host": "127.0.0.1:8421", **headers})
     for method in ("POST", "PUT", "DELETE", "PATCH"):
-        assert (find_refusal(method, given) is not None) == refused
-    assert ask().post("/", headers=headers).status_code == (403 if refused else 405)
+        assert ask().request(method, "/", headers=headers).status_code == (403 if refused else 405)
 
 
 def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:

@@ -2,9 +2,8 @@
 
 - A request must carry the token: the printed link has it once (`?token=`), from then on a cookie, which no other site
   can use.
-- The host name must be loopback's own: a page elsewhere cannot make its own name point here.
-- A request from another site is refused, unless a person follows a link. A request that changes something (everything
-  but GET and HEAD) must say that it comes from a page of this server.
+- A request that changes something (everything but GET and HEAD) must come from a page of this server: to a browser,
+  servers on other ports are the same site.
 - The browser is told to load nothing from elsewhere and to run no script of a page's own.
 """
 
@@ -12,12 +11,10 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
@@ -69,7 +66,6 @@ def open_inside(root: Path, name: str) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-HOST = re.compile(r"(localhost|127\.0\.0\.1)(:\d{1,5})?", re.ASCII)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -85,7 +81,7 @@ HEADERS = {
 
 
 class Guard(BaseHTTPMiddleware):
-    """Lets a request through if it has the token and `find_refusal` accepts it."""
+    """Lets a request through if it has the token and, where it changes something, comes from a page of this server."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         super().__init__(app)
@@ -93,11 +89,11 @@ class Guard(BaseHTTPMiddleware):
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
         """Answer one request."""
-        why = find_refusal(request.method, request.headers)
-        if why is not None:
-            answer: Response = PlainTextResponse(f"Refused: {why}", 403)
-        else:
+        own = f"http://{request.headers['host']}"
+        if request.method in ("GET", "HEAD") or request.headers.get("origin") == own:
             answer = self._ask_token(request) or await call_next(request)
+        else:
+            answer = PlainTextResponse("Refused: it does not come from a page of this server.", 403)
         for name, value in {**HEADERS, "cache-control": "no-store"}.items():
             answer.headers.setdefault(name, value)
         return answer
@@ -119,18 +115,3 @@ class Guard(BaseHTTPMiddleware):
 
 def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
-
-
-def find_refusal(method: str, headers: Headers) -> str | None:
-    """Return why a request is not answered, or `None`."""
-    host = headers.get("host", "")
-    if not HOST.fullmatch(host):
-        return "this server answers to localhost and 127.0.0.1 only."
-    site, mode = headers.get("sec-fetch-site"), headers.get("sec-fetch-mode")
-    own = site in (None, "none", "same-origin")
-    if method in ("GET", "HEAD"):
-        return None if own or mode == "navigate" else "another site asked for it."
-    if not own:
-        return "another site sent it."
-    own = headers.get("origin") == f"http://{host}"
-    return None if own else "it does not come from a page of this server."

@@ -12,6 +12,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
@@ -69,7 +70,8 @@ def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     app = Starlette(
         routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *gallery.ROUTES,
                 *play.ROUTES],
-        middleware=[Middleware(Guard, token=token)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"]),
+                    Middleware(Guard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
     app.state.index, app.state.games = Index((*paths, out)), Games(out)
