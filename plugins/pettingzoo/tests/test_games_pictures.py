@@ -39,6 +39,20 @@ def test_the_bar_is_green_in_the_pictures_of_those_who_move_and_grey_in_the_othe
         table.step({seat: table.spaces[seat].sample() for seat in table.movers})
 
 
+@pytest.mark.parametrize("env_id", GAMES)
+def test_the_oracles_thought_names_what_the_picture_alone_shows(env_id: str) -> None:
+    """After the same moves the thoughts of several games differ in more than their actions."""
+    table, thoughts = vlgym.open_table(env_id), set()
+    for seed in range(8):
+        table.reset(seed=seed)
+        for _ in range(2):
+            table.step({seat: table.game.advise(seat) or "wait" for seat in table.movers})
+        seat = table.movers[0]
+        action = table.game.advise(seat)
+        thoughts.add((seat, table.game.explain(seat, action).replace(action, "")))
+    assert max(sum(seat == each for each, _ in thoughts) for seat in range(table.game.seats)) > 1
+
+
 def test_the_bar_is_grey_when_the_game_is_over() -> None:
     table = vlgym.open_table("vlgym/TicTacToe-v0")
     table.reset(seed=0)

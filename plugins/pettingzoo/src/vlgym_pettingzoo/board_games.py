@@ -111,7 +111,10 @@ class Battleship(SpielGame):
         return name(chosen[int(rng.integers(len(chosen)))])
 
     def explain(self, seat: int, action: str) -> str:
-        return f"most ways in which the ships may lie cover {action}"
+        hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
+        tried = sorted(self.shots_of(seat))
+        seen = [" ".join(name(cell) for cell in tried if (cell in hidden) is hit) or "none" for hit in (True, False)]
+        return f"hits {seen[0]}, water {seen[1]}; most ways in which the ships may lie cover {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
         """Move ships of the other that were never hit to where no shot has shown water."""

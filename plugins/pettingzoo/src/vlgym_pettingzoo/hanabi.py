@@ -309,7 +309,11 @@ class Hanabi(SpielGame):
         return choose(self.view(seat), self.moves(seat))
 
     def explain(self, seat: int, action: str) -> str:
-        return f"after looking at the fireworks and at what each of us knows, {action}"
+        view = self.view(seat)
+        built = " ".join(f"{NAMES[colour]} {top}" for colour, top in view.fireworks.items())
+        cards = [[held.card for held in hand if held.card] for hand in view.others]
+        hands = "; ".join(" ".join(f"{NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
+        return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
         """Give a seat other cards that fit every hint it got: what OpenSpiel shows to it stays the same."""

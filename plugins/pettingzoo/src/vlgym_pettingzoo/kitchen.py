@@ -329,7 +329,13 @@ class KitchenPair(MultiVLEnv):
         return choose(self.kitchen, seat)
 
     def explain(self, seat: int, action: str) -> str:
-        return f"I hold {self.kitchen.held[seat] or 'nothing'}, so {action}"
+        kitchen, (row, column) = self.kitchen, self.kitchen.places[seat]
+        held = [each or "nothing" for each in kitchen.held]
+        pots = " and ".join(str(pot.onions) for pot in kitchen.pots.values())
+        return (
+            f"I stand in row {row + 1}, column {column + 1}, look {kitchen.facing[seat]} and hold {held[seat]}, the "
+            f"other holds {held[1 - seat]}, in the pots are {pots} onions, so {action}"
+        )
 
     def mirror(self) -> None:
         self.kitchen.places.reverse()

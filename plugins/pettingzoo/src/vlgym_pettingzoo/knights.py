@@ -301,7 +301,12 @@ class KnightsArchersZombies(MultiVLEnv):
         return choose(self.engine, self.bodies, seat, FRAMES)
 
     def explain(self, seat: int, action: str) -> str:
-        return f"I am the {NAMES[seat]} and see {len(self.engine.zombie_list)} zombies, so {action}"
+        here, zombies = self.bodies[seat].rect.center, [_middle(zombie) for zombie in self.engine.zombie_list]
+        if not zombies:
+            return f"I see no zombie, so {action}"
+        x, y = min(zombies, key=lambda zombie: math.dist(here, zombie))
+        way = f"{'up' if y < here[1] else 'down'} {'right' if x > here[0] else 'left'}"
+        return f"I see {len(zombies)} zombies, the nearest {way} of me, so {action}"
 
     def at(self, point: tuple[float, float]) -> tuple[float, float]:
         """Return the place in the picture of a point of the engine's screen, in layout units."""

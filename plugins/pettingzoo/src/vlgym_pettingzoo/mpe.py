@@ -96,6 +96,11 @@ class ParticleGame(MultiVLEnv):
         scale = _SIDE / (2 * self.reach)
         return _LEFT + (float(point[0]) + self.reach) * scale, _TOP + (self.reach - float(point[1])) * scale
 
+    def way_to(self, seat: int, point: Any) -> str:
+        """Return in words where a point of the field lies from a seat's disc: `up left`."""
+        across, up = point - self.body_of(seat).state.p_pos
+        return f"{'up' if up > 0 else 'down'} {'right' if across > 0 else 'left'}"
+
     def long(self, length: float) -> float:
         """A length of the field in layout units."""
         return length * _SIDE / (2 * self.reach)
@@ -291,7 +296,9 @@ class MPESpread(ParticleGame):
         return min(reversed(PUSHES), key=miss)
 
     def explain(self, seat: int, action: str) -> str:
-        return f"landmark {'ABC'[self.share()[seat]]} is mine, so {action}"
+        mark = self.share()[seat]
+        way = self.way_to(seat, self.engine.world.landmarks[mark].state.p_pos)
+        return f"landmark {'ABC'[mark]} is mine, {way}, so {action}"
 
     def mirror(self) -> None:
         first, last = self.engine.world.agents[0].state, self.engine.world.agents[-1].state
@@ -447,7 +454,10 @@ class MPETag(ParticleGame):
         return self._flee(1) if seat == RUNNER else self._push_to(seat, tuple(runner.p_pos.tolist()))
 
     def explain(self, seat: int, action: str) -> str:
-        return f"I {'flee from the chasers' if seat == RUNNER else 'cut off the runner'}, so {action}"
+        if seat == RUNNER:
+            first, second = (self.way_to(seat, self.body_of(chaser).state.p_pos) for chaser in range(RUNNER))
+            return f"the chasers are {first} and {second}, so {action}"
+        return f"the runner is {self.way_to(seat, self.body_of(RUNNER).state.p_pos)}, so {action}"
 
     def _meet(self, seat: int) -> Point:
         """Return a chaser's target: the nearer one heads for the runner's predicted place, the other for its way to

@@ -199,7 +199,9 @@ class Pong(MultiVLEnv):
         return row
 
     def explain(self, seat: int, action: str) -> str:
-        return f"I must be where the ball arrives, so {action}"
+        away, coming = self.memory[BALL_Y] - MIDDLE - self.paddle_of(seat), self.to_right == (seat == 0)
+        place = f"{abs(away)} rows {'below' if away > 0 else 'above'} my paddle"
+        return f"the ball is {place} and {'comes' if coming else 'flies away'}, so {action}"
 
     def draw(self, seat: int) -> Image:
         field = np.empty((160, 160, 3), dtype=np.uint8)

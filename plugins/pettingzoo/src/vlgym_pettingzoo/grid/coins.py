@@ -103,7 +103,8 @@ class CoinGame(Walkers):
         return self.nearer(seat, self.coin)[0]
 
     def explain(self, seat: int, action: str) -> str:
-        return f"the coin is {NAMES[self.drawn]} and I am {NAMES[self.colour_of(seat)]}"
+        mine = NAMES[self.colour_of(seat)]
+        return f"the coin is {NAMES[self.drawn]}, {self.way_to(seat, self.coin)}, and I am {mine}"
 
     def draw(self, seat: int) -> Image:
         canvas, grid = self.draw_board(seat, (52, 44, 70))

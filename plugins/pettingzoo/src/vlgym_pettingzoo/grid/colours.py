@@ -100,7 +100,8 @@ class BattleOfTheColors(Walkers):
         return self.nearer(seat, self.blocks[self.colour_of(seat)])[0]
 
     def explain(self, seat: int, action: str) -> str:
-        return f"we both reach the {NAMES[self.blocks.index(self._nearest())]} block first"
+        block = self._nearest()
+        return f"we both reach the {NAMES[self.blocks.index(block)]} block first, {self.way_to(seat, block)}"
 
     def draw(self, seat: int) -> Image:
         canvas, grid = self.draw_board(seat, (52, 44, 56))

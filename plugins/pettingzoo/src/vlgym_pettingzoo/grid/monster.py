@@ -133,8 +133,9 @@ class MonsterHunt(Walkers):
         return [word for word in STEPS if rank(word) == best]
 
     def explain(self, seat: int, action: str) -> str:
-        together = self.places[0] == self.places[1]
-        return "together to the monster" if together else "we must meet before the monster comes"
+        monster, other = (self.way_to(seat, cell) for cell in (self.monster, self.places[1 - seat]))
+        together = "together to the monster" if other == "here" else "we must meet before the monster comes"
+        return f"the monster is {monster}, the other {other}; {together}"
 
     def draw(self, seat: int) -> Image:
         canvas, grid = self.draw_board(seat, (52, 44, 56))

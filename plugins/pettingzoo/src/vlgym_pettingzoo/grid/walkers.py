@@ -81,6 +81,12 @@ class Walkers(MultiVLEnv):
             return ["stay"]
         return [word for word in STEPS if distance(self.reach(here, word), goal) < distance(here, goal)]
 
+    def way_to(self, seat: int, goal: Cell) -> str:
+        """Return in words how far a square is: `2 up 1 left`, or `here`."""
+        down, right = (to - here for here, to in zip(self.places[seat], goal, strict=True))
+        steps = ((down, "down" if down > 0 else "up"), (right, "right" if right > 0 else "left"))
+        return " ".join(f"{abs(far)} {word}" for far, word in steps if far) or "here"
+
     def draw_board(self, seat: int, box: tuple[float, float, float]) -> tuple[Canvas, Grid]:
         """Draw the board, what both have earned, and whose turn it is."""
         canvas = Canvas(self.image_size)
