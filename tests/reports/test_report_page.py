@@ -1,4 +1,4 @@
-"""report.json, report.md and report.html: what stands in them, that nothing in them acts, and `vlgym report`."""
+"""report.json and report.html: what stands in them, that nothing in them acts, and `vlgym report`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_written_report_is_the_computed_one_and_is_written_again_alike(folder: Path) -> None:
-    files = ("report.json", "report.md", "report.html")
+    files = ("report.json", "report.html")
     first = {name: (folder / name).read_bytes() for name in files}
     assert json.loads(first["report.json"]) == compute_report(folder) == write_report(folder)
     assert {name: (folder / name).read_bytes() for name in files} == first
@@ -127,7 +127,6 @@ def test_nothing_of_a_models_output_or_of_a_record_acts_on_the_page(tmp_path: Pa
     assert found.text.count("<script>alert(1)</script>") > 20
     assert "49" not in re.findall(r"'\"(.*?)<", found.text)
     assert "{{ 7*7 }}" in found.text
-    assert "<script" not in (folder / "report.md").read_text(encoding="utf-8").replace(r"\<script", "")
 
 
 def test_the_part_of_a_reply_that_was_read_as_the_action_is_marked(tmp_path: Path) -> None:
@@ -215,14 +214,6 @@ def test_an_unfinished_run_says_so_on_the_page(tmp_path: Path) -> None:
     assert "No episode has ended yet" in (folder / "report.html").read_text()
 
 
-def test_the_markdown_holds_a_row_for_each_part(folder: Path) -> None:
-    text = (folder / "report.md").read_text()
-    for line in (r"vlgym/Coin-v0 grey", "over all", "## How much needs sight", "## Invalid replies"):
-        assert line in text
-    assert text.count("\n| vlgym/Walk-v0 |") == 1
-    assert all(line.endswith(" |") for line in text.splitlines() if line.startswith("|"))
-
-
 def test_a_column_without_values_is_left_out(tmp_path: Path, folder: Path) -> None:
     assert "cost" in list_rows(compute_report(folder))[0]
     headers, rows = list_rows(compute_report(write_run(tmp_path / "a", OraclePolicy(), episodes=2)))
@@ -243,14 +234,14 @@ def test_numbers_are_written_for_people(written: str, expected: str) -> None:
 
 
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
-    for name in ("report.json", "report.md", "report.html"):
+    for name in ("report.json", "report.html"):
         (folder / name).unlink()
     result = CliRunner().invoke(app, ["report", str(folder)])
     assert result.exit_code == 0, result.output
     assert "counting, split test" in result.output
     assert "over all" in result.output
     assert f"{WALK} grey: " in result.output
-    assert all((folder / name).exists() for name in ("report.json", "report.md", "report.html"))
+    assert all((folder / name).exists() for name in ("report.json", "report.html"))
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)
 
 

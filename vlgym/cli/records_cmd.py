@@ -31,7 +31,7 @@ EPISODES = "episodes"
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
 ) -> None:
-    """Compute the report of a finished or unfinished run from its records; write report.json, .md and .html there."""
+    """Compute the report of a finished or unfinished run from its records; write report.json and .html there."""
     found = write_report(folder)
     console = open_console()
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")

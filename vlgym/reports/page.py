@@ -6,7 +6,6 @@ Everything that comes from a record passes through jinja2's escaping; report.htm
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,12 +34,12 @@ def _open_templates() -> Any:
     )  # fmt: skip
     environment.globals.update({name: getattr(words, name) for name in dir(words) if name.startswith("write_")})
     environment.globals["split_reply"] = words.split_reply
-    environment.filters.update(shorten=words.shorten, cell=escape_markdown)
+    environment.filters["shorten"] = words.shorten
     return environment
 
 
 def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what `sections.html` and report.md show of a run's report."""
+    """Return what `sections.html` shows of a run's report."""
     headers, rows = list_rows(report)
     ended = {key: part for key, part in report["parts"].items() if part["episodes"]}
     return {
@@ -57,8 +56,3 @@ def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "tables": list_tables(report),
     }
-
-
-def escape_markdown(text: str) -> str:
-    """Return text that Markdown shows as it is, whatever is in it, on one line; HTML is the template's business."""
-    return re.sub(r"([\\`*_{}\[\]#|!~])", r"\\\1", " ".join(text.split()))

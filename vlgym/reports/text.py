@@ -1,4 +1,4 @@
-"""The tables of a report as text, for the terminal, report.md and the pages."""
+"""The tables of a report as text, for the terminal and the pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Format of a report's numbers, the same on the terminal, in Markdown and on the pages."""
+"""Format of a report's numbers, the same on the terminal and on the pages."""
 
 from __future__ import annotations
 

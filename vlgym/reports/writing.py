@@ -1,4 +1,4 @@
-"""Write report.json, report.md and report.html of a run into its folder, or one table of several runs."""
+"""Write report.json and report.html of a run into its folder, or one table of several runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .records import Run, read_run
 from .text import list_results
 from .turns import RULE, choose_episodes, show_episodes
 
-REPORT, MARKDOWN, PAGE = "report.json", "report.md", "report.html"
+REPORT, PAGE = "report.json", "report.html"
 
 
 def write_report(folder: Path | str) -> dict[str, Any]:
-    """Compute a run's report, write its three files into the folder and return it (see `compute_report`).
+    """Compute a run's report, write its two files into the folder and return it (see `compute_report`).
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written then.
@@ -34,7 +34,6 @@ def write_report(folder: Path | str) -> dict[str, Any]:
     results = describe_results(run, report)
     texts = {
         REPORT: json.dumps(report, indent=2) + "\n",
-        MARKDOWN: render("report.md", **results),
         PAGE: render(
             "report.html", **results, episodes=show_episodes(run, choose_episodes(run)), rule=RULE,
             record=json.dumps(run.header, indent=2),
