@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import torch
+import tyro
 
+from vlgym.env.arguments import read_arguments
 from vlgym.errors import check_number
 from vlgym.files import seal
 
@@ -49,6 +51,8 @@ class Config:
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
     """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
+    env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it again adds."""
     device: str = "cpu"
     """Torch device."""
     threads: int = 0
@@ -63,7 +67,7 @@ def run(config: Config) -> WarmReport:
     Raises:
         UserError: an option is out of range, or names nothing.
     """
-    env_ids = environment_ids(config.env)
+    env_ids, env_kwargs = environment_ids(config.env), read_arguments(config.env_kwargs, "--env-kwargs")
     config.warm.validate()
     check_number("--seed", config.seed, 0, MOST_SEED)
     for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
@@ -71,19 +75,21 @@ def run(config: Config) -> WarmReport:
             check_number(name, value, 1)
     set_up_torch(config.threads, config.device)
     check_oracles(env_ids)
+    parsers = parsers_of(env_ids, env_kwargs)
     check_new(config.out, WARM)
     family = load_family(
         config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device,
         system=read_limits(config.model).system,
     )  # fmt: skip
-    engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers_of(env_ids, {}))
+    engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers)
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
 
     report = warm_start(
-        engine, env_ids, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
-    )
+        engine, env_ids, config.warm, seed=config.seed, env_kwargs=env_kwargs, max_new_tokens=config.max_new_tokens,
+        on_check=show_check,
+    )  # fmt: skip
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
-    record = describe("sft", asdict(config), env_ids, {}, policy=policy)
+    record = describe("sft", asdict(config), env_ids, env_kwargs, policy=policy)
     limits = Limits(engine.max_new_tokens, family.image_tokens, system=family.system)
     export_merged(family, config.out, {WARM: seal({**record, "report": asdict(report)}), **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")

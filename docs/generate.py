@@ -19,6 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from numpy import log2, polyfit
+
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 WIDTH = 224
@@ -27,14 +29,17 @@ WIDTH = 224
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
-STUDIES = re.compile(r"(<!-- studies -->).*?(<!-- end of studies -->)", re.DOTALL)
+STUDIES = re.compile(r"(<!-- (studies|credit) -->).*?(<!-- end of \2 -->)", re.DOTALL)
+CREDIT = {f"credit-{targets}": targets for targets in (1, 2, 4, 8)}
+"""Studies of credit, and the targets of their episodes."""
 
 
 def generate() -> dict[str, str]:
     """Return page name (from docs/) -> text, of the pages that git holds."""
     pages = {str(path.relative_to(DOCS)): path.read_text(encoding="utf-8") for path in sorted(DOCS.rglob("*.md"))}
     made = {name: FILE.sub(_print_file, text) for name, text in pages.items() if FILE.search(text)}
-    results = STUDIES.sub(lambda found: f"{found[1]}\n{write_studies()}\n{found[2]}", pages["results.md"])
+    tables = {"studies": write_studies, "credit": write_credit}
+    results = STUDIES.sub(lambda found: f"{found[1]}\n{tables[found[2]]()}\n{found[3]}", pages["results.md"])
     return {**made, "environments.md": write_environments(), "results.md": results}
 
 
@@ -88,7 +93,7 @@ def write_studies() -> str:
 
     entries, rows, values = read_registry(), [], []
     for path in sorted((DOCS / "studies").glob("*.json")):
-        if path.stem not in KNOWN:  # `sets` has a page of another form
+        if path.stem not in KNOWN or path.stem in CREDIT:  # which have tables of another form
             continue
         runs, study = json.loads(path.read_text(encoding="utf-8")), KNOWN[path.stem]
         blind = entries[study.env]["blind"]["success"]
@@ -113,6 +118,38 @@ def write_studies() -> str:
     return head + "\n".join(
         f"{row} | {'yes' if stands else 'no'} |" for row, stands in zip(rows, holm(values, 0.05), strict=True)
     )
+
+
+def write_credit() -> str:
+    """Write the share of right moves of each learner for each number of targets, and the test of the lead's slope."""
+    from scipy.stats import ttest_1samp
+
+    from baselines.studies.arms import STUDIES as KNOWN
+    from baselines.studies.report import spread
+
+    arms = KNOWN["credit-1"].arms
+    lines = ["| targets | turns | " + " | ".join(arm.label for arm in arms) + " |", "|---" * (2 + len(arms)) + "|"]
+    gaps: dict[int, dict[int, float]] = {}
+    for name, targets in CREDIT.items():
+        path = DOCS / "studies" / f"{name}.json"
+        runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        right = {(run["arm"], run["seed"]): 1 - run["evaluations"][-1]["negative_rate"] for run in runs}
+        for (arm, seed), share in right.items():
+            if arm == arms[0].label and (arms[1].label, seed) in right:
+                gaps.setdefault(seed, {})[targets] = share - right[arms[1].label, seed]
+        if runs:
+            cells = [spread([share for (arm, _), share in right.items() if arm == each.label]) for each in arms]
+            turns = spread([run["evaluations"][-1]["mean_turns"] for run in runs])[0]
+            lines.append(
+                f"| {targets} | {turns:.1f} | " + " | ".join(f"{m:.3f} ± {half:.3f}" for m, _, half in cells) + " |"
+            )
+    slopes = [polyfit(log2([*gap]), [*gap.values()], 1)[0] for gap in gaps.values() if len(gap) == len(CREDIT)]
+    if len(slopes) > 1:
+        mean, _, half = spread(slopes)
+        p = ttest_1samp(slopes, 0, alternative="greater").pvalue
+        lead = f"{arms[0].label}'s lead over {arms[1].label}"
+        lines += ["", f"Slope of {lead} per doubling: {mean:+.4f} ± {half:.4f}, p = {p:.3f}."]
+    return "\n".join(lines)
 
 
 def write_gallery() -> str:

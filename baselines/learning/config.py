@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import tyro
-import yaml
 
+from vlgym.env.arguments import read_arguments
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.play.controls import PICTURES
-from vlgym.registry.limited_yaml import read_yaml
 
 from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
@@ -207,7 +206,7 @@ class RunConfig:
     temperature: float = 1.0
     """Divisor of logits wherever a token is sampled or scored, evaluations included (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further constructor arguments of the environments, as name=value (YAML values); giving it again adds."""
+    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it again adds."""
     invalid_action: str | None = None
     """Effect of an unreadable or illegal reply: noop, random or terminate; default each environment's own."""
     invalid_penalty: float | None = None
@@ -369,15 +368,7 @@ class RunConfig:
         """
         named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
         arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
-        for entry in self.env_kwargs:
-            name, equals, value = entry.partition("=")
-            if not equals or not name.isidentifier():
-                raise UserError(f"--env-kwargs {entry}: write name=value, for example --env-kwargs planner=global")
-            try:
-                arguments[name] = read_yaml(value, most_characters=100_000)
-            except yaml.YAMLError as error:
-                raise UserError(f"--env-kwargs {entry}: the value is not YAML ({error}).") from None
-        return arguments
+        return arguments | read_arguments(self.env_kwargs, "--env-kwargs")
 
 
 def flag_of(name: str) -> str:

@@ -6,7 +6,7 @@ are the learners' defaults in every arm; an arm sets what it is named after and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
@@ -95,8 +95,19 @@ STUDIES |= {
     for family, needs in NEEDS.items()
     for version in (0, 1)
 }
-
-
+STUDIES |= {
+    f"credit-{targets}": _study(
+        "NumberLine-v1",
+        f"the same skill, {targets} target{'s' if targets > 1 else ''} in an episode",
+        "Does credit for each step gain on credit for the episode as episodes get longer?",
+        (
+            VLDAC,
+            *(replace(arm, options=(*arm.options[:-1], str(16 // targets))) for arm in (LOOP_KL, GRPO)),
+        ),  # of episodes
+        (8_192, (*LARGE, "--kl-coef", "0.02", *kwargs), ("--warm.reading", "0.99", *kwargs)),
+    )
+    for targets, kwargs in ((number, ("--env-kwargs", f"targets={number}")) for number in (1, 2, 4, 8))
+}
 STUDIES |= {
     f"curve-{env}": _study(
         env, "success while the tiny model learns", "Does it learn, and by sight?", (arm,), (steps, options, None),

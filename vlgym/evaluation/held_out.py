@@ -47,6 +47,7 @@ class Report:
         return_se: standard error of that mean; 0 with one episode.
         mean_turns: mean number of replies.
         invalid_rate: share of replies from which no legal action was read.
+        negative_rate: share of replies with a negative reward.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.
         normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown: the file has
             no such figures, or constructor arguments make another environment of it than the one measured there.
@@ -66,6 +67,7 @@ class Report:
     return_se: float
     mean_turns: float
     invalid_rate: float
+    negative_rate: float
     cut_rate: float
     normalized: float | None = None
     mean_score: float | None = None
@@ -83,20 +85,20 @@ def summarize(
     count = len(episodes)
     wins = sum(episode[-1].success for episode in episodes)
     returns = [sum(record.reward for record in episode) for episode in episodes]
-    turns = sum(len(episode) for episode in episodes)
-    invalid = sum(record.invalid for episode in episodes for record in episode)
+    records = [record for episode in episodes for record in episode]
+    turns = len(records)
+    marks = [(record.invalid, record.reward < 0, record.cut) for record in records]
+    invalid, negative, cut = (sum(column) / turns for column in zip(*marks, strict=True)) if turns else [math.nan] * 3
     mean = sum(returns) / count if count else math.nan
     variance = sum((value - mean) ** 2 for value in returns) / (count - 1) if count > 1 else 0.0
-    cut = sum(record.cut for episode in episodes for record in episode)
     scores = [episode[-1].score for episode in episodes if episode[-1].score is not None]
     low, high = wilson_interval(wins, count)
     se = math.sqrt(variance / count) if count else math.nan
     place = None if changed else normalized_score(env_id, mean)
     return Report(
         env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
-        se, turns / count if count else math.nan, invalid / turns if turns else math.nan,
-        cut / turns if turns else math.nan, place, sum(scores) / len(scores) if scores else None,
-        None if changed else sight_score(env_id, mean),
+        se, turns / count if count else math.nan, invalid, negative, cut, place,
+        sum(scores) / len(scores) if scores else None, None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 

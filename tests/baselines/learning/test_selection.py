@@ -30,14 +30,14 @@ def scores(monkeypatch):
 
     def held_out(sampler, envs, log, *, episodes, seed, name, split="test", pictures="shown"):
         if pictures != "shown":
-            yield Report(ENV, name, split, 3, 0.0, 0.0, 1.0, 0.0, 0.1, 2.0, 0.0, 0.0)
+            yield Report(ENV, name, split, 3, 0.0, 0.0, 1.0, 0.0, 0.1, 2.0, 0.0, 0.0, 0.0)
             return
         number = sum(each[0] == split for each in played)
         weights = sampler.family.model.lm_head.weight.detach().clone()
         played.append((split, weights))
         success = told.get(split, [])[number] if number < len(told.get(split, [])) else 0.0
         success, mean_return = success if isinstance(success, tuple) else (success, 0.0)
-        yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0)
+        yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(run_module, "held_out", held_out)
     return told, played
