@@ -10,7 +10,6 @@ import json
 import os
 import threading
 import time
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,7 +61,6 @@ LISTED = (
 """Fields of a turn in the list."""
 USUAL = {"part": "", "repeat": 0}
 """Fields that records of format 3 may lack."""
-NOTHING = (0, 0, zlib.crc32(b""))
 
 
 @dataclass(slots=True)
@@ -143,8 +141,7 @@ class Folder:
         key: of the folder, in addresses.
         run: key of its run.
         read: bytes that were read.
-        tail: the last line that was read: first byte, size, hash. Where it is another one now, the file is another one.
-        open: what the turns of the last episode share, while it has not ended.
+        tail: the last line that was read. Where another one stands now, the file is another one.
         problem: why the file cannot be read, if so.
     """
 
@@ -154,8 +151,7 @@ class Folder:
     episodes: list[Episode] = field(default_factory=list)
     read: int = 0
     broken: int = 0
-    tail: tuple[int, int, int] = NOTHING
-    open: tuple[object, ...] | None = None
+    tail: bytes = b""
     problem: str = ""
 
 
@@ -224,32 +220,29 @@ class Index:
         folder.problem = ""
         try:
             with open_inside(folder.path, METADATA) as file:
-                start, count, checksum = folder.tail
-                file.seek(start)
-                if (
-                    size < folder.read or zlib.crc32(file.read(count)) != checksum
-                ):  # a resumed run drops half an episode
-                    folder.episodes, folder.read, folder.broken, folder.tail, folder.open = [], 0, 0, NOTHING, None
+                file.seek(folder.read - len(folder.tail))
+                if size < folder.read or file.read(len(folder.tail)) != folder.tail:  # resumed: half an episode went
+                    folder.episodes, folder.read, folder.broken, folder.tail = [], 0, 0, b""
                 for start, count, text in split_lines(file, folder.read):
                     self._add(folder, start, count, text)
         except OSError as error:
             folder.problem = plain_line(str(error))
 
     def _add(self, folder: Folder, start: int, size: int, text: bytes) -> None:
-        folder.read = start + size
+        folder.read, folder.tail = start + size, text
         try:
             row = {**USUAL, **read_row(text)}
             check_values({name: row.get(name) for name in LISTED})
         except ValueError:
             folder.broken += 1
             return
-        folder.tail = (start, size, zlib.crc32(text))
-        shared = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
-        if folder.open != shared or row["turn"] == 0:
+        last = folder.episodes[-1] if folder.episodes else None
+        if last is None or last.over or last.number != row["episode"] or row["turn"] == 0:
             self._count += 1
-            folder.episodes.append(Episode(folder.key, len(folder.episodes), folder.run, *shared, self._count))
-        folder.episodes[-1].add(row, start, size)
-        folder.open = None if folder.episodes[-1].over else shared
+            said = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
+            last = Episode(folder.key, len(folder.episodes), folder.run, *said, self._count)
+            folder.episodes.append(last)
+        last.add(row, start, size)
 
 
 def get_index(request: Request) -> Index:
