@@ -27,13 +27,6 @@ def command(server: FaultServer, out: Path, *more: str) -> list[str]:
     return [*words, "--seed", "3", "--policy-arg", "concurrency=6", "--no-probe", "--out", str(out), *more]
 
 
-def report(folder: Path) -> dict[str, Any]:
-    """The report without what depends on the clock."""
-    found = compute_report(folder)
-    del found["timing"]
-    return found
-
-
 def lines_of(out: Path) -> int:
     path = out / "metadata.jsonl"
     return len(path.read_bytes().splitlines()) if path.exists() else 0
@@ -67,7 +60,7 @@ def test_a_run_that_was_killed_twice_reports_what_a_run_left_alone_reports(
         kill_after(command(server, killed, "--resume"), killed, 40)
         assert lines_of(killed) < lines_of(tmp_path / "alone")
         assert main(command(server, killed, "--resume")) == 0
-    assert report(killed) == report(tmp_path / "alone")
+    assert compute_report(killed) == compute_report(tmp_path / "alone")
     assert places(killed) == places(tmp_path / "alone")
     assert set(places(killed).values()) == {1}
     held = json.loads((killed / "run.json").read_text())
@@ -78,7 +71,7 @@ def test_a_run_that_was_killed_twice_reports_what_a_run_left_alone_reports(
 def test_odd_replies_are_counted_as_what_they_are(tmp_path: Path) -> None:
     with FaultServer(odd=0.5) as server:
         assert main(command(server, tmp_path / "odd")) == 0
-    parts = report(tmp_path / "odd")["parts"].values()
+    parts = compute_report(tmp_path / "odd")["parts"].values()
     for name in ("refused", "empty", "cut"):
         assert any(part[name] > 0 for part in parts), name
     assert all(part["episodes"] == EPISODES for part in parts)
@@ -111,7 +104,7 @@ def test_money_is_counted_and_stops_the_run(tmp_path: Path, capsys: pytest.Captu
         assert "--max-cost is $5" in capsys.readouterr().err
         spent = server.counts["answered"]
         assert main([*words, "--max-cost", "1000", "--resume"]) == 0
-    found = report(tmp_path / "run")
+    found = compute_report(tmp_path / "run")
     assert found["overall"]["episodes"] == 3 * EPISODES
     assert found["spent"]["cost"] > 5
     assert spent < server.counts["answered"]

@@ -245,17 +245,12 @@ def test_the_order_in_which_episodes_ended_changes_no_number(folder: Path, tmp_p
     assert compute_report(other) == compute_report(folder)
 
 
-def test_what_depends_on_the_clock_stands_under_timing_alone(tmp_path: Path) -> None:
+def test_no_number_depends_on_the_clock(tmp_path: Path) -> None:
     quick, slow = (
         compute_report(write_run(tmp_path / f"{times}", Counting(RandomPolicy(), slow=times), episodes=4))
         for times in (1.0, 3.0)
     )
-    seconds = [3 * (0.5 + row["turn"]) for row in read_rows(tmp_path / "3.0")]
-    assert slow["timing"]["mean_s"] == pytest.approx(sum(seconds) / len(seconds))
-    assert slow["timing"]["median_s"] == pytest.approx(sorted(seconds)[len(seconds) // 2], abs=3)
-    assert slow["timing"]["p95_s"] > slow["timing"]["mean_s"]
-    assert slow["timing"]["attempts"] == len(seconds)
-    assert quick.pop("timing") != slow.pop("timing")
+    assert read_rows(tmp_path / "1.0")[0]["usage"] != read_rows(tmp_path / "3.0")[0]["usage"]
     assert quick == slow
 
 

@@ -1,7 +1,7 @@
 """All numbers of a run's report, computed from its records: `compute_report` is a pure function of run.json,
 metadata.jsonl and the floors, blind floors and ceilings of registry.yaml.
 
-Whatever depends on the clock stands under `timing`, so two runs with equal replies are equal in everything else.
+Nothing in it depends on the clock, so two runs with equal replies have equal reports.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def compute_report(run: Run | Path) -> dict[str, Any]:
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
     `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
-    and the money of all of it, `can_it_see` what was found of the model's sight, and `timing` how long answers took.
+    and the money of all of it, and `can_it_see` what was found of the model's sight.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -71,7 +71,6 @@ def compute_report(run: Run | Path) -> dict[str, Any]:
             "overall": _describe_all(run, prices),
             "sight": _compare_sight(run),
             "spent": {"replies": len(every), **_count_tokens(every, prices)},
-            "timing": _measure_time(every),
         }
     )
 
@@ -341,16 +340,3 @@ def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | N
     if prices is not None:
         counted["cost"] = (prompt * prices["in"] + reply * prices["out"]) / MILLION
     return counted
-
-
-def _measure_time(records: Sequence[StepRecord]) -> dict[str, Any]:
-    usages = [record.usage for record in records if record.usage is not None]
-    if not usages:
-        return {}
-    seconds = np.array([usage.seconds for usage in usages])
-    return {
-        "mean_s": float(seconds.mean()),
-        "median_s": float(np.median(seconds)),
-        "p95_s": float(np.percentile(seconds, 95)),
-        "attempts": sum(usage.attempts for usage in usages),
-    }
