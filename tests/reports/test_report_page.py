@@ -21,9 +21,8 @@ from vlgym.errors import TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_run
-from vlgym.reports.text import explain_sight, list_rows
+from vlgym.reports.text import explain_sight, list_rows, split_reply, write_money, write_number, write_share
 from vlgym.reports.turns import choose_episodes, show_episodes
-from vlgym.reports.words import split_reply, write_money, write_number, write_share
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
 

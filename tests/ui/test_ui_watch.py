@@ -17,7 +17,7 @@ from vlgym.play.policies import RandomPolicy, ScriptedPolicy
 from vlgym.registry import get_registry
 from vlgym.reports.charts import draw_curve
 from vlgym.reports.compute import compute_report
-from vlgym.reports.words import write_ends, write_interval, write_number
+from vlgym.reports.text import write_ends, write_interval, write_number
 from vlgym.reports.writing import write_report
 from vlgym.types import LearnerNotes
 from vlgym.ui.curves import draw_curves

@@ -14,8 +14,7 @@ from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
-from ..reports.text import explain_sight, list_rows
-from ..reports.words import NONE, write_interval, write_number, write_p
+from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
 from .console import AsJson, open_console, print_json

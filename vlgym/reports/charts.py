@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .words import write_short
+from .text import write_short
 
 POINTS = 300  # of a curve
 FEW = 10  # values below which none counts as a spike

@@ -1,9 +1,13 @@
-"""Write report.json and report.html of a run into its folder, or one table of several runs."""
+"""Write report.json and report.html of a run into its folder, or one table of several runs; the templates of all pages.
+
+Everything that comes from a record passes through jinja2's escaping; report.html's own policy also forbids scripts.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -12,14 +16,15 @@ from ..errors import TrajectoryError, check_writable
 from ..files import write_whole
 from ..play.controls import SHOWN
 from ..play.trajectory import METADATA
+from . import text
+from .charts import draw_curve
 from .compare import check_comparable
 from .compute import compute_report
-from .page import describe_results, render
 from .records import Run, read_run
-from .text import list_results
 from .turns import RULE, choose_episodes, show_episodes
 
 REPORT, PAGE = "report.json", "report.html"
+TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 def write_report(folder: Path | str) -> dict[str, Any]:
@@ -39,8 +44,8 @@ def write_report(folder: Path | str) -> dict[str, Any]:
             record=json.dumps(run.header, indent=2),
         ),
     }  # fmt: skip
-    for name, text in texts.items():
-        write_whole(run.folder / name, text)
+    for name, written in texts.items():
+        write_whole(run.folder / name, written)
     return report
 
 
@@ -55,7 +60,7 @@ def write_table(folders: Sequence[Path], path: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     for first, second in combinations(runs, 2):
         check_comparable(first, second)
-    headers, rows = list_results([(run.folder.resolve().name, _read_report(run)) for run in runs])
+    headers, rows = text.list_results([(run.folder.resolve().name, _read_report(run)) for run in runs])
     write_whole(path, render("results.html", split=runs[0].split, headers=headers, rows=rows))
 
 
@@ -68,9 +73,48 @@ def _read_report(run: Run) -> dict[str, Any]:
             report = json.loads((run.folder / REPORT).read_text(encoding="utf-8"))
         parts = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN and row["episodes"]}
         report = {**report, "parts": parts}
-        list_results([("", report)])
+        text.list_results([("", report)])
     except FileNotFoundError:
         raise TrajectoryError(f"{run.folder} holds neither {METADATA} nor {REPORT}.") from None
     except (ValueError, OSError, LookupError, TypeError, AttributeError) as error:
         raise TrajectoryError(f"{run.folder / REPORT} is malformed ({type(error).__name__}).") from None
     return report
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in one of the package's templates; every value is escaped."""
+    return _open_templates().get_template(template).render(**values)
+
+
+@functools.cache
+def _open_templates() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([TEMPLATES / "pages", TEMPLATES / "static"]), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.globals.update({name: getattr(text, name) for name in dir(text) if name.startswith("write_")})
+    environment.globals["split_reply"] = text.split_reply
+    environment.filters["shorten"] = text.shorten
+    return environment
+
+
+def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `sections.html` shows of a run's report."""
+    headers, rows = text.list_rows(report)
+    ended = {key: part for key, part in report["parts"].items() if part["episodes"]}
+    return {
+        "name": run.policy,
+        "report": report,
+        "overall": report["overall"],
+        "headers": headers,
+        "rows": rows,
+        "ended": ended,
+        "curves": [
+            draw_curve(key, [(0.0, 0.0), *enumerate(part["won_within"], 1)], "turns", (0.0, 1.0))
+            for key, part in ended.items()
+            if part["pictures"] == SHOWN
+        ],
+        "tables": text.list_tables(report),
+    }

@@ -22,14 +22,14 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp
 
 from ..errors import UserError, plain_line
-from ..reports import page as pages
+from ..reports import writing
 
-STATIC = pages.TEMPLATES / "static"
+STATIC = writing.TEMPLATES / "static"
 
 
 def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page: a template with its values."""
-    text = pages.render(template, path=request.url.path, **values)
+    text = writing.render(template, path=request.url.path, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
 
 

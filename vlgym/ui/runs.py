@@ -19,10 +19,9 @@ from starlette.routing import Route
 from ..errors import VlgymError, plain_line
 from ..play.trajectory import HEADER, METADATA
 from ..reports.compute import compute_report, describe_shares
-from ..reports.page import describe_results
 from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
-from ..reports.writing import PAGE
+from ..reports.writing import PAGE, describe_results
 from .choosing import choose, cut_page, read_choice
 from .curves import draw_curves
 from .guarding import open_inside, render
