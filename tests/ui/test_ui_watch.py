@@ -20,8 +20,8 @@ from vlgym.reports.compute import compute_report
 from vlgym.reports.text import write_ends, write_interval, write_number
 from vlgym.reports.writing import write_report
 from vlgym.types import LearnerNotes
-from vlgym.ui.curves import draw_curves
 from vlgym.ui.index import Index
+from vlgym.ui.runs import draw_curves
 
 ROW = re.compile(r'<td><a href="(/turn/[^"]*)">.*?#(\d+)', re.DOTALL)
 

@@ -25,10 +25,10 @@ from ..games.multi_game import PLAYERS
 from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
-from .choosing import read_count
 from .games import Game, Games
 from .guarding import render
 from .index import make_key
+from .watch import read_count
 
 FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""

@@ -1,8 +1,9 @@
-"""Runs: the page that the server opens on, and one run with its results, curves and episodes."""
+"""Runs: the page that the server opens on, and one run with its results, learning curves and episodes."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -16,16 +17,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from ..env.arguments import fits
 from ..errors import VlgymError, plain_line
 from ..play.trajectory import HEADER, METADATA
+from ..reports.charts import Curve, draw_curve
 from ..reports.compute import compute_report, describe_shares
 from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
 from ..reports.writing import PAGE, describe_results
-from .choosing import choose, cut_page, read_choice
-from .curves import draw_curves
-from .guarding import open_inside, render
-from .index import Episode, Index, Run, get_index, make_key, read_row
+from .guarding import LOG, open_inside, render
+from .index import Episode, Index, Run, get_index, make_key, read_row, split_lines
+from .watch import choose, cut_page, read_choice
 
 SHOWN = 20  # episodes on a run's page
 FRAMES = 6  # pictures of an episode on a run's card
@@ -33,6 +35,17 @@ SANDBOX = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
+MOST = 1e300  # sums of larger numbers are infinite
+MOST_CURVES = 80
+MAIN = {
+    "episode/success": "success",
+    "episode/return": "return",
+    "rollout/invalid_rate": "replies without an action",
+    "loss/kl": "distance from the reference (KL)",
+}
+"""Curves that are shown first, and what they are called."""
+_RATES = ("episode/success", "rollout/invalid_rate")
+_ACROSS = "env_steps"
 
 
 def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
@@ -63,6 +76,40 @@ def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
         "shown": shown,
         "turns": spread(range(shown.turns), FRAMES) if shown else [],
     }
+
+
+def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
+    """Return the main curves of a run's log, and the others; none where it has none."""
+    try:
+        return _draw_all(folder, (folder / LOG).lstat().st_size)
+    except OSError:
+        return [], []
+
+
+@lru_cache(64)
+def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
+    rows = []
+    with open_inside(folder, LOG) as file:
+        for _, _, text in split_lines(file, 0):
+            try:
+                row = read_row(text)
+            except ValueError:
+                continue
+            rows.append({
+                name: float(value)
+                for name, value in row.items()
+                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= MOST
+            })  # fmt: skip
+    across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
+    unit = "environment steps" if across == _ACROSS else "updates"
+    drawn: tuple[list[Curve], list[Curve]] = ([], [])
+    others = sorted({name for row in rows for name in row} - {*MAIN, _ACROSS, "update"})
+    for name in [*MAIN, *others][:MOST_CURVES]:
+        seen = [(row[across], row[name]) for row in rows if name in row and across in row]
+        if seen:
+            rate = name in _RATES and all(0 <= value <= 1 for _, value in seen)
+            drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), seen, unit, (0.0, 1.0) if rate else None))
+    return drawn
 
 
 def read_header(folder: Path) -> dict[str, Any]:
