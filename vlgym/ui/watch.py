@@ -1,4 +1,4 @@
-"""Recorded episodes: the list, which can be filtered and sorted, one episode turn by turn, and two of one seed together."""
+"""Recorded episodes: the list with its filters and orders, one episode turn by turn, and two of one seed together."""
 
 from __future__ import annotations
 
