@@ -115,8 +115,8 @@ STUDIES |= {
     )
     for env, arm, steps, bin, options in (
         ("OneRoom-v1", VLDAC, 12_288, 2_048, (
-            "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", "--warm.val-episodes", "16", "--warm.noise", "0.2",
-            "--eval-episodes", "64")),
+            "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", "--eval-episodes", "64",
+            "--warm.val-episodes", "16", "--warm.noise", "0.2")),
         ("SokobanDrawn-v0", VLDAC, 6_144, 512, (
             *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--image-tokens", "49",
             "--history-turns", "0")),
