@@ -1,12 +1,8 @@
-"""`vlgym check`: certificates, their exit status, and their JSON."""
-
-import json
-from pathlib import Path
+"""`vlgym check`: certificates, and their exit status."""
 
 import pytest
 from toys import installed, make_spec
 
-import vlgym
 from vlgym.cli.app import main
 from vlgym.testing import certificate
 from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008, CheckResult
@@ -54,29 +50,6 @@ def test_a_failed_property_is_shown_with_evidence_and_status_1(capsys: pytest.Ca
     )
     assert "1 of 2 properties hold" in out
     assert "1 of 2 environments passed." in out
-
-
-def test_a_certificate_file_holds_results_versions_and_the_names_of_rfc_008(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "new" / "certificate.json"
-    with installed(WALK, HASTY):
-        assert main(["check", "vlgym/Walk-v0", "--only", "card", "--certificate", str(file)]) == 0
-        good = json.loads(file.read_text(encoding="utf-8"))
-        assert main(["check", "vlgym/Walk-v0", "vlgym/Hasty-v0", *ONLY, f"--certificate={file}"]) == 1
-        bad = json.loads(file.read_text(encoding="utf-8"))
-        assert main(["check", "vlgym/Walk-v0", "--certificate", str(tmp_path)]) == 2
-    assert "this is a folder" in capsys.readouterr().err
-    assert (good["kind"], good["format"], good["passed"], bad["passed"]) == ("vlgym certificate", 1, True, False)
-    assert good["versions"]["vlgym"] == vlgym.__version__
-    (walk,) = good["certificates"]
-    assert (walk["id"], walk["distribution"]) == ("vlgym/Walk-v0", "vlgym-toys")
-    assert walk["checks"][0]["rfc008"] == ["static.manifest"]
-    assert bad["certificates"][1]["checks"][0] == {
-        "name": "turn_limit", "passed": False, "evidence": "turn 4 of unreadable replies terminated the episode",
-        "warning": False, "rfc008": [],
-    }  # fmt: skip
-    assert [item["passed"] for item in bad["certificates"]] == [True, False]
 
 
 def test_names_of_rfc_008_are_given_to_checks_that_exist() -> None:

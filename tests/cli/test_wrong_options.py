@@ -33,7 +33,7 @@ KINDS = {
     "--seed": "integer", "--repeats": "integer", "--path": "path", "--out": "path",
     "--system": "any text", "--style": "text", "--pictures": "text",
     "--modality": "text", "--few-shot": "integer", "--config": "path",
-    "--html": "path", "--certificate": "path",
+    "--html": "path",
     "--arg": "text", "--env": "text", "--id": "text", "--only": "text",
     "--parser": "text", "--picture": "text",
     "--envs": "text", "--host": "text", "--port": "integer", "--to": "text",

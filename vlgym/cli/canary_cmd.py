@@ -9,7 +9,7 @@ import typer
 
 from ..errors import UserError
 from ..evaluation.policy_names import make_policy
-from .console import PolicyArgs, check_policy, open_console, read_arguments, split_names
+from .console import PolicyArgs, check_policy, open_console, read_arguments
 
 
 def canary(
@@ -26,35 +26,27 @@ def canary(
             help="Instead of POLICY: an endpoint on loopback for a door or trainer; 0 takes a free port.",
         ),
     ] = None,
-    env: Annotated[
-        str | None,
-        typer.Option(metavar="ID[,ID...]", help="Canaries [default: CanaryColour, CanaryDigit, CanaryMemory]."),
-    ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(min=1, max=10_000, help="Episodes of each canary [default: 20; --listen knows the first 64]."),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="train, val or test [default: test; --listen: train].")] = None,
     policy_arg: PolicyArgs = None,
 ) -> None:
     """Test with canaries whether pictures reach a model: exit status 0 where all are seen, or all pictures arrive.
 
     A canary's answer stands in one picture and nowhere else (docs/doors.md).
     """
-    from ..doors.canary import CANARIES, SEES, sample_canaries
+    from ..doors.canary import SEES, sample_canaries
 
     if (policy is None) == (listen is None):
         raise UserError("Name a policy, such as openai:MODEL@URL, or give --listen PORT.")
-    ids = split_names(",".join(CANARIES) if env is None else env)
-    if not ids:
-        raise UserError(f"--env names no canary; canaries are {', '.join(CANARIES)}.")
     if listen is not None:
-        _listen(ids, listen, split or "train", episodes or 64)
+        _listen(listen, episodes or 64)
         return
     player = make_policy(str(policy), read_arguments(policy_arg or [], "--policy-arg"))
     try:
         check_policy(player)
-        results = sample_canaries(player, episodes or 20, ids, split or "test")
+        results = sample_canaries(player, episodes or 20)
     finally:
         if hasattr(player, "close"):
             player.close()
@@ -68,7 +60,7 @@ def canary(
         raise typer.Exit(1)
 
 
-def _listen(ids: list[str], port: int, split: str, episodes: int) -> None:
+def _listen(port: int, episodes: int) -> None:
     from ..doors.canary_server import CanaryServer
 
     console = open_console(stderr=True)
@@ -77,8 +69,8 @@ def _listen(ids: list[str], port: int, split: str, episodes: int) -> None:
         if problem:
             console.print(f"request {number}: {problem}")
 
-    with CanaryServer(split, episodes, port, env_ids=ids, on_request=say) as server:
-        console.print(f"{server.url}  knows episodes 0 to {episodes - 1} of {split} (Ctrl-C ends it)")
+    with CanaryServer("train", episodes, port, on_request=say) as server:
+        console.print(f"{server.url}  knows episodes 0 to {episodes - 1} of train (Ctrl-C ends it)")
         try:
             threading.Event().wait()
         except KeyboardInterrupt:

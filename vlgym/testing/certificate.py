@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import UserError, check_choice
 from ..registry import get_registry
-from ..types import list_versions
 from .checks import ALL_CHECKS, RFC_008, CheckFailure, CheckResult, CheckWarning, Subject, checks_for
-
-FORMAT = 1
-"""Version of the certificate file."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +31,9 @@ class Certificate:
         return sum(result.warning for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for `--json`; `rfc008` holds the names that OpenEnv's RFC 008 has for a property."""
+        """Return plain data; `rfc008` holds the names that OpenEnv's RFC 008 has for a property."""
         results = [{**asdict(result), "rfc008": list(RFC_008.get(result.name, ()))} for result in self.results]
         return {"id": self.env_id, "passed": self.passed, "seconds": round(self.seconds, 1), "checks": results}
-
-
-def to_file(certificates: Sequence[Certificate], arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return what a certificate file holds: results and the versions that they are of, as plain data."""
-    owner = get_registry().owner
-    return {
-        "format": FORMAT, "kind": "vlgym certificate", "made": datetime.now(UTC).isoformat(timespec="seconds"),
-        "passed": all(certificate.passed for certificate in certificates), "arguments": arguments,
-        "versions": list_versions(owner[certificate.env_id] for certificate in certificates),
-        "certificates": [
-            {**certificate.to_dict(), "distribution": owner[certificate.env_id]} for certificate in certificates
-        ],
-    }  # fmt: skip
 
 
 def certify(
