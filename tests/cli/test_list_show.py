@@ -1,6 +1,5 @@
 """`vlgym list` and `vlgym show`."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -59,15 +58,13 @@ def test_list_and_show_put_the_blind_floor_between_floor_and_ceiling_and_rate_by
         row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith(hard.id))
         main(["show", hard.id])
         text = capsys.readouterr().out
-        main(["show", hard.id, "--json"])
-        card = json.loads(capsys.readouterr().out)
         for label in ("easy", "hard"):
             main(["list", label, hard.family])
             assert (hard.id in capsys.readouterr().out) == (label == "easy")
     assert row.split()[1:3] == ["easy", "0.80*"]  # 0.55 of 0.75
     assert "return 0.7 ± 0.02 (searcher), success 0.8 (always left), 100 episodes" in text
-    assert card["blind_share"] == pytest.approx(0.55 / 0.75)
-    assert (card["difficulty"], card["rated_difficulty"]) == ("hard", "easy")
+    assert "0.73 of the way from floor to ceiling" in text  # 0.55 of 0.75
+    assert text.startswith(f"{hard.id}  {hard.family}, easy, ")
 
 
 def test_list_shows_a_version_that_another_replaces_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,8 +121,6 @@ def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys:
     with installed(spec, known={spec.id: make_entry(spec)}):
         assert main(["show", spec.id, "--full"]) == 0
         text = capsys.readouterr().out
-        assert main(["show", spec.id, "--json"]) == 0
-        card = json.loads(capsys.readouterr().out)
     for words in (
         "You stand on the target.",
         "a, b",
@@ -135,28 +130,16 @@ def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made(capsys:
         "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
     ):
         assert words in text
-    for name in spec.to_dict():
-        assert card[name] == spec.to_dict()[name]
-    assert card["registry"]["floor"]["return"] == 0.25
-    assert card["distribution"] == "vlgym-toys"
 
 
-def test_show_compares_with_the_registry_and_never_gives_its_hashes_as_the_live_ones(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_show_compares_with_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     entry = make_entry(WALK)
-    texts, cards = [], []
+    texts = []
     for known in (entry, {**entry, **hash_texts(make_walk())}):
         with installed(WALK, known={WALK.id: known}):
             assert main(["show", WALK.id, "--full"]) == 0
             texts.append(capsys.readouterr().out)
-            assert main(["show", WALK.id, "--json"]) == 0
-            cards.append(json.loads(capsys.readouterr().out))
-    live = {"spec_hash": WALK.digest(), **hash_texts(make_walk())}
-    assert [card["live"] for card in cards] == [live, live]
-    assert f"prompt_hash is '{live['prompt_hash']}', recorded 'aaaa'" in texts[0]
-    assert cards[0]["differences"]
-    assert not cards[1]["differences"]
+    assert f"prompt_hash is '{hash_texts(make_walk())['prompt_hash']}', recorded 'aaaa'" in texts[0]
     assert "card, prompt and parser as registry.yaml records" in texts[1]
     assert "target: where to go (an integer from -5 to 5)" in texts[0]
 
@@ -172,8 +155,8 @@ def test_show_prints_the_class_docstring_and_does_without_where_the_module_exits
     with installed(spec, sunk):
         assert main(["show", spec.id, "--full"]) == 0
         assert capsys.readouterr().out.partition("\nBoo.\n\nGoal: [haunt].\n")[1]
-        assert main(["show", sunk.id, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["docstring"] == ""
+        assert main(["show", sunk.id, "--full"]) == 0
+    assert "Walk to the target." in capsys.readouterr().out
 
 
 def test_a_card_begins_with_goal_actions_and_reward_and_fits_a_screen(
@@ -234,13 +217,6 @@ def test_show_draws_the_first_picture_of_each_level_in_a_row(tmp_path: Path) -> 
             ]
             assert (shown == np.hstack(first)).all()
             assert len({each.tobytes() for each in first}) == most
-
-
-def test_show_as_json_holds_the_prompt_without_pixels(capsys: pytest.CaptureFixture[str]) -> None:
-    with installed(WALK):
-        assert main(["show", "vlgym/Walk-v0", "--prompt", "--json"]) == 0
-    prompt = json.loads(capsys.readouterr().out)["prompt"]
-    assert prompt.startswith("[user]\n<image 22x22>\nWalk.")
 
 
 @pytest.mark.parametrize(

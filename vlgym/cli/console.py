@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +16,6 @@ from ..errors import UserError, nearest, plain_line
 from ..play.policies import Policy
 from ..terminal import open_console as open_console  # the commands find it here
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")]
 EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
 Arguments = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
@@ -30,11 +28,6 @@ PolicyArgs = Annotated[
     typer.Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
 ]
 Split = Annotated[str, typer.Option(help="train, val or test.")]
-
-
-def print_json(data: Any) -> None:
-    """Write `data` as indented JSON and nothing else on standard output."""
-    sys.stdout.write(json.dumps(data, indent=2) + "\n")
 
 
 def split_names(text: str | None) -> list[str]:

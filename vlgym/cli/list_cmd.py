@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
@@ -31,7 +31,7 @@ from ..registry.making import load_class, make
 from ..registry.recorded import Comparison, compare_recorded
 from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
 from ..terminal import print_wrapped, show_safe
-from .console import Arguments, AsJson, EnvId, open_console, print_json, read_arguments, write_messages
+from .console import Arguments, EnvId, open_console, read_arguments, write_messages
 
 WINS = ("floor", "blind", "ceiling")
 """Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
@@ -133,7 +133,6 @@ def list_environments(
 
 def show(
     env_id: EnvId,
-    as_json: AsJson = False,
     prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE.png", help="Draw the first picture of each level, in a row.")
@@ -155,11 +154,7 @@ def show(
             first = _write_first_prompt(env, seed) if prompt else ""
             if picture:
                 _draw_levels(env, seed, picture)
-    card = _describe(registry, entry)
-    if as_json:
-        print_json({**card, "prompt": first})
-        return
-    _print_card(card, full)
+    _print_card(registry, entry, full)
     if first:
         open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(first)}")
 
@@ -230,27 +225,7 @@ def _say_last(entry: Entry) -> str:
     return plain_line((f"(kept for comparison, see {newer}) " if newer else "") + entry.spec.summary)
 
 
-def _describe(registry: Registry, entry: Entry) -> dict[str, Any]:
-    spec, recorded = entry.spec or registry.get(entry.env_id), entry.recorded or {}  # a clash says who claims the id
-    found = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
-    return {
-        **spec.to_dict(),
-        "blind_share": find_blind_share(entry.recorded),
-        "rated_difficulty": entry.difficulty,
-        "reset_options": found.options,
-        "distribution": entry.distribution,
-        "installed": not entry.remedy,
-        "external": entry.external,
-        "remedy": entry.remedy,
-        "live": found.live or None,
-        "not_made": found.error,
-        "registry": {key: value for key, value in recorded.items() if key not in ("spec", "distribution")} or None,
-        "differences": list(found.differences),
-        "docstring": "" if entry.remedy else _read_docstring(spec),
-    }
-
-
-def _write_levels(levels: list[str], measured: list[dict[str, Any]]) -> dict[str, str]:
+def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return a row for each difficulty level: oracle, random play, and what it changes."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
     for name, figures in zip(rows, measured, strict=False):
@@ -268,43 +243,44 @@ def _read_docstring(spec: EnvSpec) -> str:
         return ""
 
 
-def _print_card(card: dict[str, Any], full: bool) -> None:
+def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     console = open_console()
-    owner = f"{card['distribution']}{' (external)' if card['external'] else ''}"
-    share, figures = card["blind_share"], card["registry"] or {}
+    spec, figures = entry.spec or registry.get(entry.env_id), entry.recorded or {}  # a clash says who claims the id
+    found = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
+    docstring = "" if entry.remedy else _read_docstring(spec)
+    owner = f"{entry.distribution}{' (external)' if entry.external else ''}"
+    share = find_blind_share(entry.recorded)
     compared = "card, prompt and parser as registry.yaml records"
-    if card["live"] is None:
-        compared = f"not compared, it cannot be made here: {card['not_made']}"
-    sections, (height, width) = _read_sections(card["docstring"]), card["image_size"]
+    if not found.live:
+        compared = f"not compared, it cannot be made here: {found.error}"
+    sections, (height, width) = _read_sections(docstring), spec.image_size
     rows: dict[str, Any] = {name: sections[name] for name in FIRST if name in sections and not full}
     rows |= {
-        "success": card["success_rule"], "turns": f"at most {card['max_turns']}",
-        "status": card["remedy"],
-        "picture": f"{height} x {width}; in the prompt: {card['history_images']}",
-        "reply": f"{', '.join(card['reply_styles'])}; planner {', '.join(card['planners'])}",
-        "skills": card["skills"], "interaction": "; ".join(card["interaction"]),
-        "arguments": card["kwargs"], "reset options": card["reset_options"],
-        "needs": card["system_requirements"], "references": card["references"],
+        "success": spec.success_rule, "turns": f"at most {spec.max_turns}",
+        "status": entry.remedy,
+        "picture": f"{height} x {width}; in the prompt: {spec.history_images}",
+        "reply": f"{', '.join(spec.reply_styles)}; planner {', '.join(spec.planners)}",
+        "skills": spec.skills, "interaction": "; ".join(spec.interaction),
+        "arguments": spec.kwargs, "reset options": found.options,
+        "needs": spec.system_requirements, "references": spec.references,
         "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
     }  # fmt: skip
     rows = {name: value for name, value in rows.items() if value}
-    rows |= _write_levels(card["levels"], figures.get("levels", []))
+    rows |= _write_levels(spec.levels, figures.get("levels", []))
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
-        rows["compared"] = " ".join(card["differences"]) or compared
-    title = f"{card['id']}  {plain_line(card['family'])}, {card['rated_difficulty']}, {plain_line(owner)}"
+        rows["compared"] = " ".join(found.differences) or compared
+    title = f"{spec.id}  {entry.family}, {entry.difficulty}, {plain_line(owner)}"
     console.print(title, style="bold")
-    room = MOST_LINES - bool(card["levels"])
-    print_wrapped(console, [[show_safe(card["summary"])]], room)
-    if full and card["docstring"]:
-        console.print(f"{show_safe(card['docstring'])}\n")
+    room = MOST_LINES - bool(spec.levels)
+    print_wrapped(console, [[show_safe(spec.summary)]], room)
+    if full and docstring:
+        console.print(f"{show_safe(docstring)}\n")
     longest = max(map(len, rows))
     for name, value in rows.items():
         most = 0 if full else 1 if name.startswith("level ") else room if name in FIRST else MOST_LINES - 1
         print_wrapped(console, [[name.ljust(longest), show_safe(_write_value(value))]], most)
-    console.print(
-        "\nHashes and records: --json. What a model reads first: --prompt" + ("" if full else ". Uncut: --full")
-    )
+    console.print("\nWhat a model reads first: --prompt" + ("" if full else ". Uncut: --full"))
 
 
 def _read_sections(docstring: str) -> dict[str, str]:
@@ -315,9 +291,9 @@ def _read_sections(docstring: str) -> dict[str, str]:
 
 
 def _write_value(value: Any) -> str:
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return "; ".join(f"{name}: {item}" for name, item in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _write_first_prompt(env: VLEnv, seed: int) -> str:

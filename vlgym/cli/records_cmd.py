@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from ..reports.compare import compare_runs, write_play_command
 from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
-from .console import AsJson, open_console, print_json
+from .console import open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +46,7 @@ LISTED = 5  # episodes named of each kind; all of them stand in the JSON
 
 def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")] = False,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a page with one table of all runs instead."),
@@ -58,7 +59,7 @@ def compare(
         return
     found = compare_runs(folders)
     if as_json:
-        print_json(found)
+        typer.echo(json.dumps(found, indent=2))
         return
     console = open_console()
     for number, pair in enumerate(found["pairs"]):
