@@ -8,7 +8,7 @@ import statistics
 import numpy as np
 import pytest
 
-from vlgym.reports.benchmark_scores import expect_best, find_instruction_error, measure_half_width, summarize_items
+from vlgym.reports.sampling import expect_best, find_instruction_error, measure_half_width, summarize_items
 from vlgym.types import StepRecord
 
 

@@ -21,7 +21,6 @@ import numpy as np
 import typer
 
 from ..env import VLEnv
-from ..env.prompts import PromptBuilder
 from ..env.spec import EnvSpec
 from ..errors import UnknownEnvError, UserError, check_choice, check_writable, plain_line
 from ..files import write_whole
@@ -150,8 +149,11 @@ def show(
     if picture:
         check_writable("--picture", picture)
     if prompt or picture:
+        from ..play.rollout import Runner
+
         with closing(make(env_id, **read_arguments(arg or []))) as env:
-            first = _write_first_prompt(env, seed) if prompt else ""
+            if prompt:
+                first = write_messages(Runner([env], episodes=1, seed=seed).turns()[0].messages)
             if picture:
                 _draw_levels(env, seed, picture)
     _print_card(registry, entry, full)
@@ -294,15 +296,6 @@ def _write_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{name}: {item}" for name, item in value.items())
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _write_first_prompt(env: VLEnv, seed: int) -> str:
-    observation, info = env.reset(seed=seed)
-    details = info["vlgym"]
-    builder = PromptBuilder.for_spec(env.vlgym_spec)
-    return write_messages(
-        builder.build(details["instructions"], details["turn_text"], observation["image"], system=env.system_text)
-    )
 
 
 def _draw_levels(env: VLEnv, seed: int, file: Path) -> None:

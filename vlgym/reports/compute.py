@@ -24,7 +24,6 @@ from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
 from ..types import StepRecord
-from .benchmark_scores import summarize_items
 from .records import Episode, Part, Run, read_run
 from .sampling import (
     Groups,
@@ -34,6 +33,7 @@ from .sampling import (
     share_difference_interval,
     standard_error,
     success_interval,
+    summarize_items,
 )
 
 FORMAT = 1
