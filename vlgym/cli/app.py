@@ -21,7 +21,7 @@ COMMANDS = {
     "play": ("play_cmd", "play"), "registry": ("registry_cmd", "write"), "eval": ("eval_cmd", "evaluate"),
     "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"), "export": ("records_cmd", "export"),
     "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
-    "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("ui_cmd", "ui"),
+    "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("serve_cmd", "ui"),
     "doctor": ("doctor", "doctor"),
 }  # fmt: skip
 """Module and function of each command."""

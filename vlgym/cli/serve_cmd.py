@@ -1,22 +1,26 @@
-"""`vlgym serve`: environments for programs elsewhere, by OpenEnv's protocol or as workers of `--envs tcp://`."""
+"""`vlgym serve`: environments for programs elsewhere, by OpenEnv's protocol or as workers of `--envs tcp://`; and
+`vlgym ui`: the local web page, which is made in `vlgym.ui`.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..env_groups.tcp import TOKEN
 from ..env_groups.tcp_server import WorkerServer, is_loopback, listen
-from ..errors import UserError, check_number
+from ..errors import UserError, check_number, check_writable
 from ..registry import get_registry
 from ..registry.installing import import_extra
 from .console import open_console, split_names
 
 SHORTEST = 16
 MOST = 9999
+RUNS = Path("runs")
 
 
 def serve(
@@ -75,3 +79,28 @@ def serve(
     lines = [f"{address}/{env_id}" for env_id in ids]
     lines[-1] += f"  ({sessions} sessions; Ctrl-C ends it)"
     openenv.serve(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)
+
+
+def ui(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8421,
+    out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
+) -> None:
+    """Watch recorded episodes, look at the environments and play them, in a web browser."""
+    check_number("--port", port, 0, 65535)
+    check_writable("--out", out)
+    folders = paths or ([RUNS] if RUNS.is_dir() else [])
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder} is not a folder. Name one that `vlgym eval` or a training run wrote.")
+    for module in ("starlette", "uvicorn"):
+        import_extra(module, "ui", "The web page")
+    from ..ui import site
+
+    def say(address: str) -> None:
+        open_console().print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
+
+    site.serve([path.resolve() for path in folders], out, port, say)

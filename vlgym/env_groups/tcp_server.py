@@ -134,7 +134,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"--host {host} --port {port}: {why}. Try --port 0 for any free one.") from None
+        raise UserError(f"{host}, --port {port}: {why}. Try --port 0 for any free one.") from None
 
 
 def is_loopback(host: str) -> bool:

@@ -16,6 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from ..env_groups.tcp_server import listen
 from ..errors import UserError
 from . import gallery, play, runs, watch
 from .games import Games
@@ -36,12 +37,7 @@ class Server(uvicorn.Server):
 
 def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
-    try:  # here, not in uvicorn: its own way to fail is an exit without advice
-        listening = socket.create_server((LOOPBACK, port))
-    except OSError as error:
-        raise UserError(
-            f"--port {port}: {error.strerror or error}. Try another one, or --port 0 for any free one."
-        ) from None
+    listening = listen(LOOPBACK, port)  # here, not in uvicorn: its own way to fail is an exit without advice
     token = secrets.token_urlsafe(24)
     app = create_app(paths, out, token)
     config = uvicorn.Config(
