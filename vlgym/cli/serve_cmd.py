@@ -21,6 +21,7 @@ from .console import open_console, split_names
 SHORTEST = 16
 MOST = 9999
 RUNS = Path("runs")
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 
 
 def serve(
@@ -28,11 +29,12 @@ def serve(
         str | None, typer.Argument(metavar="[ID[,ID...]]", help="Environments for OpenEnv's clients, each at /ID.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Instead of ids: N worker processes for --envs tcp://HOST:PORT.")
+        int | None,
+        typer.Option(min=1, max=MOST, metavar="N", help="Instead of ids: N worker processes for --envs tcp://HOST:PORT."),
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8431,
-    sessions: Annotated[int, typer.Option(help="OpenEnv: most sessions at once.")] = 16,
+    port: Port = 8431,
+    sessions: Annotated[int, typer.Option(min=1, max=MOST, help="OpenEnv: most sessions at once.")] = 16,
     idle: Annotated[float, typer.Option(help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
 ) -> None:
     """Serve environments to programs on this machine or others.
@@ -40,8 +42,6 @@ def serve(
     Clients must have the token in VLGYM_TOKEN; without one, except for ids on loopback, one is drawn and printed.
     OpenEnv's clients send it as `Authorization: Bearer TOKEN`; learners take it from VLGYM_TOKEN, too.
     """
-    check_number("--port", port, 0, 65535)
-    check_number("--sessions", sessions, 1, MOST)
     check_number("--idle", idle, 1, 1e7)
     if (env is None) == (workers is None):
         raise UserError("Give either ids (vlgym serve vlgym/NumberLine-v1) or --workers N.")
@@ -58,7 +58,6 @@ def serve(
             console.print(line, soft_wrap=True)
 
     if workers is not None:
-        check_number("--workers", workers, 1, MOST)
         server = WorkerServer(host, port, workers, known or "")
         say([f"--envs tcp://{host}:{server.port}  ({workers} workers; Ctrl-C ends it)"])
         try:
@@ -86,11 +85,10 @@ def ui(
         list[Path] | None,
         typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8421,
+    port: Port = 8421,
     out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
 ) -> None:
     """Watch recorded episodes, look at the environments and play them, in a web browser."""
-    check_number("--port", port, 0, 65535)
     check_writable("--out", out)
     folders = paths or ([RUNS] if RUNS.is_dir() else [])
     for folder in folders:

@@ -65,13 +65,10 @@ def tournament(
     try:
         own = open_table(env, **arguments).game.named_players
         for label, spec in zip(labels, specs, strict=True):
-            if spec in own and spec not in list_policies():
-                players[label] = spec
-            else:
-                players[label] = make_policy(spec, {} if spec in PLAIN else options[label])
+            theirs = spec in own and spec not in list_policies()
+            players[label] = spec if theirs else make_policy(spec, {} if spec in PLAIN else options[label])
         for player in players.values():
-            if not isinstance(player, str):
-                check_policy(player)
+            check_policy(player)
         played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
         with open_progress(console) as progress:
             task = progress.add_task("games", total=played.total, completed=len(played.results))

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from ..evaluation.held_out import changes_bounds
 from ..evaluation.meter import MILLION
@@ -142,12 +141,12 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "sight_score": _bounded(describe_mean([normalize(part, returns, "blind")])),
         "benchmark": _describe_benchmark(part, episodes),
         "invalid": {
-            "rate": _share(record.invalid for record in records),
+            "rate": fmean(record.invalid for record in records),
             "codes": dict(sorted(Counter(record.parse for record in records if record.invalid).items())),
         },
-        "refused": _share(record.refused for record in records),
-        "empty": _share(not record.reply.strip() for record in records),
-        "cut": _share(record.cut for record in records),
+        "refused": fmean(record.refused for record in records),
+        "empty": fmean(not record.reply.strip() for record in records),
+        "cut": fmean(record.cut for record in records),
         "env_errors": sum(record.parse == "env_error" for record in records),
         "turns": {"mean": len(records) / len(episodes), "most": max(map(len, episodes))},
         "won_within": _won_within(episodes),
@@ -320,10 +319,6 @@ def describe_pairs(sides: Sequence[Groups], names: tuple[str, str], *, shares: b
     low, high = (share_difference_interval(*sides) if shares else mean_interval(differences)) or (None, None)
     means = dict(zip(names, map(pooled_mean, sides), strict=True))
     return {**means, "difference": pooled_mean(differences), "low": low, "high": high}
-
-
-def _share(marks: Iterable[bool]) -> float:
-    return float(np.mean(list(marks)))
 
 
 def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | None) -> dict[str, Any]:

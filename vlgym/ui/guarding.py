@@ -105,9 +105,8 @@ class Guard(BaseHTTPMiddleware):
         if _same(request.cookies.get(cookie, ""), self.token):
             return None
         if request.method == "GET" and _same(request.query_params.get("token", ""), self.token):
-            place = "/" + request.url.path.lstrip("/\\")  # `//elsewhere` would be another server
-            query = request.url.remove_query_params("token").query
-            answer = RedirectResponse(f"{place}?{query}" if query else place, 303)
+            # The whole address: after the host name `//elsewhere` is no other server.
+            answer = RedirectResponse(request.url.remove_query_params("token"), 303)
             answer.set_cookie(cookie, self.token, httponly=True, samesite="strict")
             return answer
         return PlainTextResponse("This page needs the token: open the link that `vlgym ui` printed.", 401)
