@@ -16,7 +16,7 @@ from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_ins
 from PIL import Image as PILImage
 from typer.testing import CliRunner
 
-from vlgym.cli.app import app
+from vlgym.cli.app import build
 from vlgym.errors import TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.reports.compute import compute_report
@@ -235,7 +235,7 @@ def test_numbers_are_written_for_people(written: str, expected: str) -> None:
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
     for name in ("report.json", "report.html"):
         (folder / name).unlink()
-    result = CliRunner().invoke(app, ["report", str(folder)])
+    result = CliRunner().invoke(build(), ["report", str(folder)])
     assert result.exit_code == 0, result.output
     assert "counting, split test" in result.output
     assert "over all" in result.output

@@ -1,7 +1,7 @@
 """The command line as a whole: its commands and its error handling.
 
-The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback. `app` has every command; `main` imports
-the one that is called.
+The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback. `main` imports the command that is
+called, and `build` all of them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,8 @@ COMMANDS = {
 """Module and function of each command."""
 
 
-def __getattr__(name: str) -> Any:
-    if name != "app":
-        raise AttributeError(name)
-    return build(*COMMANDS)
-
-
-def build(*names: str) -> typer.Typer:
-    """Return the command line with some of the commands; a single one is the whole command line."""
+def build(only: str = "") -> typer.Typer:
+    """Return the command line with all commands, or with the given one as the whole command line."""
     app = typer.Typer(
         name="vlgym",
         help="The RL4VLM Gym: environments that a vision-language model sees and answers in free text.",
@@ -43,9 +37,9 @@ def build(*names: str) -> typer.Typer:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    if len(names) > 1:
+    if not only:
         app.callback()(_common_options)
-    for name in names:
+    for name in [only] if only else COMMANDS:
         module, function = COMMANDS[name]
         app.command(name)(getattr(import_module(f".{module}", __package__), function))
     return app
@@ -58,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def run() -> Any:
         if words and words[0] in COMMANDS:  # alone, which is quicker
             return build(words[0])(args=words[1:], prog_name=f"vlgym {words[0]}")
-        return build(*COMMANDS)(args=words, prog_name="vlgym")
+        return build()(args=words, prog_name="vlgym")
 
     return run_command("vlgym", run)
 

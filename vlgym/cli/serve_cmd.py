@@ -30,7 +30,7 @@ def serve(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, metavar="N", help="Instead of ids: N worker processes for --envs tcp://HOST:PORT."),
+        typer.Option(min=1, max=MOST, metavar="N", help="Instead of ids: N workers, for --envs tcp://HOST:PORT."),
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
     port: Port = 8431,
