@@ -1,4 +1,7 @@
-"""Play: a person plays an installed environment through the model's picture, prompt, parser and turn limit.
+"""Environments: a gallery, and play, by a person, through the model's picture, prompt, parser and turn limit.
+
+The gallery shows each card, the first picture, and the returns of random play, play without the picture and the oracle.
+Its pictures come with the package. The play page shows those of other environments, and every prompt.
 
 Every form works without JavaScript: a reply is sent, and the next turn is another page. A form says which turn it was
 made for, so that one sent twice changes nothing.
@@ -25,14 +28,16 @@ from ..games.multi_game import PLAYERS
 from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
+from ..sight.blind_gap import find_blind_share, rate_difficulty
 from .games import Game, Games
-from .guarding import render
+from .guarding import STATIC, render
 from .index import make_key
 from .watch import read_count
 
 FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""
 
+FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 MOST_EPISODES = 1000
 MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
@@ -41,6 +46,36 @@ KEYS = (
     ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
 )  # fmt: skip
 """Arrow keys, and the words of the actions that they stand for."""
+
+
+def show_gallery(request: Request) -> Response:
+    """Answer with all environments, by family."""
+    families: dict[str, list[dict[str, Any]]] = {}
+    for env_id in sorted(get_registry().current()):
+        card = _find_card(env_id)
+        families.setdefault(card["spec"].family, []).append(card)
+    return render(request, "gallery.html", families=families)
+
+
+def show_environment(request: Request) -> Response:
+    """Answer with one environment."""
+    env_id = str(request.path_params["env_id"])
+    if env_id not in get_registry().specs:
+        raise HTTPException(404, "No such environment is installed. `vlgym list` shows all.")
+    return render(request, "environment.html", card=_find_card(env_id))
+
+
+def _find_card(env_id: str) -> dict[str, Any]:
+    """Return the registry's entry of an environment; its difficulty is not more than the blind floor leaves."""
+    registry = get_registry()
+    spec, recorded = registry.specs[env_id], registry.known.get(env_id)
+    picture = f"first/{env_id.replace('/', '-')}.webp"
+    return {
+        "picture": f"/static/{picture}" if (STATIC / picture).is_file() else "",
+        "spec": spec, "distribution": registry.owner[env_id],
+        "difficulty": rate_difficulty(spec.difficulty, find_blind_share(recorded)),
+        "figures": [(words, (recorded or {}).get(name)) for name, words in FIGURES],
+    }  # fmt: skip
 
 
 def show_start(request: Request, said: Mapping[str, str] | None = None, error: str = "") -> Response:
@@ -158,6 +193,8 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
 
 
 ROUTES = [
+    Route("/gallery", show_gallery),
+    Route("/gallery/env/{env_id:path}", show_environment),
     Route("/play", show_start, methods=["GET"]),
     Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),

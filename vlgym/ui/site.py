@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from ..env_groups.tcp_server import listen
 from ..errors import UserError
-from . import gallery, play, runs, watch
+from . import play, runs, watch
 from .games import Games
 from .guarding import STATIC, Guard, show_error
 from .index import Index
@@ -64,8 +64,7 @@ def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     if not token:
         raise ValueError("the token is empty, so every request has it")
     app = Starlette(
-        routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *gallery.ROUTES,
-                *play.ROUTES],
+        routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *play.ROUTES],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"]),
                     Middleware(Guard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
