@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
+import os
 import re
+import struct
+import subprocess
+import sys
+import termios
 
 import numpy as np
 import pytest
@@ -47,3 +54,25 @@ def test_a_picture_is_drawn_in_a_terminal_and_nowhere_else(monkeypatch: pytest.M
     assert {len(line) for line in lines} == {64}
     assert "38;2;0;0;0;48;2;0;0;0m" in drawn["blocks"].splitlines()[0]
     assert "38;2;255;0;0;48;2;255;0;0m" in drawn["blocks"].splitlines()[-1]
+
+
+DRAW = """
+import sys, numpy as np
+from vlgym.play.terminal_pictures import show_picture
+show_picture(np.zeros((8, 8, 3), np.uint8), "blocks", sys.stdout)
+"""
+
+
+def test_a_terminal_that_does_not_tell_its_size_gets_the_picture_alone() -> None:
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen([sys.executable, "-c", DRAW], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # the end of the process
+        while part := os.read(ours, 65_536):
+            said += part
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert "▀" in said.decode() or "▄" in said.decode()
+    assert b"Traceback" not in said

@@ -27,8 +27,8 @@ HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends t
 
 
 HELP = """\
-Type a whole reply, as a model would write it, or just one of the legal actions or its number: it is then put into the
-reply format.
+Type a whole reply, as a model would write it, or just a legal action or its
+number: it is then put into the reply format.
   :oracle   let the oracle answer this turn
   :prompt   show the whole prompt of this turn, earlier turns included
   :help     this text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from types import ModuleType
@@ -52,6 +53,7 @@ def show_picture(image: Image, protocol: str, stream: Any) -> None:
 
 def _import_renderable() -> ModuleType:
     """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
+    logging.getLogger("textual_image").setLevel(logging.ERROR)  # a terminal that does not tell its size is no news
     kept, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
     try:
         from textual_image import _terminal, renderable
