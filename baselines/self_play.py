@@ -1,7 +1,7 @@
 """Self-play: VL-DAC on games of several agents. The model holds every seat, or one against the pool, and each of its
 turns is data.
 
-    python -m baselines.self_play --env vlgym/Kuhn-v0 --pool.past 0.3
+    python -m baselines.self_play --env vlgym/KuhnPoker-v0 --pool.past 0.3
 
 An update plays whole games: at each of --num-envs tables until --rollout-steps turns have been taken there. The pool
 holds the model as it was after earlier updates, and the game's own players; at the end its members are rated.
