@@ -48,6 +48,7 @@ def draw_curve(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
 
     played = [name for name in rows[-1] if name.startswith(PLAYED) and name != LEVEL_MEAN] if rows else []
     figure = Figure(figsize=(14.5, 6.2 if played else 4.2))
@@ -97,6 +98,8 @@ def draw_curve(
         replies.plot(*_metric(rows, f"rollout/{share}"), color=color, alpha=0.6, label=f"{word}, training")
         replies.plot(at, [e[share] for e in evaluations], "s", color=color, label=f"{word}, held-out")
     _draw_training(critic, _metric(rows, "value/explained_variance"))
+    for axis in (middle, right, replies, critic):
+        axis.xaxis.set_major_formatter(EngFormatter(sep=""))  # 12.5k: five digits run into each other
     for axis in (middle, right, replies):
         axis.legend(loc="best", fontsize=8)
     if played:
