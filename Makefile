@@ -46,7 +46,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 demo: $(VENV)/.demo  ## train the tiny model on NumberLine by VL-DAC and plot its learning curve; SEED=N, UPDATES=N, EPISODES=N, OUT=FOLDER, TORCH=cpu|default
-	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.reading 0.995 --kl-coef 0.02 --gamma 0.5 --target-kl 0.03 --num-envs 64 --rollout-steps 4 --seed $(SEED) --updates $(or $(UPDATES),48) $(if $(EPISODES),--eval-episodes $(EPISODES)) $(if $(OUT),--out $(OUT))
+	$(BIN)/python -m baselines.vldac --env vlgym/NumberLine-v1 --warm.reading 0.995 --kl-coef 0.02 --gamma 0.5 --target-kl 0.03 --num-envs 64 --rollout-steps 4 --seed $(SEED) --updates $(or $(UPDATES),42) $(if $(EPISODES),--eval-episodes $(EPISODES)) $(if $(OUT),--out $(OUT))
 
 test: install system  ## install everything and test every behaviour once
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadgroup $(TESTS)
