@@ -90,6 +90,7 @@ def write_studies() -> str:
     from baselines.studies.report import spread
     from vlgym.intervals import holm
     from vlgym.registry.registry_file import read_registry
+    from vlgym.reports.text import write_p
 
     entries, rows, values = read_registry(), [], []
     for path in sorted((DOCS / "studies").glob("*.json")):
@@ -109,7 +110,7 @@ def write_studies() -> str:
                 f"| [{study.env.removeprefix('vlgym/')}](studies/{path.name}) | {arm.label} | {len(own)} "
                 f"| {study.env_steps:,} | {spread(before)[0]:.2f} | {mean:.2f} ± {half:.2f} "
                 f"| {f'{spread(grey)[0]:.2f}' if grey else ''} | {blind + 1e-9:.2f} "
-                f"| {f'{spread(explained)[0]:.2f}' if explained else ''} | {p:.3f}"
+                f"| {f'{spread(explained)[0]:.2f}' if explained else ''} | {write_p(p)}"
             )
     head = (
         "| environment | learner | seeds | steps | before RL | after RL | grey pictures | best blind player "
