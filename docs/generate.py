@@ -30,8 +30,8 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
 STUDIES = re.compile(r"(<!-- (studies|credit) -->).*?(<!-- end of \2 -->)", re.DOTALL)
-CREDIT = {f"credit-{targets}": targets for targets in (1, 2, 4, 8)}
-"""Studies of credit, and the targets of their episodes."""
+CREDIT = "credit-"
+"""Begins the names of the studies of credit; behind it stands the number of targets in an episode."""
 
 
 def generate() -> dict[str, str]:
@@ -94,7 +94,7 @@ def write_studies() -> str:
 
     entries, rows, values = read_registry(), [], []
     for path in sorted((DOCS / "studies").glob("*.json")):
-        if path.stem not in KNOWN or path.stem in CREDIT:  # which have tables of another form
+        if path.stem not in KNOWN or path.stem.startswith(CREDIT):  # which have tables of another form
             continue
         runs, study = json.loads(path.read_text(encoding="utf-8")), KNOWN[path.stem]
         blind = entries[study.env]["blind"]["success"]
@@ -128,23 +128,27 @@ def write_credit() -> str:
     from baselines.studies.arms import STUDIES as KNOWN
     from baselines.studies.report import spread
 
-    arms = KNOWN["credit-1"].arms
-    lines = ["| targets | turns | " + " | ".join(arm.label for arm in arms) + " |", "|---" * (2 + len(arms)) + "|"]
-    gaps: dict[int, dict[int, float]] = {}
-    for name, targets in CREDIT.items():
+    studies = {int(name.removeprefix(CREDIT)): name for name in KNOWN if name.startswith(CREDIT)}
+    arms, rows, gaps = KNOWN[studies[1]].arms, [], dict[int, dict[int, float]]()
+    for targets, name in studies.items():
         path = DOCS / "studies" / f"{name}.json"
-        runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        if not path.is_file():
+            continue
+        runs = json.loads(path.read_text(encoding="utf-8"))
         right = {(run["arm"], run["seed"]): 1 - run["evaluations"][-1]["negative_rate"] for run in runs}
         for (arm, seed), share in right.items():
             if arm == arms[0].label and (arms[1].label, seed) in right:
                 gaps.setdefault(seed, {})[targets] = share - right[arms[1].label, seed]
-        if runs:
-            cells = [spread([share for (arm, _), share in right.items() if arm == each.label]) for each in arms]
-            turns = spread([run["evaluations"][-1]["mean_turns"] for run in runs])[0]
-            lines.append(
-                f"| {targets} | {turns:.1f} | " + " | ".join(f"{m:.3f} ± {half:.3f}" for m, _, half in cells) + " |"
-            )
-    slopes = [polyfit(log2([*gap]), [*gap.values()], 1)[0] for gap in gaps.values() if len(gap) == len(CREDIT)]
+        cells = [spread([share for (arm, _), share in right.items() if arm == each.label]) for each in arms]
+        turns = spread([run["evaluations"][-1]["mean_turns"] for run in runs])[0]
+        rows.append(
+            f"| {targets} | {turns:.1f} | " + " | ".join(f"{m:.3f} ± {half:.3f}" for m, _, half in cells) + " |"
+        )
+    if not rows:
+        return "No run has ended."
+    head = "| targets | turns | " + " | ".join(arm.label for arm in arms) + " |"
+    lines = [head, "|---" * (2 + len(arms)) + "|", *rows]
+    slopes = [polyfit(log2([*gap]), [*gap.values()], 1)[0] for gap in gaps.values() if len(gap) == len(studies)]
     if len(slopes) > 1:
         mean, _, half = spread(slopes)
         p = ttest_1samp(slopes, 0, alternative="greater").pvalue

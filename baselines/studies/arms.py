@@ -100,10 +100,8 @@ STUDIES |= {
         "NumberLine-v1",
         f"the same skill, {targets} target{'s' if targets > 1 else ''} in an episode",
         "Does credit for each step gain on credit for the episode as episodes get longer?",
-        (
-            VLDAC,
-            *(replace(arm, options=(*arm.options[:-1], str(16 // targets))) for arm in (LOOP_KL, GRPO)),
-        ),  # of episodes
+        # Their minibatch counts episodes, which get longer: fewer of them make as many gradient steps.
+        (VLDAC, *(replace(arm, options=(*arm.options[:-1], str(16 // targets))) for arm in (LOOP_KL, GRPO))),
         (8_192, (*LARGE, "--kl-coef", "0.02", *kwargs), ("--warm.reading", "0.99", *kwargs)),
     )
     for targets, kwargs in ((number, ("--env-kwargs", f"targets={number}")) for number in (1, 2, 4, 8))

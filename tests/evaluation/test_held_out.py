@@ -46,7 +46,7 @@ def test_a_summary_is_the_one_worked_out_by_hand() -> None:
     # Returns 3, -1, 1: mean 1, sample variance (4 + 4 + 0) / 2 = 4, standard error sqrt(4 / 3).
     assert (report.mean_return, report.return_se) == pytest.approx((1.0, math.sqrt(4 / 3)))
     assert report.mean_turns == pytest.approx(7 / 3)
-    assert report.invalid_rate == pytest.approx(2 / 7)
+    assert (report.invalid_rate, report.negative_rate) == pytest.approx((2 / 7, 1 / 7))
     assert report.mean_score == 0.25
     assert (report.success_low, report.success_high) == wilson_interval(2, 3)
     assert report.normalized is None

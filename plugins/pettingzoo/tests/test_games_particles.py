@@ -125,6 +125,8 @@ def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(env_id: st
     lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
     for action, axis, sign in (("up", 1, 1), ("down", 1, -1), ("left", 0, -1), ("right", 0, 1)):
         place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))
+        assert table.game.way_to(0, table.game.body_of(2).state.p_pos) == "up left"
+        assert table.game.way_to(2, (0.0, 0.0)) == "down right"
         before = table.game.at(table.game.body_of(0).state.p_pos)
         move(table, action, "stay", "stay")
         moved = table.game.body_of(0).state.p_pos

@@ -82,6 +82,10 @@ def test_the_ball_is_where_the_picture_shows_it_and_the_text_tells_nothing_of_it
         rows, columns = np.where((table.game._seen[-1] == 236).all(axis=-1))
         assert (columns.mean() - 79.5, rows.mean() - 79.5) == pytest.approx(table.game.ball, abs=1)
         texts.add(table.observe(0)["text"])
+        for seat in (0, 1):
+            if (follow := table.game.search(seat)) != "stay":
+                assert ("above" in table.game.explain(seat, "stay")) == follow.startswith("up")
+            assert ("comes" in table.game.explain(seat, "stay")) == (table.game.to_right == (seat == 0))
     assert len(texts) == 1
 
 

@@ -41,6 +41,14 @@ def play(title: str, players: tuple[str, str], seed: int) -> list[float]:
 HUNT = {"monster": (0, 4), "apples": [(0, 1), (4, 0)]}
 
 
+def test_a_thought_names_the_ways_that_lead_to_a_square() -> None:
+    game = begin("MonsterHunt").game
+    for goal in game.cells():
+        words = game.way_to(1, goal).split()
+        assert set(words[1::2] or ["stay"]) == set(game.nearer(1, goal))
+        assert sum(map(int, words[:-1:2])) == distance(game.places[1], goal)
+
+
 def test_an_apple_pays_two_and_grows_elsewhere() -> None:
     table = begin("MonsterHunt", places=[(0, 0), (4, 4)], **HUNT)
     assert move(table, "right", "stay") == (2.0, 0.0)

@@ -87,8 +87,10 @@ def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
         run.save_model()
     assert read_limits(str(tmp_path / "run" / "model")) == Limits(12, 4, None, 2, "json", temperature=1.0)
     warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
-    report = sft.run(sft.Config(out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
+    config = sft.Config(out=tmp_path / "warm", image_tokens=4, env_kwargs=("parser=json",), threads=1, warm=warm)
+    report = sft.run(config)
     assert read_limits(str(tmp_path / "warm")) == Limits(report.max_new_tokens, 4)
+    assert report.longest_reply > 9  # tokens of the longest one with tags
 
 
 def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tmp_path, monkeypatch):
