@@ -127,6 +127,7 @@ def write_credit() -> str:
 
     from baselines.studies.arms import STUDIES as KNOWN
     from baselines.studies.report import spread
+    from vlgym.reports.text import write_p
 
     studies = {int(name.removeprefix(CREDIT)): name for name in KNOWN if name.startswith(CREDIT)}
     arms, rows, gaps = KNOWN[studies[1]].arms, [], dict[int, dict[int, float]]()
@@ -153,7 +154,7 @@ def write_credit() -> str:
         mean, _, half = spread(slopes)
         p = ttest_1samp(slopes, 0, alternative="greater").pvalue
         lead = f"{arms[0].label}'s lead over {arms[1].label}"
-        lines += ["", f"Slope of {lead} per doubling: {mean:+.4f} ± {half:.4f}, p = {p:.3f}."]
+        lines += ["", f"Slope of {lead} per doubling: {mean:+.4f} ± {half:.4f}, p {write_p(p)}."]
     return "\n".join(lines)
 
 

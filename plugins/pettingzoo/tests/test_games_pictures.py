@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from vlgym_pettingzoo.art import GREEN, GREY
-from vlgym_pettingzoo.board_games import _SHIP, place
+from vlgym_pettingzoo.board_games import _SHIP, name, place
 from vlgym_pettingzoo.plugin import vlgym_envs
 from vlgym_pettingzoo.spiel import load_game
 
@@ -51,6 +51,17 @@ def test_the_oracles_thought_names_what_the_picture_alone_shows(env_id: str) -> 
         action = table.game.advise(seat)
         thoughts.add((seat, table.game.explain(seat, action).replace(action, "")))
     assert max(sum(seat == each for each, _ in thoughts) for seat in range(table.game.seats)) > 1
+
+
+def test_battleships_thought_tells_hits_from_water() -> None:
+    table = vlgym.open_table("vlgym/Battleship-v0")
+    table.reset(seed=0)
+    while len(table.game.shots_of(0)) < 12:
+        table.step({seat: table.game.advise(seat) or "" for seat in table.movers})
+    hits, water = table.game.explain(0, "a1").partition(";")[0].removeprefix("hits ").split(", water ")
+    ships = {name(cell) for ship in table.game.ships_of(1) for cell in ship}
+    assert set(hits.split()) <= ships
+    assert ships.isdisjoint(water.split())
 
 
 def test_the_bar_is_grey_when_the_game_is_over() -> None:
