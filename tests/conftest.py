@@ -1,6 +1,7 @@
 """Makes `toys` importable in the tests (they run in importlib mode) and in the processes that the tests start."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ settings.register_profile(
     "vlgym", deadline=None, derandomize=True, max_examples=int(os.environ.get("VLGYM_EXAMPLES", "20"))
 )
 settings.load_profile("vlgym")
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and so would its commands
 
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers; outputs here are as wide as in a pipe
 

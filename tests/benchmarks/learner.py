@@ -74,7 +74,7 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
     config = replace(Config(env=env_id), seed=0).resolve()
     family = load_family("tiny")
     engine = make_engine(family, max_new_tokens=13)
-    config_of_start = WarmConfig(steps=100, samples=1024, reading=1.0, check_every=100, val_episodes=1)
+    config_of_start = WarmConfig(steps=60, samples=1024, reading=1.0, check_every=60, val_episodes=1)
     warm_start(engine, [env_id], config_of_start, seed=0)
     with tempfile.TemporaryDirectory() as name:
         folder = str(export_merged(family, Path(name) / "model"))

@@ -116,14 +116,14 @@ class EnvSpec:
     interaction: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, hint in _read_hints().items():
+        for name, (hint, wanted) in _read_hints().items():
             value = getattr(self, name)
             if isinstance(value, list) and typing.get_origin(hint) is tuple:
                 value = tuple(value)
             if name == "probes" and isinstance(value, tuple):
                 value = tuple(Probe.from_dict(item) if isinstance(item, Mapping) else item for item in value)
             object.__setattr__(self, name, value)
-            self._require(fits(value, hint), name, describe(hint))
+            self._require(fits(value, hint), name, wanted)
         low, high = self.reward_range
         newer = self.replaced_by
         for name, fine, wanted in (
@@ -214,5 +214,5 @@ class EnvSpec:
 
 
 @functools.cache
-def _read_hints() -> dict[str, Any]:
-    return typing.get_type_hints(EnvSpec)
+def _read_hints() -> dict[str, tuple[Any, str]]:
+    return {name: (hint, describe(hint)) for name, hint in typing.get_type_hints(EnvSpec).items()}
