@@ -23,8 +23,8 @@ from ..types import Reply, Turn
 from .blind import BlindPlayer, Constant, Searcher
 from .blind_learner import LEARNERS, learn
 
-UNSEEN: dict[str, Any] = {"image_size": (56, 56)}
-"""Size of the pictures of blind play: small ones are drawn faster, and nobody sees them."""
+UNSEEN: dict[str, Any] = {"modality": "none"}
+"""Arguments for players that look at no picture: drawing it can take most of a step."""
 
 _CONSTANT = re.compile(r"always (?P<action>.+)", re.DOTALL)
 

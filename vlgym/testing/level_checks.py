@@ -10,6 +10,7 @@ from typing import Any
 from ..env.spec import EnvSpec
 from ..evaluation import summarize
 from ..play.policies import OraclePolicy, RandomPolicy
+from ..sight.blind_policies import UNSEEN
 from .measure import choosing_split
 from .play_checks import is_unlikely
 from .playing import digest_picture, seeds_of
@@ -81,7 +82,7 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
     limits = [arguments.get("max_turns", spec.max_turns) for arguments in env.level_arguments]
     env.close()
     for level, limit in enumerate(limits):
-        there = Subject(spec, {**subject.kwargs, "level": level})
+        there = Subject(spec, {**subject.kwargs, **UNSEEN, "level": level})
         count = max(fewest, min(most, turns // limit))
         random = there.run(RandomPolicy(), split, count)
         best = random if spec.oracle == "none" else there.run(OraclePolicy(fallback=True), split, count)

@@ -39,7 +39,8 @@ _fork_safe = False  # whether a child forked later can go on using it
 
 
 class OwnDrawing(MiniWorldEnv):
-    """Mixin over a MiniWorld class: its own display list, no wasted first episode, and a `close` that frees.
+    """Mixin over a MiniWorld class: its own display list, no wasted first episode, a picture only where one is asked
+    for, and a `close` that frees.
 
     MiniWorld records the walls of whichever environment was reset last under display list 1, which all contexts
     of a process share, so the others then draw the wrong rooms. Here each environment owns a list, and the list
@@ -50,6 +51,7 @@ class OwnDrawing(MiniWorldEnv):
 
     def __init__(self, **kwargs: Any) -> None:
         self._list = 0
+        self._moving = False
         self._constructing = True
         super().__init__(**kwargs)
         self._constructing = False
@@ -60,7 +62,25 @@ class OwnDrawing(MiniWorldEnv):
             return None, {}
         _refuse_inherited_context()
         self.shadow_window.switch_to()  # textures are loaded before MiniWorld itself chooses a context
-        return super().reset(seed=seed, options=options)
+        with self._undrawn():
+            return super().reset(seed=seed, options=options)
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Move; the observation is None until `render_obs` is called: drawing takes most of a step."""
+        with self._undrawn():
+            return super().step(action)
+
+    def render_obs(self, frame_buffer: Any = None) -> Any:
+        """Return the agent's view; None within `reset` and `step`."""
+        return None if self._moving else super().render_obs(frame_buffer)
+
+    @contextmanager
+    def _undrawn(self) -> Iterator[None]:
+        self._moving = True
+        try:
+            yield
+        finally:
+            self._moving = False
 
     def _render_static(self) -> None:
         from pyglet import gl
