@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -27,19 +28,29 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
 
 def frames_alone(name: str) -> list[np.ndarray]:
     world = engine.open_world(name, SIZE)
-    frames = [world.reset(seed=5)[0], *(world.step(action)[0] for action in SCRIPT)]
+    frames = [begin(world), *(draw_after(world, action) for action in SCRIPT)]
     world.close()
     return frames
+
+
+def begin(world: Any) -> np.ndarray:
+    world.reset(seed=5)
+    return world.render_obs()
+
+
+def draw_after(world: Any, action: int) -> np.ndarray:
+    assert world.step(action)[0] is None
+    return world.render_obs()
 
 
 def test_interleaved_worlds_draw_the_frames_that_each_draws_alone():
     alone = {name: frames_alone(name) for name in TWO}
     worlds = {name: engine.open_world(name, SIZE) for name in TWO}
     engine.open_world("Hallway", SIZE).close()
-    together = {name: [world.reset(seed=5)[0]] for name, world in worlds.items()}
+    together = {name: [begin(world)] for name, world in worlds.items()}
     for action in SCRIPT:
         for name, world in worlds.items():
-            together[name].append(world.step(action)[0])
+            together[name].append(draw_after(world, action))
     for name in TWO:
         worlds[name].close()
         for turn, (a, b) in enumerate(zip(alone[name], together[name], strict=True)):
