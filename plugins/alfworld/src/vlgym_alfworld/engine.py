@@ -71,7 +71,8 @@ def replacements() -> tuple[tuple[Any, str, Any], ...]:
     textgen = importlib.import_module("textworld.envs.pddl.textgen")
     logic = importlib.import_module("textworld.envs.pddl.logic")
     queries = importlib.import_module("textworld.logic")
-    translated = lru_cache(maxsize=8)(_translator(downward.pddl2sas))
+    # 0.4 MB each; without, a game that is begun again, as each player of a floor does, takes 0.15 s instead of 0.03 s.
+    translated = lru_cache(maxsize=128)(_translator(downward.pddl2sas))
 
     def pddl2sas(domain: str, problem: str, verbose: bool = False, optimize: bool = False) -> Any:
         # The optimised translation serves the planner only, which never runs here; the plain one serves it too.
