@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from vlgym.env.base import MODALITIES
+
 TINY = ("--lr", "3e-4", "--gamma", "0.9", "--eval-episodes", "200", "--save-every", "10")
 
 
@@ -95,6 +97,17 @@ STUDIES |= {
     for family, needs in NEEDS.items()
     for version in (0, 1)
 }
+STUDIES["words-NumberLine-v1"] = _study(
+    "NumberLine-v1",
+    "the picture, words for it, both, neither",
+    "Is it held up by what it sees, or by what it decides?",
+    tuple(
+        Arm(f"VL-DAC, {modality}", "baselines.vldac", ("--env-kwargs", f"modality={modality}"))
+        for modality in MODALITIES
+    ),
+    (NUMBERLINE[0], (*NUMBERLINE[1], "--warm.reading", "0.99"), None),
+    seeds=3,
+)
 STUDIES |= {
     f"credit-{targets}": _study(
         "NumberLine-v1",
