@@ -99,7 +99,8 @@ def write_studies() -> str:
         runs, study = json.loads(path.read_text(encoding="utf-8")), KNOWN[path.stem]
         blind = entries[study.env]["blind"]["success"]
         for arm in study.arms:
-            own = [run for run in runs if run["arm"] == arm.label]
+            if not (own := [run for run in runs if run["arm"] == arm.label]):
+                continue
             before, after = ([run["evaluations"][at]["success"] for run in own] for at in (0, -1))
             grey = [run["evaluations"][-1]["grey"]["success"] for run in own if "grey" in run["evaluations"][-1]]
             explained = [run["explained_variance"] for run in own if run["explained_variance"] is not None]
