@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -28,29 +27,19 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
 
 def frames_alone(name: str) -> list[np.ndarray]:
     world = engine.open_world(name, SIZE)
-    frames = [begin(world), *(draw_after(world, action) for action in SCRIPT)]
+    frames = [world.reset(seed=5)[0], *(world.step(action)[0] for action in SCRIPT)]
     world.close()
     return frames
-
-
-def begin(world: Any) -> np.ndarray:
-    world.reset(seed=5)
-    return world.render_obs()
-
-
-def draw_after(world: Any, action: int) -> np.ndarray:
-    assert world.step(action)[0] is None
-    return world.render_obs()
 
 
 def test_interleaved_worlds_draw_the_frames_that_each_draws_alone():
     alone = {name: frames_alone(name) for name in TWO}
     worlds = {name: engine.open_world(name, SIZE) for name in TWO}
     engine.open_world("Hallway", SIZE).close()
-    together = {name: [begin(world)] for name, world in worlds.items()}
+    together = {name: [world.reset(seed=5)[0]] for name, world in worlds.items()}
     for action in SCRIPT:
         for name, world in worlds.items():
-            together[name].append(draw_after(world, action))
+            together[name].append(world.step(action)[0])
     for name in TWO:
         worlds[name].close()
         for turn, (a, b) in enumerate(zip(alone[name], together[name], strict=True)):
@@ -118,5 +107,21 @@ def test_a_seed_gives_miniworlds_own_episode_of_that_seed(name):
         frame, raw_reward, *_ = raw.step(action)
         assert np.array_equal(frame, observation["image"])
         assert raw_reward == reward
+    raw.close()
+    env.close()
+
+
+def test_a_thing_that_is_picked_up_is_still_in_the_picture_as_miniworld_draws_it():
+    env = vlgym.make("vlgym/PickupObjects-v0", image_size=SIZE)
+    env.reset(seed=11)
+    import miniworld.envs
+
+    raw = miniworld.envs.PickupObjects(obs_height=SIZE[0], obs_width=SIZE[1])
+    raw.reset(seed=11)
+    while not raw.num_picked_up:
+        action = env.oracle()
+        ours = env.step(env.parser.format([action]))[0]["image"]
+        assert np.array_equal(raw.step(env.actions[action])[0], ours)
+    assert not np.array_equal(raw.render_obs(), ours)
     raw.close()
     env.close()

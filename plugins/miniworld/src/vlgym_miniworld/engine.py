@@ -39,8 +39,8 @@ _fork_safe = False  # whether a child forked later can go on using it
 
 
 class OwnDrawing(MiniWorldEnv):
-    """Mixin over a MiniWorld class: its own display list, no wasted first episode, a picture only where one is asked
-    for, and a `close` that frees.
+    """Mixin over a MiniWorld class: its own display list, no wasted first episode, no picture that nobody sees,
+    and a `close` that frees.
 
     MiniWorld records the walls of whichever environment was reset last under display list 1, which all contexts
     of a process share, so the others then draw the wrong rooms. Here each environment owns a list, and the list
@@ -48,10 +48,12 @@ class OwnDrawing(MiniWorldEnv):
     """
 
     shadow_window: Any
+    unseen = False
+    """Whether `reset` and `step` leave out drawing, which takes most of a step."""
 
     def __init__(self, **kwargs: Any) -> None:
         self._list = 0
-        self._moving = False
+        self._quiet = False
         self._constructing = True
         super().__init__(**kwargs)
         self._constructing = False
@@ -62,25 +64,25 @@ class OwnDrawing(MiniWorldEnv):
             return None, {}
         _refuse_inherited_context()
         self.shadow_window.switch_to()  # textures are loaded before MiniWorld itself chooses a context
-        with self._undrawn():
+        with self._moving():
             return super().reset(seed=seed, options=options)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Move; the observation is None until `render_obs` is called: drawing takes most of a step."""
-        with self._undrawn():
+        """Move, and draw at the moment at which MiniWorld does: some worlds take things away after it."""
+        with self._moving():
             return super().step(action)
 
     def render_obs(self, frame_buffer: Any = None) -> Any:
-        """Return the agent's view; None within `reset` and `step`."""
-        return None if self._moving else super().render_obs(frame_buffer)
+        """Return the agent's view; None within `reset` and `step` of an `unseen` world."""
+        return None if self._quiet else super().render_obs(frame_buffer)
 
     @contextmanager
-    def _undrawn(self) -> Iterator[None]:
-        self._moving = True
+    def _moving(self) -> Iterator[None]:
+        self._quiet = self.unseen
         try:
             yield
         finally:
-            self._moving = False
+            self._quiet = False
 
     def _render_static(self) -> None:
         from pyglet import gl

@@ -70,6 +70,8 @@ class BoxTask(MiniWorldTask):
             self._draw_start()
         if self.distractors:
             self._place_distractors()
+        if (self.min_bearing or self.min_distance or self.distractors) and not self.world.unseen:
+            self._see(self.world.render_obs(), self.inner_info)
 
     def _place_distractors(self) -> None:
         world = self.world

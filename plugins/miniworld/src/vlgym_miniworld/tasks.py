@@ -12,7 +12,7 @@ import numpy as np
 from vlgym.env.adapter import GymAdapter
 from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import UserError, check_choice
-from vlgym.types import Image, Outcome
+from vlgym.types import Outcome
 
 from . import engine
 from .oracles import Goal, Pilot, reach
@@ -114,6 +114,7 @@ class MiniWorldTask(GymAdapter):
             self.world_name, self.image_size, domain_rand=self.domain_rand, **self.world_arguments()
         )
         world.max_episode_steps = self.max_turns
+        world.unseen = self.modality not in ("image", "both")
         return world
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -123,20 +124,15 @@ class MiniWorldTask(GymAdapter):
         self._pilot = None
         self.last_reward, self.done = 0.0, False
         self.world.np_random = rng
-        self._see(self.world.reset()[1])
+        self._see(*self.world.reset())
 
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
-        self._see(self.inner_info)
+        self._see(self.inner_obs, self.inner_info)
         ended = outcome.terminated or outcome.truncated or self.turn + 1 >= self.max_turns
         if self.compat and ended and outcome.reward <= 0:
             return replace(outcome, reward=VLDAC_FAILURE)
         return outcome
-
-    def image(self) -> Image:
-        if self.inner_obs is None:
-            self.inner_obs = self.world.render_obs()
-        return super().image()
 
     def oracle(self) -> str | None:
         goal = self.goal()
@@ -166,9 +162,10 @@ class MiniWorldTask(GymAdapter):
         carried = self.world.agent.carrying
         return f"You carry {'nothing' if carried is None else names[id(carried)]}."
 
-    def _see(self, info: dict[str, Any]) -> None:
-        """Keep a copy of the info; the picture is drawn when it is asked for."""
-        self.inner_obs, self.inner_info = None, dict(info)
+    def _see(self, observation: Any, info: dict[str, Any]) -> None:
+        """Keep the picture (Sign wraps it in a dict) and a copy of the info."""
+        self.inner_obs = observation["obs"] if isinstance(observation, dict) else observation
+        self.inner_info = dict(info)
 
 
 def find_visible(world: Any) -> list[Any]:
