@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
 from sources import ROOT
 
 from vlgym.registry.registry_file import read_registry
@@ -30,22 +27,6 @@ def test_the_pages_that_print_files_and_figures_of_the_code_are_fresh() -> None:
     assert {"environments.md", "write-a-plugin.md", "tutorials/own-loss.md"} <= pages.keys()
     stale = [name for name, text in pages.items() if (ROOT / "docs" / name).read_text(encoding="utf-8") != text]
     assert stale == [], "run: make docs"
-
-
-def test_seeds_that_end_equal_stand_above_the_blind_player_only_where_their_episodes_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    page = load("docs/generate")
-    monkeypatch.setattr(page, "DOCS", tmp_path)
-    (tmp_path / "studies").mkdir()
-    for success, above in ((1.0, "yes"), (0.15, "no")):  # the best blind player of NumberLine-v1 has 0.1475
-        run = {
-            "arm": "VL-DAC, text", "explained_variance": None,
-            "evaluations": [{"success": success, "episodes": 200}],
-        }  # fmt: skip
-        (tmp_path / "studies" / "words-NumberLine-v1.json").write_text(json.dumps([run] * 3))
-        (row,) = [line for line in page.write_studies().splitlines() if "VL-DAC, text" in line]
-        assert row.endswith(f"| {above} |")
 
 
 def test_the_python_of_the_readme_runs() -> None:
