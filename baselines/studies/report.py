@@ -139,7 +139,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             f"{_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
-    if first:
+    if first and study.warm_options is not None:
         mean, deviation, _ = spread(first)
         lines += [
             "",

@@ -73,6 +73,14 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     assert [(row[1], row[place]) for row in table[1:]] == [("VL-DAC", "+0.31"), ("LOOP", "-")]
 
 
+def test_only_arms_that_share_a_warm_start_are_said_to_begin_as_one_model():
+    end = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV}
+    found = [{"arm": "VL-DAC", "seed": 0, "explained_variance": None, "curve": [], "evaluations": [end]}]
+    shared, own = arms.STUDIES["algorithms"], arms.STUDIES["words-NumberLine-v1"]
+    own = replace(own, arms=shared.arms)
+    assert ["the same model" in report.page("x", each, found, complete=True) for each in (shared, own)] == [True, False]
+
+
 @pytest.fixture
 def small(monkeypatch):
     """A study of two arms that takes seconds."""
