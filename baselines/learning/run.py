@@ -513,7 +513,7 @@ class Run(Generic[C]):
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
-        if self.recorder is not None:
+        if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
             self.recorder.end(state.update)
 
