@@ -28,6 +28,7 @@ _COMMON: dict[str, Any] = {
     "oracle": "planner",
     "random_success_below": 0.5,
     "system_requirements": ("gcc", "g++", "make", "cmake"),
+    "figure_episodes": 100,
     "references": _REFERENCES,
     "blind": ("vlgym_alfworld.blind:Searcher",),
 }
@@ -100,7 +101,6 @@ def _with_templates(spec: EnvSpec) -> EnvSpec:
         kwargs={**spec.kwargs, "actions": "templates", "teacher": "seeking"},
         prompt_version=2,
         random_success_below=0.1,
-        figure_episodes=100,
         probes=(*spec.probes, *_TEMPLATE_PROBES),
         blind=("vlgym_alfworld.blind:Searcher", "vlgym_alfworld.blind:Guesser"),
     )
