@@ -83,8 +83,9 @@ def write_environments() -> str:
 
 def write_studies() -> str:
     """Write a row per learner of each published study, and whether its success is above the best blind player's: a
-    t-test over seeds, with Holm's correction over all rows."""
-    from scipy.stats import ttest_1samp
+    t-test over seeds, whose deviation is at least that of their episodes (seeds that end equal would have none), with
+    Holm's correction over all rows."""
+    from scipy.stats import t as student
 
     from baselines.studies.arms import STUDIES as KNOWN
     from baselines.studies.report import spread
@@ -103,9 +104,12 @@ def write_studies() -> str:
             before, after = ([run["evaluations"][at]["success"] for run in own] for at in (0, -1))
             grey = [run["evaluations"][-1]["grey"]["success"] for run in own if "grey" in run["evaluations"][-1]]
             explained = [run["explained_variance"] for run in own if run["explained_variance"] is not None]
-            p = float(ttest_1samp(after, blind, alternative="greater").pvalue) if len(set(after)) > 1 else 1.0
+            mean, deviation, half = spread(after)
+            episodes = own[0]["evaluations"][-1]["episodes"]
+            share = (mean * episodes + 1) / (episodes + 2)
+            deviation = max(deviation, (share * (1 - share) / episodes) ** 0.5)
+            p = float(student.sf((mean - blind) / deviation * len(own) ** 0.5, len(own) - 1))
             values.append(p)
-            mean, _, half = spread(after)
             rows.append(
                 f"| [{study.env.removeprefix('vlgym/')}](studies/{path.name}) | {arm.label} | {len(own)} "
                 f"| {study.env_steps:,} | {spread(before)[0]:.2f} | {mean:.2f} ± {half:.2f} "
