@@ -21,7 +21,7 @@ from .engine.engine import ModelPolicy
 from .engine.plain import make_engine
 from .learning.command import main
 from .learning.config import MOST_SEED
-from .learning.environments import parsers_of
+from .learning.environments import count_image_tokens, parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
@@ -50,7 +50,7 @@ class Config:
     max_new_tokens: int | None = None
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
+    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their processor allows."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (JSON, else text); giving it again adds."""
     device: str = "cpu"
@@ -78,8 +78,8 @@ def run(config: Config) -> WarmReport:
     parsers = parsers_of(env_ids, env_kwargs)
     check_new(config.out, WARM)
     family = load_family(
-        config.model, image_tokens=config.image_tokens, seed=config.seed, device=config.device,
-        system=read_limits(config.model).system,
+        config.model, image_tokens=config.image_tokens or count_image_tokens(config.model, env_ids), seed=config.seed,
+        device=config.device, system=read_limits(config.model).system,
     )  # fmt: skip
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers)
     print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")

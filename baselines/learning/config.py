@@ -192,7 +192,7 @@ class RunConfig:
     Default half as much again as the oracle's longest in the warm start, 128 without one.
     """
     image_tokens: int | None = None
-    """Most tokens per image; default 16 for tiny, for others as many as the model's own processor allows."""
+    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their processor allows."""
     history_turns: int | None = None
     """Past turns in the prompt; default each environment's own."""
     history_images: int | None = None

@@ -14,9 +14,14 @@ from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import EnvFailures, Failure, close_env
 from vlgym.play.rollout import Runner
+from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
 
+from ..models.folders import read_limits
 from ..runs.distributed import ALONE, World, share_of
+
+IMAGE_TOKENS = {"cards": 36, "pettingzoo": 64, "sokoban": 49, "NumberLine": 16}
+"""Most tokens per image of the tiny model, by family or by an environment's name; 16 elsewhere."""
 
 
 class Environments:
@@ -115,3 +120,12 @@ def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any], group: Env
         found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
         env.close()
     return tuple(found.values())
+
+
+def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
+    """Most tokens per image, where no option says: those of a saved model's training, for `tiny` what the environments
+    need, for others as many as their processor allows (`None`)."""
+    if model != "tiny":
+        return read_limits(model).image_tokens
+    specs = [get_registry().get(env_id) for env_id in env_ids]
+    return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 16)) for spec in specs)

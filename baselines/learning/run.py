@@ -53,6 +53,7 @@ from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
 from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .environments import count_image_tokens
 from .evaluation import (
     ADAPTER,
     BASE,
@@ -222,8 +223,8 @@ class Run(Generic[C]):
             folder.check_same(folder.read_run(self.out), record)
         model = c.model or DEFAULT_MODEL
         family = load_family(
-            model, image_tokens=c.image_tokens, seed=c.seed, dtype=c.dtype or "float32", device=c.device,
-            system=c.system or read_limits(model).system,
+            model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
+            dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
         )  # fmt: skip
         self._stack = ExitStack()
         self._stack.callback(self.envs.close)

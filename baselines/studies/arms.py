@@ -66,7 +66,7 @@ Needs = tuple[int, tuple[str, ...], tuple[str, ...] | None]
 NUMBERLINE: Needs = (8_192, (*LARGE, "--gamma", "0.5", "--kl-coef", "0.02"), ("--warm.reading", "0.99"))
 NEEDS: dict[str, Needs] = {
     "NumberLine": NUMBERLINE,
-    "EZPoints": (6_144, (*LARGE, "--image-tokens", "36"), ("--warm.noise", "0.2", "--image-tokens", "36")),
+    "EZPoints": (6_144, LARGE, ("--warm.noise", "0.2")),
     "OneRoomS6Fast": (6_144, (*LARGE, "--gamma", "0.95"), ()),
 }
 
@@ -129,10 +129,9 @@ STUDIES |= {
             "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", "--eval-episodes", "64",
             "--warm.val-episodes", "16", "--warm.noise", "0.2")),
         ("SokobanDrawn-v0", VLDAC, 6_144, 512, (
-            *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--image-tokens", "49",
-            "--history-turns", "0")),
-        ("TicTacToe-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--image-tokens", "36")),
-        ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--image-tokens", "64", "--kl-coef", "0.1")),
-        ("CoinGame-v0", SELF_PLAY, 6_144, 512, ("--gamma", "0.95", "--image-tokens", "36")),
+            *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--history-turns", "0")),
+        ("TicTacToe-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1")),
+        ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--kl-coef", "0.1")),
+        ("CoinGame-v0", SELF_PLAY, 6_144, 512, ("--gamma", "0.95")),
     )
 }  # fmt: skip

@@ -117,26 +117,22 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     for run in found:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
-        "| arm | held-out success | 95 % | with grey pictures | worst seed | runs below their start "
-        f"| success while training | return | invalid | gradient steps | explained variance | success less {base}'s |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| arm | held-out success | 95 % | with grey pictures | worst seed | return | invalid | gradient steps "
+        f"| explained variance | success less {base}'s |",
+        "|---" * 10 + "|",
     ]
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
         if not runs:
             continue
         last = [run["evaluations"][-1] for run in runs]
-        below = sum(run["evaluations"][-1]["success"] < run["evaluations"][0]["success"] for run in runs)
         mean, _, half = spread([e["success"] for e in last])
         grey = [e[GREY]["success"] for e in last if GREY in e]
-        along = [sum(y for _, y in curve) / len(curve) for run in runs if (curve := binned(run, study))]
-        explained = _mean((run.get("explained_variance") for run in runs), "+.2f")
+        explained = _mean((run["explained_variance"] for run in runs), "+.2f")
         lines.append(
             f"| {arm.label} | {mean:.3f} | +-{half:.3f} | {_mean(grey)} | {min(e['success'] for e in last):.3f} | "
-            f"{below} | {_mean(along)} | {spread([e['mean_return'] for e in last])[0]:+.2f} | "
-            f"{spread([e['invalid_rate'] for e in last])[0]:.3f} | "
-            f"{_span(run.get('gradient_steps') for run in runs)} | {explained} | "
-            f"{_less(ends[arm.label], ends[base])} |"
+            f"{_mean((e['mean_return'] for e in last), '+.2f')} | {_mean(e['invalid_rate'] for e in last)} | "
+            f"{_span(run['gradient_steps'] for run in runs)} | {explained} | {_less(ends[arm.label], ends[base])} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
     if first and study.warm_options is not None:
@@ -150,15 +146,15 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _mean(values: Iterable[float | None], style: str = ".3f") -> str:
-    """Mean of the values that are known; "-" of none: without a critic, or in older runs."""
+    """Mean of the values that are known; "-" of none: without a critic."""
     known = [value for value in values if value is not None]
     return f"{spread(known)[0]:{style}}" if known else "-"
 
 
-def _span(counts: Iterable[int | None]) -> str:
-    """Fewest and most of some counts; "-" where older runs did not note them."""
-    known = [count for count in counts if count is not None]
-    return " to ".join(f"{count:,}" for count in sorted({min(known), max(known)})) if known else "-"
+def _span(counts: Iterable[int]) -> str:
+    """Fewest and most of some counts."""
+    known = sorted(counts)
+    return " to ".join(f"{count:,}" for count in sorted({known[0], known[-1]}))
 
 
 def _less(ends: dict[int, float], base: dict[int, float]) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 from report import finish, parse, table
 
 from baselines.engine.plain import make_engine
-from baselines.learning.environments import parsers_of
+from baselines.learning.environments import count_image_tokens, parsers_of
 from baselines.learning.warm_start import WarmConfig, show_check, warm_start
 from baselines.models.folders import NEW_TOKENS, Limits
 from baselines.models.load import load_family
@@ -44,7 +44,7 @@ class Bench:
 
     Attributes:
         env: its id; steps: environment steps of a run.
-        warm: the warm start; kwargs: arguments of the environment; image_tokens: most tokens of an image.
+        warm: the warm start; kwargs: arguments of the environment.
         options: of the learner.
     """
 
@@ -53,7 +53,6 @@ class Bench:
     warm: WarmConfig
     options: tuple[str, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
-    image_tokens: int | None = None
 
 
 BENCHES = {
@@ -69,14 +68,14 @@ BENCHES = {
         "vlgym/SokobanDrawn-v0", 5_120,
         WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
         ("--kl-coef", "0.01", "--gamma", "0.95", "--lr", "2e-4", "--history-turns", "0", "--history-images", "1"),
-        {"image_size": [196, 196]}, 49,
+        {"image_size": [196, 196]},
     ),
 }  # fmt: skip
 
 
 def make_start(bench: Bench, seed: int, out: Path) -> None:
     """Imitate the noisy oracle on all levels alike."""
-    family = load_family("tiny", image_tokens=bench.image_tokens, seed=seed, dtype="float32", device="cpu", system=None)
+    family = load_family("tiny", image_tokens=count_image_tokens("tiny", [bench.env]), seed=seed)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([bench.env], bench.kwargs))
     course = Course("uniform", [bench.env], seed=seed)
     warm_start(engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check)

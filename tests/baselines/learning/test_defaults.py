@@ -9,7 +9,9 @@ import pytest
 
 from baselines.learning import config as config_module
 from baselines.learning.config import saved_config
+from baselines.learning.environments import count_image_tokens
 from baselines.learning.warm_start import WarmConfig
+from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions
 from baselines.vldac import Config
 from vlgym.errors import UserError
@@ -48,6 +50,16 @@ def test_all_weights_are_not_trained_in_bfloat16():
     for options in ({"lora": LoraOptions(rank=0)}, {"lora": LoraOptions(rank=4), "warm": WarmConfig(steps=2)}):
         with pytest.raises(UserError, match=r"bfloat16: .* trains all weights.* --lora\.rank 16"):
             Config(model=PUBLISHED, dtype="bfloat16", **options).resolve()
+
+
+def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_one_those_of_its_training(
+    tmp_path,
+):
+    number, cards, room = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1"
+    assert [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards])] == [16, 16, 36]
+    for name, text in Limits(image_tokens=9).note().items():
+        (tmp_path / name).write_text(json.dumps(text))
+    assert [count_image_tokens(model, [number]) for model in (str(tmp_path), PUBLISHED)] == [9, None]
 
 
 @pytest.fixture

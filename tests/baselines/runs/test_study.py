@@ -60,7 +60,7 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     assert halves == [0.5, 0.125]
     assert study.average_half([{}, {"ev": None}], "ev") is None
     end = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV}
-    more = {"curve": [], "evaluations": [end]}
+    more = {"gradient_steps": 1, "evaluations": [end]}
     found = [{"arm": "VL-DAC", "seed": i, "explained_variance": half, **more} for i, half in enumerate(halves)]
     found += [{"arm": "LOOP", "seed": 0, "explained_variance": None, **more}]
     item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
@@ -75,7 +75,7 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
 
 def test_only_arms_that_share_a_warm_start_are_said_to_begin_as_one_model():
     end = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV}
-    found = [{"arm": "VL-DAC", "seed": 0, "explained_variance": None, "curve": [], "evaluations": [end]}]
+    found = [{"arm": "VL-DAC", "seed": 0, "explained_variance": None, "gradient_steps": 1, "evaluations": [end]}]
     shared, own = arms.STUDIES["algorithms"], arms.STUDIES["words-NumberLine-v1"]
     own = replace(own, arms=shared.arms)
     assert ["the same model" in report.page("x", each, found, complete=True) for each in (shared, own)] == [True, False]
