@@ -72,7 +72,7 @@ def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
             curve = [[row.get(name) for name in names] for row in rows]
             evaluation = out / "evaluation.json"
             evaluations = read_record(evaluation) if evaluation.is_file() else []
-            if evaluations and evaluations[0]["update"]:
+            if evaluations and evaluations[0]["update"] and study.warm_options is not None:
                 start = find_start(folder, seed)
                 if not start:
                     continue

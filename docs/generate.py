@@ -101,7 +101,8 @@ def write_studies() -> str:
         blind = entries[study.env]["blind"]["success"]
         for arm in study.arms:
             own = [run for run in runs if run["arm"] == arm.label]
-            before, after = ([run["evaluations"][at]["success"] for run in own] for at in (0, -1))
+            before = [each["success"] for run in own for each in run["evaluations"] if not each["update"]]
+            after = [run["evaluations"][-1]["success"] for run in own]
             grey = [run["evaluations"][-1]["grey"]["success"] for run in own if "grey" in run["evaluations"][-1]]
             explained = [run["explained_variance"] for run in own if run["explained_variance"] is not None]
             mean, deviation, half = spread(after)
@@ -112,7 +113,7 @@ def write_studies() -> str:
             values.append(p)
             rows.append(
                 f"| [{study.env.removeprefix('vlgym/')}](studies/{path.name}) | {arm.label} | {len(own)} "
-                f"| {study.env_steps:,} | {spread(before)[0]:.2f} | {mean:.2f} ± {half:.2f} "
+                f"| {study.env_steps:,} | {f'{spread(before)[0]:.2f}' if before else ''} | {mean:.2f} ± {half:.2f} "
                 f"| {f'{spread(grey)[0]:.2f}' if grey else ''} | {blind + 1e-9:.2f} "
                 f"| {f'{spread(explained)[0]:.2f}' if explained else ''} | {write_p(p)}"
             )

@@ -77,8 +77,8 @@ class Runs:
                 return
             limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
             fresh += ["--model", str(warm), "--max-new-tokens", str(limit)]
-        if arm != study.arms[0]:
-            fresh += ["--no-eval-before"]
+            if arm != study.arms[0]:
+                fresh += ["--no-eval-before"]
         self.learn(arm.module, f"{arm.slug}-{seed}", study.env_steps, fresh, {"arm": arm.label, "seed": seed})
 
     def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:

@@ -55,9 +55,9 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         for arm in study.arms
     }
     base, blind = study.arms[0].label, (get_registry().known.get(study.env) or {}).get("blind")
-    columns = min(3, len(curves))
+    columns = 2 if len(curves) == 4 else min(3, len(curves))
     panels = figure.subplots(math.ceil(len(curves) / columns), columns, sharex=True, sharey=True, squeeze=False).flat
-    for axis, (label, seeds) in zip(panels, curves.items(), strict=False):
+    for (label, seeds), axis in zip(curves.items(), panels, strict=False):  # in this order no panel is lost
         axis.set(title=label, xlim=(0, study.env_steps), ylim=(-0.03, 1.03))
         axis.title.set_fontsize(9)
         axis.grid(alpha=0.2)

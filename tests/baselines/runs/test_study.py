@@ -13,7 +13,7 @@ from stage import ENV
 from baselines import sft, study
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.folder import check_same
+from baselines.runs.folder import check_same, write_record
 from baselines.studies import arms, report
 from vlgym.errors import UserError
 
@@ -96,6 +96,22 @@ def small(monkeypatch):
     )
     monkeypatch.setitem(arms.STUDIES, "small", item)
     return item
+
+
+def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, monkeypatch):
+    asked: list[list[str]] = []
+    monkeypatch.setattr(study.Runs, "learn", lambda self, module, name, steps, fresh, done: asked.append(fresh))
+    item = arms.STUDIES["words-NumberLine-v1"]
+    for arm in item.arms:
+        study.Runs(tmp_path).train(item, arm, 0, ())
+    assert ["--no-eval-before" in options for options in asked] == [False] * 4
+    for at, evaluations in enumerate(([{"update": 0}, {"update": 4}], [{"update": 4}])):
+        out = tmp_path / "runs" / f"{item.arms[at].slug}-0"
+        out.mkdir(parents=True)
+        write_record(out / "done.json", {})
+        write_record(out / "evaluation.json", evaluations)
+    found = study.collect(tmp_path, item)
+    assert [len(run["evaluations"]) for run in found] == [2, 1]  # the other model's beginning is not this one's
 
 
 def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
