@@ -8,7 +8,7 @@ one number per step; the critic shares the model, without stop-gradient, warm-up
 
 It is VL-DAC's learner with another loss and other defaults. The step loss has the log-probability of a whole reply, so
 its KL is a whole reply's, too: a sum over tokens instead of their mean. Departures from the published code:
-- the action's tokens are found by character offsets from what the environment's parser read (`learning/spans.py`); of
+- the action's tokens are found by character offsets from what the environment's parser read (`Batch.spans`); of
   a reply in which no action was read, the last four are scored as the action, as in the code; one of fewer tokens is
   all action, where the code gives it no gradient;
 - each step is scored under the prompt that it answered; the code scores all steps under the first prompt;

@@ -210,18 +210,8 @@ class TinyQwen2VL(QwenVL):
 
     default_system = None
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        image_tokens: int | None = None,
-        system: str | None = None,
-        processor: Processor | None = None,
-    ) -> None:
-        super().__init__(
-            model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=True
-        )
+    def __init__(self, model: Any, tokenizer: Any, **options: Any) -> None:
+        super().__init__(model, tokenizer, images_last=True, **options)
 
     def _read_template(self) -> None:
         """None: the one that its exports bring along says what `_pieces` says."""

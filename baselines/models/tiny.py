@@ -34,10 +34,7 @@ TEMPLATE = (
 
 @dataclass(frozen=True)
 class TinyConfig:
-    """Shape and initialisation of a tiny model.
-
-    The image budget is a property of the run, not of the model (see `families.py`).
-    """
+    """Shape and initialisation of a tiny model."""
 
     hidden_size: int = 128
     layers: int = 4
