@@ -139,9 +139,9 @@ class MiniWorldTask(GymAdapter):
         return None if goal is None else self.pilot.next(goal)
 
     def think(self, action: str) -> str:
-        """Name the nearest things in view and their sides, whatever the action."""
+        """Name the nearest things in view and their sides, whatever the action; where nothing is shown, nothing."""
         seen = []
-        for far, angle, thing in self._in_view()[:MOST_NAMED]:
+        for far, angle, thing in [] if self.modality == "none" else self._in_view()[:MOST_NAMED]:
             side = "ahead" if abs(angle) <= AHEAD else "right" if angle > 0 else "left"
             seen.append(f"{thing} {'near' if far < NEAR else 'far'} {side}")
         return f"I see {', '.join(seen) or 'nothing'}."
