@@ -1,12 +1,12 @@
 """The studies as data: environments, arms, budgets. `baselines/study.py` runs them.
 
-All use the tiny model, warm-started from a noisy oracle as the learners' default is. Rates, clip range and batch sizes
-are the learners' defaults in every arm; an arm sets what it is named after and nothing else.
+All use the tiny model, warm-started from a noisy oracle as the learners' default is. An arm sets what it is named after,
+and, where it learns from whole episodes, their number; all else is the learners' default.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from vlgym.env.base import MODALITIES
@@ -55,10 +55,17 @@ class Study:
 
 VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")
 RL4VLM = tuple(Arm(f"RL4VLM {x}", "baselines.rl4vlm", ("--thought-weight", x)) for x in ("0.1", "0.3", "0.9"))
-GRPO = Arm("GRPO", "baselines.grpo", ("--minibatch", "16"))  # whole episodes: about as many gradient steps
-LOOP_KL = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", "--minibatch", "16"))
 SELF_PLAY = Arm("self-play", "baselines.self_play")
 LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
+
+
+def by_episode(targets: int) -> tuple[Arm, Arm]:
+    """LOOP with KL, and GRPO, on NumberLine: as many episodes in an update, and in a gradient step, as have about the
+    256 environment steps and the 4 gradient steps of an update of VL-DAC."""
+    sizes = ("--num-envs", str(96 // targets), "--minibatch", str(48 // targets))
+    loop = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", *sizes))
+    return loop, Arm("GRPO", "baselines.grpo", sizes)
+
 
 Needs = tuple[int, tuple[str, ...], tuple[str, ...] | None]
 """Environment steps, options, options of the warm start."""
@@ -82,7 +89,7 @@ STUDIES = {
         "NumberLine-v1",
         "VL-DAC, RL4VLM at three lambdas, LOOP, GRPO",
         "Does the order of the paper's figures 3 and 5 hold for a tiny model on an easy task?",
-        (VLDAC, *RL4VLM, LOOP_KL, GRPO),
+        (VLDAC, *RL4VLM, *by_episode(2)),
         NUMBERLINE,
     )
 }
@@ -113,8 +120,7 @@ STUDIES |= {
         "NumberLine-v1",
         f"the same skill, {targets} target{'s' if targets > 1 else ''} in an episode",
         "Does credit for each step gain on credit for the episode as episodes get longer?",
-        # Their minibatch counts episodes, which get longer: fewer of them make as many gradient steps.
-        (VLDAC, *(replace(arm, options=(*arm.options[:-1], str(16 // targets))) for arm in (LOOP_KL, GRPO))),
+        (VLDAC, *by_episode(targets)),
         (8_192, (*LARGE, "--kl-coef", "0.02", *kwargs), ("--warm.reading", "0.99", *kwargs)),
     )
     for targets, kwargs in ((number, ("--env-kwargs", f"targets={number}")) for number in (1, 2, 4, 8))
