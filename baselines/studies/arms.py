@@ -1,7 +1,7 @@
 """The studies as data: environments, arms, budgets. `baselines/study.py` runs them.
 
-All use the tiny model, warm-started from a noisy oracle as the learners' default is. An arm sets what it is named after,
-and, where it learns from whole episodes, their number; all else is the learners' default.
+All use the tiny model, warm-started from a noisy oracle as the learners' default is. An arm sets what it is named
+after and, where it learns from whole episodes, their number; all else is the learners' default.
 """
 
 from __future__ import annotations
