@@ -196,3 +196,12 @@ def test_words_name_what_is_in_view_with_its_direction_and_distance(turned, word
     env.world.agent.dir = turned
     assert env.describe() == words
     env.close()
+
+
+def test_a_thought_names_what_the_picture_shows_and_nothing_where_none_is_shown():
+    for modality, thought in (("image", "I see red box far ahead."), ("none", "I see nothing.")):
+        env = make("OneRoom", modality=modality)
+        env.reset(seed=0)
+        place_before(env, env.world.box, 2.0)
+        assert env.think("move forward") == thought
+        env.close()
