@@ -58,6 +58,13 @@ def test_wrong_usage_has_status_2_and_no_traceback(call: list[str], capsys: pyte
     assert "Traceback" not in captured.err
 
 
+def test_an_option_given_twice_is_refused_unless_it_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "--policy", "idle", "--out", "x", "--env", "a", "--env", "b"]) == 2
+    assert "--env is given twice; give it once: --env ID[,ID...]" in capsys.readouterr().err
+    assert main(["registry", "--id", "a", "--id", "b"]) == 2
+    assert "twice" not in capsys.readouterr().err
+
+
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(registry: Any) -> Any:
         raise ZeroDivisionError("a bug")

@@ -70,7 +70,7 @@ def test_the_sweep_knows_every_command() -> None:
     assert {(name, option) for name, option, _ in cases()} >= {("show", "--arg"), ("play", "--seed")}
 
 
-GAME = ["--env", "vlgym/TicTacToe-v0"]
+GAME = "--env=vlgym/TicTacToe-v0"
 
 
 @pytest.mark.parametrize(("name", "option", "value"), [*cases()])
@@ -84,10 +84,12 @@ def test_a_wrong_value_is_one_line_and_nothing_is_begun(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
-    call = [*CALLS[name], *GAME * (option == "--opponents")]
+    twice = (f"{option}=", *["--env="] * (option == "--opponents"))
+    call = [word for word in CALLS[name] if not word.startswith(twice)] + [GAME] * (option == "--opponents")
     assert main([*call, option, value]) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert any(word in told.err for word in (option, option[2:].replace("-", "_"), value))  # it says what was wrong
     assert "Traceback" not in told.err
+    assert "given twice" not in told.err
     assert os.listdir(tmp_path) == []

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from .. import __version__
 from ..terminal import run_command
@@ -25,6 +26,18 @@ COMMANDS = {
     "doctor": ("doctor", "doctor"),
 }  # fmt: skip
 """Module and function of each command."""
+
+
+class Command(TyperCommand):
+    """A command that refuses an option given twice, of which the last would count in silence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as its parent does."""
+        order = self.make_parser(ctx).parse_args(list(args))[2]
+        for option in order:
+            if order.count(option) > 1 and not getattr(option, "multiple", False):
+                ctx.fail(f"{option.opts[0]} is given twice; give it once: {option.opts[0]} {option.metavar or 'VALUE'}")
+        return super().parse_args(ctx, args)
 
 
 def build(only: str = "") -> typer.Typer:
@@ -41,7 +54,7 @@ def build(only: str = "") -> typer.Typer:
         app.callback()(_common_options)
     for name in [only] if only else COMMANDS:
         module, function = COMMANDS[name]
-        app.command(name)(getattr(import_module(f".{module}", __package__), function))
+        app.command(name, cls=Command)(getattr(import_module(f".{module}", __package__), function))
     return app
 
 
