@@ -146,14 +146,21 @@ def write_credit() -> str:
             if arm == arms[0].label and (arms[1].label, seed) in right:
                 gaps.setdefault(seed, {})[targets] = share - right[arms[1].label, seed]
         cells = [spread([share for (arm, _), share in right.items() if arm == each.label]) for each in arms]
-        turns = spread([run["evaluations"][-1]["mean_turns"] for run in runs])[0]
+        won = [
+            spread([run["evaluations"][-1]["success"] for run in runs if run["arm"] == each.label])[0] for each in arms
+        ]
+        steps = [[run["gradient_steps"] for run in runs if run["arm"] == each.label] for each in arms]
+        explained = spread([run["explained_variance"] for run in runs if run["arm"] == arms[0].label])[0]
         rows.append(
-            f"| {targets} | {turns:.1f} | " + " | ".join(f"{m:.3f} ± {half:.3f}" for m, _, half in cells) + " |"
+            f"| [{targets}](studies/{name}.json), [curves](studies/{name}.png) | "
+            + " | ".join(f"{m:.3f} ± {half:.3f}" for m, _, half in cells)
+            + f" | {', '.join(f'{each:.2f}' for each in won)} | {explained:.2f} | "
+            + f"{', '.join(' to '.join(map(str, sorted({min(each), max(each)}))) for each in steps)} |"
         )
     if not rows:
         return "No run has ended."
-    head = "| targets | turns | " + " | ".join(arm.label for arm in arms) + " |"
-    lines = [head, "|---" * (2 + len(arms)) + "|", *rows]
+    head = f"| targets | {' | '.join(arm.label for arm in arms)} | success | explained variance | gradient steps |"
+    lines = [head, "|---" * (4 + len(arms)) + "|", *rows]
     slopes = [polyfit(log2([*gap]), [*gap.values()], 1)[0] for gap in gaps.values() if len(gap) == len(studies)]
     if len(slopes) > 1:
         mean, _, half = spread(slopes)
