@@ -75,7 +75,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
             ]  # fmt: skip
             if ends:
                 axis.scatter(*zip(*ends, strict=True), color=colour, marker=marker, s=18, clip_on=False)
-        if blind:
+        if blind and "--env-kwargs" not in study.options:  # which make another environment of it
             axis.axhline(blind["success"], color="tab:red", linestyle=":", linewidth=1.2)
         axis.xaxis.set_major_locator(MaxNLocator(4))
     for axis in panels:
