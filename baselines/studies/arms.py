@@ -60,8 +60,7 @@ LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
 
 
 def by_episode(targets: int) -> tuple[Arm, Arm]:
-    """LOOP with KL, and GRPO, on NumberLine: as many episodes in an update, and in a gradient step, as have about the
-    256 environment steps and the 4 gradient steps of an update of VL-DAC."""
+    """LOOP with KL, and GRPO, on NumberLine: updates of about 256 environment and 4 gradient steps, as VL-DAC's."""
     sizes = ("--num-envs", str(96 // targets), "--minibatch", str(48 // targets))
     loop = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", *sizes))
     return loop, Arm("GRPO", "baselines.grpo", sizes)

@@ -152,7 +152,6 @@ def _mean(values: Iterable[float | None], style: str = ".3f") -> str:
 
 
 def _span(counts: Iterable[int]) -> str:
-    """Fewest and most of some counts."""
     known = sorted(counts)
     return " to ".join(f"{count:,}" for count in sorted({known[0], known[-1]}))
 
