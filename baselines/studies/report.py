@@ -100,12 +100,11 @@ def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: 
     lines += [
         f"`python -m baselines.study {name}`: the tiny model, {study.seeds} seeds per arm, {study.env_steps:,} "
         "environment steps each.",
-        "Intervals are 95 %, Student's t over seeds. Explained variance is the critic's, over the second half of a "
-        "run's updates. Raw runs: the JSON file beside this page.",
+        "Intervals are 95 %, Student's t over seeds; the last column's hold together. Explained variance is the "
+        "critic's, over the second half of a run's updates. Raw runs: the JSON file beside this page.",
         "",
     ]
-    if not complete:
-        lines += ["**Incomplete: some runs have not ended.**", ""]
+    lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
     lines += _arms_table(study, found)
     lines += ["", f"![{study.title}]({name}.png)", ""]
     return "\n".join(lines)
@@ -121,6 +120,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         f"| explained variance | success less {base}'s |",
         "|---" * 10 + "|",
     ]
+    level = 1 - 0.05 / max(1, len(study.arms) - 1)  # all comparisons hold together with 95 %
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
         if not runs:
@@ -132,7 +132,8 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"| {arm.label} | {mean:.3f} | +-{half:.3f} | {_mean(grey)} | {min(e['success'] for e in last):.3f} | "
             f"{_mean((e['mean_return'] for e in last), '+.2f')} | {_mean(e['invalid_rate'] for e in last)} | "
-            f"{_span(run['gradient_steps'] for run in runs)} | {explained} | {_less(ends[arm.label], ends[base])} |"
+            f"{_span(run['gradient_steps'] for run in runs)} | {explained} | "
+            f"{_less(ends[arm.label], ends[base], level)} |"
         )
     first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
     if first and study.warm_options is not None:
@@ -156,10 +157,10 @@ def _span(counts: Iterable[int]) -> str:
     return " to ".join(f"{count:,}" for count in sorted({known[0], known[-1]}))
 
 
-def _less(ends: dict[int, float], base: dict[int, float]) -> str:
-    """Mean difference over the seeds that both have, given as {seed: success}."""
+def _less(ends: dict[int, float], base: dict[int, float], level: float = 0.95) -> str:
+    """Mean difference over the seeds that both have, given as {seed: success}, with its interval of this level."""
     seeds = sorted(ends.keys() & base.keys())
     if len(seeds) < 2 or ends is base:
         return "-"
-    mean, _, half = spread([ends[seed] - base[seed] for seed in seeds])
-    return f"{mean:+.3f} +-{half:.3f}"
+    mean, deviation, _ = spread([ends[seed] - base[seed] for seed in seeds])
+    return f"{mean:+.3f} +-{student_t(len(seeds) - 1, level) * deviation / math.sqrt(len(seeds)):.3f}"
