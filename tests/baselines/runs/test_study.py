@@ -39,7 +39,7 @@ def test_spread_is_students_interval_over_seeds():
 def test_arms_are_compared_seed_by_seed():
     ends = {0: 0.9, 1: 0.5, 2: 0.7}
     assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends) == f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"
-    assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends, 0.99) == f"-0.200 +-{9.925 * 0.3 / 3**0.5 / 3**0.5:.3f}"
+    assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends, 0.99) == f"-0.200 +-{9.92484 * 0.3 / 3**0.5 / 3**0.5:.3f}"
     assert report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
     assert report._less({0: 0.8}, ends) == "-"
     assert report._less(ends, ends) == "-"
