@@ -142,10 +142,10 @@ class RunConfig:
     """A named set of values, for example paper-miniworld (baselines/learning/presets.py); options given with it win."""
     seed: int = 0
     """Seed of weights, warm start, sampling and minibatches."""
-    updates: int = 80
-    """Updates in all."""
+    updates: int | None = None
+    """Updates in all; default 80, or what --env-steps takes."""
     env_steps: int | None = None
-    """End after the update that reaches this many environment steps, whatever --updates says."""
+    """End after the update that reaches this many environment steps; with --updates, at whichever comes first."""
     num_envs: int = 32
     """Environments played side by side."""
     envs: str = "local"
@@ -258,13 +258,18 @@ class RunConfig:
         return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
 
     @property
+    def most_updates(self) -> int:
+        """`updates`, or its default: an update plays one environment step at least."""
+        return self.updates or self.env_steps or 80
+
+    @property
     def passes(self) -> Passes:
         """Forward passes of a batch."""
         return Passes(self.micro_batch, self.micro_tokens, self.train_vision)
 
     def schedule(self, *, rests: int = 0) -> Schedule:
         """The policy's learning rate; it does not learn in the first `rests` updates."""
-        return Schedule(self.policy_lr, self.final_lr, self.updates, self.env_steps, rests)
+        return Schedule(self.policy_lr, self.final_lr, self.most_updates, self.env_steps, rests)
 
     def make_environments(self, world: World = ALONE) -> Environments:
         """The environments, as one process of `world` plays them.

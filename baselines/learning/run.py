@@ -328,7 +328,7 @@ class Run(Generic[C]):
             self._checkpoint = None
         c = self.config
         self.log = RunLog(
-            self.out, name=c.algorithm, total=c.updates, done=self.state.update, steps=self.state.env_steps,
+            self.out, name=c.algorithm, total=c.most_updates, done=self.state.update, steps=self.state.env_steps,
             env_steps=c.env_steps, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
@@ -385,11 +385,10 @@ class Run(Generic[C]):
             self.evaluate(gap=True)
             self.save()
             self.log.say(f"model: {', '.join(map(str, self.save_model()))}")
+            self._judge_best()
         else:
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
-        if self.finished():
-            self._judge_best()
         if self.world.first:
             curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
@@ -397,7 +396,7 @@ class Run(Generic[C]):
     def finished(self) -> bool:
         """True if all updates, or all environment steps, have been made."""
         c, state = self.config, self.state
-        return state.update >= c.updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
+        return state.update >= c.most_updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
 
     def evaluate(self, split: str = TEST, *, gap: bool = False) -> list[dict[str, Any]]:
         """Play held-out episodes of every environment in the first process, print and record the reports; nothing

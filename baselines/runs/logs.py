@@ -68,7 +68,6 @@ class RunLog:
         self.limits = {"update": total} | ({} if env_steps is None else {"env_steps": env_steps})
         completed, shown = self._nearest({"update": done, "env_steps": steps})
         self.task = self.progress.add_task(name, total=shown, completed=completed)
-        self.total = total
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Record one update; NaN becomes null in the file."""
@@ -83,11 +82,12 @@ class RunLog:
                 self.board.add_scalar(name, value, update)
         self._watch_critic(row.get("value/explained_variance", math.nan))
         text = summary(row)
+        completed, total = self._nearest(row)
         if is_live(self.console):
-            completed, total = self._nearest(row)
             self.progress.update(self.task, completed=completed, total=total, note=text)
-        elif update % PRINT_EVERY == 0 or update == self.total:
-            self.console.print(f"update {update}/{self.total}  {text}", soft_wrap=True)
+        elif update % PRINT_EVERY == 0 or completed == total:
+            which = "" if completed == update else f"{update}, environment step "
+            self.console.print(f"update {which}{completed}/{total}  {text}", soft_wrap=True)
 
     def _watch_critic(self, explained: float) -> None:
         """Warn when the value head has been no better than a constant for `IDLE_UPDATES`; NaN counts for nothing."""

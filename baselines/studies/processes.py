@@ -90,7 +90,7 @@ class Runs:
             arguments = [module, "--resume", "--out", str(out), *steps]
         else:
             shutil.rmtree(out, ignore_errors=True)
-            arguments = [module, "--out", str(out), "--updates", "1000000", *steps, "--threads", "1", *fresh]
+            arguments = [module, "--out", str(out), *steps, "--threads", "1", *fresh]
         if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
             return  # failed, or stopped and resumable
         write_json(out / DONE, done)

@@ -97,7 +97,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     else:
         updates = bench.steps // PER_UPDATE
         command += [
-            "--env", bench.env, "--env-steps", str(bench.steps), "--updates", str(updates), "--warm.steps", "0",
+            "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
             "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed), "--curriculum", name,
             "--out", str(out), *bench.options, *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),

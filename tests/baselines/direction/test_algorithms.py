@@ -143,3 +143,9 @@ def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
     config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0, "warm": WarmConfig(steps=0)})
     state = vldac.train(replace(config, env_steps=20, out=tmp_path / "run")).state
     assert (state.update, state.env_steps) == (2, 24)
+
+
+def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
+    config = replace(vldac.Config(**SMALL), updates=None, env_steps=50_000)
+    assert config.resolve().most_updates >= 50_000
+    assert replace(config, env_steps=None).resolve().most_updates == 80
