@@ -32,8 +32,9 @@ TRAINED = (
 HELD_OUT = ("vlgym/OneRoomS6Fast-v1", "vlgym/SeeCount-v0")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
 
-SIZES, DRAWS, THRESHOLD, VALIDATIONS = (1, 2, 4, 8), 4, 0.5, 4
-"""Types in a set; sets of each size at most; success that counts as learnt; validations of a run on a held-out type."""
+SIZES, DRAWS, THRESHOLD, VALIDATIONS, PER_UPDATE = (1, 2, 4, 8), 4, 0.5, 4, 128
+"""Types in a set; sets of each size at most; success that counts as learnt; validations of a run on a held-out type;
+environment steps of an update: few, so that a run on a held-out type makes six after those of the value head."""
 
 STUDY = Study(
     title="Success on interaction types that were not trained, by the number of those that were",
@@ -42,7 +43,7 @@ STUDY = Study(
     arms=(),
     env_steps=2_048,
     seeds=3,
-    options=(*TINY, "--eval-episodes", "64"),
+    options=(*TINY, "--eval-episodes", "64", "--num-envs", "32", "--rollout-steps", "4", "--minibatch", "32"),
     warm_options=("--warm.samples", "8192", "--warm.val-episodes", "160"),
 )
 
@@ -101,7 +102,7 @@ def run_sets(
         own = folder / "runs" / name
         begun = str((own / MODEL).parent) if each else begin(seed)
         if not each or (own / DONE).is_file():
-            updates = max(1, steps // 2 // 256 // VALIDATIONS)
+            updates = max(1, steps // 2 // PER_UPDATE // VALIDATIONS)
             train(f"{name}-{title(env)}", env, begun, seed, steps // 2, ("--eval-every", str(updates)))
 
     held = [(*each, env) for each in every for env in HELD_OUT]

@@ -69,7 +69,8 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
         begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
         assert [c.model for c in calls[4:]] == list(map(str, begun))
-        assert {(c.env, c.env_steps, c.eval_episodes, c.eval_every) for c in calls[4:]} == {(SEEN, 1024, 64, 1)}
+        assert {(c.env, c.env_steps, c.eval_episodes, c.eval_every) for c in calls[4:]} == {(SEEN, 1024, 64, 2)}
+        assert {c.num_envs * c.rollout_steps for c in calls[4:]} == {sets.PER_UPDATE}
         runs = json.loads((folder / "runs.json").read_text())
         assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
         assert {(run["before"], run["after"], run["reached"]) for run in runs} == {(0.25, 1.0, 512)}
