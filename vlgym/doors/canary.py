@@ -27,13 +27,14 @@ from ..registry.making import make
 from ..types import Message, StepRecord
 
 CANARIES = ("vlgym/CanaryColour-v0", "vlgym/CanaryDigit-v0", "vlgym/CanaryMemory-v0")
-SEES, UNCLEAR, BLIND = "sees", "cannot tell", "blind"
+SEES, ARRIVES, UNCLEAR, BLIND = "sees", "pictures arrive", "cannot tell", "blind"
 
 LEVEL = 0.99
 """Level of the interval that a verdict rests on: a blind policy passes for a seeing one in at most 0.5 % of runs."""
 
-SMALLEST_GAP = 0.05
-"""Mean gap in nats below which the pictures count as without effect."""
+SMALLEST_GAP, LEAST_RATIO = 0.05, 3
+"""Mean size of a gap in nats below which the pictures count as without effect; and how many times the mean difference
+of two equal scorings (dropout) it must be to count as their effect."""
 
 
 @dataclass(frozen=True)
@@ -163,14 +164,14 @@ LogProb = Callable[[list[list[Message]], list[str]], Sequence[float]]
 
 @dataclass(frozen=True)
 class SightGap:
-    """Gain in the log-probability of the right answer by the pictures.
+    """Effect of the pictures on the log-probability of the right answer.
 
     Attributes:
-        mean: mean of logp(answer | pictures) - logp(answer | grey pictures), in nats.
+        mean: mean of the gaps logp(answer | pictures) - logp(answer | grey pictures), in nats.
         low: lower end of the mean's 95 % Student interval.
         high: upper end.
-        verdict: `blind`: the interval lies within `SMALLEST_GAP` of 0; else `sees` where it lies above 0; else
-            `cannot tell`.
+        verdict: `blind`: the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive`: it is at least `LEAST_RATIO`
+            times the mean difference of two equal scorings; else `cannot tell`.
         n: number of episodes.
     """
 
@@ -185,24 +186,26 @@ class SightGap:
 
 
 def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
-    """Return how much the pictures raise the right answers' log-probability, by the caller's own score.
+    """Return how much the pictures change the right answers' log-probability, by the caller's own score.
 
-    A score that loses the pictures has the gap 0. `sees` says that pictures reach the score, as they do in an untrained
-    model; whether the model reads them, `vlgym canary` tells.
+    A score that loses the pictures has the gap 0. Pictures arrive in an untrained model, too; `vlgym canary` tells
+    whether a model reads them. It scores each episode three times.
 
     Raises:
         UserError: the batch has fewer than two episodes, or a score is no number.
     """
     check_number("episodes of the batch", len(batch), 2)
     answers = [item.answer for item in batch]
-    shown = _score(log_prob, [item.messages for item in batch], answers)
+    shown, again = (_score(log_prob, [item.messages for item in batch], answers) for _ in range(2))
     grey = _score(log_prob, [in_grey(item.messages) for item in batch], answers)
     gaps = [with_picture - without for with_picture, without in zip(shown, grey, strict=True)]
     mean = sum(gaps) / len(gaps)
     variance = sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
     half = student_t(len(gaps) - 1) * math.sqrt(variance / len(gaps))
     low, high = mean - half, mean + half
-    verdict = BLIND if max(-low, high) < SMALLEST_GAP else SEES if low > 0 else UNCLEAR
+    size = sum(map(abs, gaps)) / len(gaps)
+    noise = sum(abs(one - other) for one, other in zip(shown, again, strict=True)) / len(gaps)
+    verdict = BLIND if size < SMALLEST_GAP else ARRIVES if size >= LEAST_RATIO * noise else UNCLEAR
     return SightGap(mean, low, high, verdict, len(gaps))
 
 

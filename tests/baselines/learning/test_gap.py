@@ -1,4 +1,4 @@
-"""A learner measures how much pictures raise the log-probability that it takes gradients of."""
+"""A learner measures how much pictures change the log-probability that it takes gradients of."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from baselines.engine.plain import make_engine
 from baselines.learning import evaluation
 from baselines.learning.evaluation import measure_gap
 from baselines.models.load import load_family
-from vlgym.doors.canary import BLIND, CANARIES
+from vlgym.doors.canary import ARRIVES, BLIND, CANARIES
 from vlgym.play.controls import in_grey
 from vlgym.registry import get_registry
 
@@ -19,7 +19,7 @@ def test_a_scorer_that_drops_the_pictures_is_blind_and_the_learners_is_not(monke
     engine = make_engine(family, max_new_tokens=8, parsers=())
     gap = measure_gap(engine)
     assert gap.n == 12
-    assert gap.verdict != BLIND
+    assert gap.verdict == ARRIVES
     encode = family.encode
     monkeypatch.setattr(family, "encode", lambda messages: encode(in_grey(messages)))
     blind = measure_gap(engine)
