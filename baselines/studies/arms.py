@@ -130,9 +130,9 @@ STUDIES |= {
         seeds=3, bin=bin,
     )
     for env, arm, steps, bin, options in (
-        ("OneRoom-v1", VLDAC, 12_288, 2_048, (
+        *((room, VLDAC, 12_288, 2_048, (
             "--gamma", "0.97", "--num-envs", "16", "--rollout-steps", "16", "--eval-episodes", "64",
-            "--warm.val-episodes", "16", "--warm.noise", "0.2")),
+            "--warm.val-episodes", "16", "--warm.noise", "0.2")) for room in ("OneRoom-v1", "Hallway-v1", "MazeS2-v1")),
         ("SokobanDrawn-v0", VLDAC, 6_144, 512, (
             *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--history-turns", "0")),
         ("TicTacToe-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1")),
