@@ -99,6 +99,7 @@ STUDIES |= {
         "How much of what is learnt is not sight?",
         (VLDAC, Arm("VL-DAC, grey", "baselines.vldac", ("--pictures", "grey"))),
         needs,
+        bin=1_024,
     )
     for family, needs in NEEDS.items()
     for version in (0, 1)

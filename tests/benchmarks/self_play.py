@@ -17,7 +17,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from report import finish, parse, table
 from safetensors.torch import load_file
 
@@ -60,8 +59,7 @@ def judge_run(name: str, run: Path) -> dict[str, Any]:
     model = policy.engine.family.model
     unknown = model.load_state_dict(load_file(run / "pool" / "update-000000.safetensors"), strict=False).unexpected_keys
     assert not unknown, unknown
-    with torch.no_grad():
-        return {"before": judge(name, policy), "after": after}
+    return {"before": judge(name, policy), "after": after}
 
 
 def show(name: str, figures: dict[str, Any]) -> list[str]:
