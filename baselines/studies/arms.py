@@ -138,6 +138,6 @@ STUDIES |= {
             *LARGE, "--gamma", "0.95", "--env-kwargs", "image_size=[196,196]", "--history-turns", "0")),
         ("TicTacToe-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1")),
         ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--kl-coef", "0.1")),
-        ("CoinGame-v0", SELF_PLAY, 6_144, 512, ("--gamma", "0.95")),
+        ("CoinGame-v0", SELF_PLAY, 6_144, 2_048, ("--gamma", "0.95")),
     )
 }  # fmt: skip
