@@ -20,8 +20,8 @@ from vlgym.registry.making import unwrap
 from ..models.folders import read_limits
 from ..runs.distributed import ALONE, World, share_of
 
-IMAGE_TOKENS = {"cards": 36, "pettingzoo": 64, "sokoban": 49, "NumberLine": 16}
-"""Most tokens per image of the tiny model, by family or by an environment's name; 16 elsewhere."""
+IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
+"""Most tokens per image of the tiny model, by family or by an environment's name; 64 elsewhere."""
 
 
 class Environments:
@@ -128,4 +128,4 @@ def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
     if model != "tiny":
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
-    return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 16)) for spec in specs)
+    return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)

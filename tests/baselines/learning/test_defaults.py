@@ -55,8 +55,9 @@ def test_all_weights_are_not_trained_in_bfloat16():
 def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_one_those_of_its_training(
     tmp_path,
 ):
-    number, cards, room = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1"
-    assert [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards])] == [16, 16, 36]
+    number, cards, room, page = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1", "vlgym/WebShop-v1"
+    needed = [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards], [cards, page])]
+    assert needed == [16, 16, 36, 64]
     for name, text in Limits(image_tokens=9).note().items():
         (tmp_path / name).write_text(json.dumps(text))
     assert [count_image_tokens(model, [number]) for model in (str(tmp_path), PUBLISHED)] == [9, None]
