@@ -32,6 +32,7 @@ from baselines.models.load import load_family
 from baselines.models.lora import export_merged
 from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
+from baselines.studies.arms import LARGE
 from baselines.studies.processes import KEPT
 from vlgym.play.curriculum import OWN, Course
 
@@ -58,17 +59,16 @@ class Bench:
 
 BENCHES = {
     "NumberLine": Bench(
-        "vlgym/NumberLine-v1", 5_120, WarmConfig(samples=4_096),
-        ("--kl-coef", "0.02", "--gamma", "0.5", "--lr", "2e-4"),
+        "vlgym/NumberLine-v1", 16_384, WarmConfig(samples=4_096, reading=0.99), ("--kl-coef", "0.02", "--gamma", "0.5")
     ),
     "OneRoom": Bench(
         "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(samples=4_096, val_episodes=32),
-        ("--kl-coef", "0.02", "--gamma", "0.95", "--lr", "2e-4"),
+        ("--kl-coef", "0.02", "--gamma", "0.95"),
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 5_120,
         WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
-        ("--kl-coef", "0.01", "--gamma", "0.95", "--lr", "2e-4", "--history-turns", "0", "--history-images", "1"),
+        ("--kl-coef", "0.01", "--gamma", "0.95", "--history-turns", "0", "--history-images", "1"),
         {"image_size": [196, 196]},
     ),
 }  # fmt: skip
@@ -101,7 +101,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
             "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed), "--curriculum", name,
-            "--out", str(out), *bench.options, *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
+            "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options, *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
         ]  # fmt: skip
     before = spend()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
