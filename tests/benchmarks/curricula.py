@@ -101,7 +101,8 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
             "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed), "--curriculum", name,
-            "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options, *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
+            "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
+            *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
         ]  # fmt: skip
     before = spend()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
