@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
 from ..runs.folder import read_record
@@ -26,8 +27,8 @@ from .report import spread
 
 SETS = "sets"
 TRAINED = (
-    "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/SokobanDrawn-v0", "vlgym/Blackjack-v0", "vlgym/SeeDigit-v0",
-    "vlgym/SeeColour-v0", "vlgym/SeeCell-v0", "vlgym/SeeSide-v0",
+    "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/SeeDigit-v0", "vlgym/SeeColour-v0",
+    "vlgym/SeeCell-v0", "vlgym/SeeSide-v0", "vlgym/SeeHistory-v0",
 )  # fmt: skip
 HELD_OUT = ("vlgym/OneRoomS6Fast-v1", "vlgym/SeeCount-v0")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
@@ -41,11 +42,13 @@ STUDY = Study(
     question="How many interaction types does a model have to train on to do better on others?",
     env=",".join((*TRAINED, *HELD_OUT)),
     arms=(),
-    env_steps=2_048,
+    env_steps=1_024,
     seeds=3,
-    options=(*TINY, "--eval-episodes", "64", "--num-envs", "32", "--rollout-steps", "4", "--minibatch", "32"),
-    warm_options=("--warm.samples", "8192", "--warm.val-episodes", "160"),
-)
+    options=(*TINY, "--eval-episodes", "24", "--num-envs", "32", "--rollout-steps", "4", "--minibatch", "32"),
+    warm_options=(
+        "--warm.samples", "4096", "--warm.steps", "240", "--warm.check-every", "120", "--warm.val-episodes", "80",
+    ),
+)  # fmt: skip
 
 
 def draw_sets(size: int) -> list[tuple[str, ...]]:
@@ -75,7 +78,7 @@ def run_sets(
 
     Args:
         folder: of the study; workers: runs side by side.
-        seeds: per set; steps: environment steps on a set; a held-out type gets half as many.
+        seeds: per set; steps: environment steps on a set, and on each held-out type.
         model: a folder or Hub name to begin with; options: further ones of every run.
         write: copy the figures to docs/studies/ when all runs have ended.
 
@@ -102,11 +105,11 @@ def run_sets(
         own = folder / "runs" / name
         begun = str((own / MODEL).parent) if each else begin(seed)
         if not each or (own / DONE).is_file():
-            updates = max(1, steps // 2 // PER_UPDATE // VALIDATIONS)
-            train(f"{name}-{title(env)}", env, begun, seed, steps // 2, ("--eval-every", str(updates)))
+            updates = max(1, steps // PER_UPDATE // VALIDATIONS)
+            train(f"{name}-{title(env)}", env, begun, seed, steps, ("--eval-every", str(updates)))
 
     held = [(*each, env) for each in every for env in HELD_OUT]
-    print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} runs of {steps // 2:,} on held-out types")
+    print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
     stopped = runs.carry_out(
         workers,
         [
@@ -139,12 +142,13 @@ def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
                 continue
             reports = read_record(out / "evaluation.json")
             points = [(report["env_steps"], report["success"]) for report in reports if report["split"] == "val"]
-            first, *_, last = (report["success"] for report in reports if report["split"] == "test")
+            first, *_, last = (report for report in reports if report["split"] == "test")
             reached = next((steps for steps, success in points if success >= THRESHOLD), None)
             found.append(
                 {
                     "set": list(each), "name": name.rpartition("-")[0], "seed": seed, "held_out": env, "points": points,
-                    "before": first, "after": last, "reached": reached,
+                    "before": first["success"], "grey": first[GREY]["success"], "after": last["success"],
+                    "reached": reached,
                 }
             )  # fmt: skip
     return found
@@ -189,14 +193,14 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
         f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
-        f"steps on a set, {steps // 2:,} on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
+        f"steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
         "t over sets and seeds.", "",
     ]  # fmt: skip
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
     lines += [
-        f"| k | runs | success without training | less k = 0 | reach {THRESHOLD:g} | steps to it | "
-        "success after training |",
-        "|---|---|---|---|---|---|---|",
+        "| k | runs | success without training | with grey pictures | less k = 0 | "
+        f"reach {THRESHOLD:g} | steps to it | success after training |",
+        "|---" * 8 + "|",
     ]
     for size in (0, *SIZES):
         if own := [run for run in found if run["name"].startswith(f"{size}-")]:
@@ -204,6 +208,7 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
             middle, _, half = spread(gained.get(size, ()))
             lines.append(
                 f"| {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
+                f"{mean(run['grey'] for run in own):.3f} | "
                 f"{f'{middle:+.3f} +-{half:.3f}' if size else '-'} | {len(reached)} of {len(own)} | "
                 f"{f'{mean(reached):,.0f}' if reached else '-'} | {mean(run['after'] for run in own):.3f} |"
             )

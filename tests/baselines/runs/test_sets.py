@@ -52,7 +52,10 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         for name in ("config.json", "warm.json"):
             (model / name).write_text("{}")
         points = [("test", 0, 0.25), ("val", 0, 0.25), ("val", 512, 0.5), ("val", 1024, 0.75), ("test", 1024, 1.0)]
-        rows = [{"split": split, "env_steps": steps, "success": success} for split, steps, success in points]
+        rows = [
+            {"split": split, "env_steps": steps, "success": success, "grey": {"success": success / 2}}
+            for split, steps, success in points
+        ]
         write_record(config.out / "evaluation.json", rows)
         return config.env != ONE  # the run of that set is stopped
 
@@ -64,18 +67,18 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         warm, *trained = calls[:4]
         assert warm.env == sets.STUDY.env
         assert [(c.env, c.env_steps, c.eval_episodes) for c in trained] == [
-            (PLAIN, 2048, 0), (ONE, 2048, 0), (f"{PLAIN},{ONE}", 2048, 0),
+            (PLAIN, 1024, 0), (ONE, 1024, 0), (f"{PLAIN},{ONE}", 1024, 0),
         ]  # fmt: skip
         assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
         begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
         assert [c.model for c in calls[4:]] == list(map(str, begun))
-        assert {(c.env, c.env_steps, c.eval_episodes, c.eval_every) for c in calls[4:]} == {(SEEN, 1024, 64, 2)}
+        assert {(c.env, c.env_steps, c.eval_episodes, c.eval_every) for c in calls[4:]} == {(SEEN, 1024, 24, 2)}
         assert {c.num_envs * c.rollout_steps for c in calls[4:]} == {sets.PER_UPDATE}
         runs = json.loads((folder / "runs.json").read_text())
         assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
-        assert {(run["before"], run["after"], run["reached"]) for run in runs} == {(0.25, 1.0, 512)}
+        assert {(run["before"], run["grey"], run["after"], run["reached"]) for run in runs} == {(0.25, 0.125, 1.0, 512)}
         text = (folder / "sets.md").read_text()
-        assert "| 2 | 1 | 0.250 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
+        assert "| 2 | 1 | 0.250 | 0.125 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
         assert "Incomplete" in text
         assert (folder / "sets.png").read_bytes().startswith(b"\x89PNG")
 
