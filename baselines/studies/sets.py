@@ -2,7 +2,8 @@
 
 All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`. Each set of types
 trains it with the same number of environment steps. Then it goes on on each held-out type alone: its held-out
-episodes before that are success without training, its validations say after how many steps it reaches `THRESHOLD`.
+episodes before that are success without training, its training episodes say after how many steps it reaches
+`THRESHOLD`.
 k = 0 goes on from the beginning.
 """
 
@@ -21,6 +22,7 @@ from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
 from ..runs.folder import read_record
+from ..runs.logs import LOG_FILE, read_rows
 from .arms import TINY, Study
 from .processes import DONE, MODEL, Runs, open_study
 from .report import spread
@@ -33,9 +35,9 @@ TRAINED = (
 HELD_OUT = ("vlgym/OneRoomS6Fast-v1", "vlgym/SeeCount-v0")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
 
-SIZES, DRAWS, THRESHOLD, VALIDATIONS, PER_UPDATE = (1, 2, 4, 8), 4, 0.5, 4, 128
-"""Types in a set; sets of each size at most; success that counts as learnt; validations of a run on a held-out type;
-environment steps of an update: few, so that a run on a held-out type makes six after those of the value head."""
+SIZES, DRAWS, THRESHOLD, WINDOW = (1, 2, 4, 8), 4, 0.5, 32
+"""Types in a set; sets of each size at most; success that counts as learnt, over at least this many training episodes.
+"""
 
 STUDY = Study(
     title="Success on interaction types that were not trained, by the number of those that were",
@@ -105,8 +107,7 @@ def run_sets(
         own = folder / "runs" / name
         begun = str((own / MODEL).parent) if each else begin(seed)
         if not each or (own / DONE).is_file():
-            updates = max(1, steps // PER_UPDATE // VALIDATIONS)
-            train(f"{name}-{title(env)}", env, begun, seed, steps, ("--eval-every", str(updates)))
+            train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
     held = [(*each, env) for each in every for env in HELD_OUT]
     print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
@@ -141,17 +142,34 @@ def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
             if not (out / DONE).is_file():
                 continue
             reports = read_record(out / "evaluation.json")
-            points = [(report["env_steps"], report["success"]) for report in reports if report["split"] == "val"]
             first, *_, last = (report for report in reports if report["split"] == "test")
-            reached = next((steps for steps, success in points if success >= THRESHOLD), None)
+            rows = [row for row in read_rows(out / LOG_FILE) if row.get("episode/count")]
+            curve = [(row["env_steps"], row["episode/success"], row["episode/count"]) for row in rows]
             found.append(
                 {
-                    "set": list(each), "name": name.rpartition("-")[0], "seed": seed, "held_out": env, "points": points,
+                    "set": list(each), "name": name.rpartition("-")[0], "seed": seed, "held_out": env, "curve": curve,
                     "before": first["success"], "grey": first[GREY]["success"], "after": last["success"],
-                    "reached": reached,
+                    "reached": reach(curve),
                 }
             )  # fmt: skip
     return found
+
+
+def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
+    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won.
+
+    Args:
+        curve: per update its environment steps, the success of its episodes, and their number.
+    """
+    for end in range(1, len(curve) + 1):
+        won = played = 0.0
+        for _, success, count in reversed(curve[:end]):
+            won, played = won + success * count, played + count
+            if played >= WINDOW:
+                break
+        if played >= WINDOW and won >= THRESHOLD * played:
+            return curve[end - 1][0]
+    return None
 
 
 def gains(found: Sequence[dict[str, Any]]) -> dict[int, list[float]]:

@@ -12,6 +12,7 @@ from baselines.runs.folder import write_record
 from baselines.studies import sets
 from baselines.studies.processes import Runs
 from vlgym.errors import UserError
+from vlgym.files import seal
 from vlgym.registry import get_registry
 
 
@@ -39,6 +40,13 @@ def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_over_all_held_out_t
     assert sets.gains(found) == {1: [pytest.approx(0.1)], 2: [pytest.approx(-0.2)]}
 
 
+def test_the_threshold_is_reached_over_a_window_of_whole_updates():
+    assert sets.reach([]) is None
+    assert sets.reach([(128, 1.0, 31.0)]) is None
+    assert sets.reach([(128, 1.0, 16.0), (256, 0.0, 16.0)]) == 256
+    assert sets.reach([(128, 1.0, 8.0), (256, 0.0, 16.0), (384, 0.5, 16.0), (512, 0.6, 32.0)]) == 512
+
+
 def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     calls = []
 
@@ -51,12 +59,14 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         model.mkdir(parents=True)
         for name in ("config.json", "warm.json"):
             (model / name).write_text("{}")
-        points = [("test", 0, 0.25), ("val", 0, 0.25), ("val", 512, 0.5), ("val", 1024, 0.75), ("test", 1024, 1.0)]
+        points = [("test", 0, 0.25), ("test", 1024, 1.0)]
         rows = [
             {"split": split, "env_steps": steps, "success": success, "grey": {"success": success / 2}}
             for split, steps, success in points
         ]
         write_record(config.out / "evaluation.json", rows)
+        row = {"update": 4, "env_steps": 512, "episode/success": 0.5, "episode/count": 40.0}
+        (config.out / "log.jsonl").write_text(json.dumps(seal(row)) + "\n")
         return config.env != ONE  # the run of that set is stopped
 
     for name, value in (("TRAINED", (PLAIN, ONE)), ("HELD_OUT", (SEEN,)), ("SIZES", (1, 2))):
@@ -72,8 +82,7 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         assert {c.model for c in trained} == {str(folder / "warm/seed-0")}
         begun = [folder / "warm/seed-0", *(folder / f"runs/{name}-0/model" for name in ("1-0", "2-0"))]
         assert [c.model for c in calls[4:]] == list(map(str, begun))
-        assert {(c.env, c.env_steps, c.eval_episodes, c.eval_every) for c in calls[4:]} == {(SEEN, 1024, 24, 2)}
-        assert {c.num_envs * c.rollout_steps for c in calls[4:]} == {sets.PER_UPDATE}
+        assert {(c.env, c.env_steps, c.eval_episodes) for c in calls[4:]} == {(SEEN, 1024, 24)}
         runs = json.loads((folder / "runs.json").read_text())
         assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
         assert {(run["before"], run["grey"], run["after"], run["reached"]) for run in runs} == {(0.25, 0.125, 1.0, 512)}
