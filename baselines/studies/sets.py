@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -32,7 +32,7 @@ TRAINED = (
     "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/SeeDigit-v0", "vlgym/SeeColour-v0",
     "vlgym/SeeCell-v0", "vlgym/SeeSide-v0", "vlgym/SeeHistory-v0",
 )  # fmt: skip
-HELD_OUT = ("vlgym/OneRoomS6Fast-v1", "vlgym/SeeCount-v0")
+HELD_OUT = ("vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
 
 SIZES, DRAWS, THRESHOLD, WINDOW = (1, 2, 4, 8), 4, 0.5, 32
@@ -109,7 +109,7 @@ def run_sets(
         if not each or (own / DONE).is_file():
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
-    held = [(*each, env) for each in every for env in HELD_OUT]
+    held = [(*each, env) for env in HELD_OUT for each in every]
     print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
     stopped = runs.carry_out(
         workers,
@@ -172,18 +172,15 @@ def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
     return None
 
 
-def gains(found: Sequence[dict[str, Any]]) -> dict[int, list[float]]:
-    """Return, by the size of the set, each model's success without training less that of its seed's beginning: the
-    mean over the held-out types, of models that have all of them."""
-    before: dict[tuple[str, int], dict[str, float]] = {}
-    for run in found:
-        before.setdefault((run["name"], run["seed"]), {})[run["held_out"]] = run["before"]
-    ends = {at: mean(own.values()) for at, own in before.items() if len(own) == len(HELD_OUT)}
+def gains(found: Sequence[dict[str, Any]], env: str) -> dict[int, list[float]]:
+    """Return, by the size of the set, each model's success on a held-out type without training, less that of its
+    seed's beginning."""
+    before = {(run["name"], run["seed"]): run["before"] for run in found if run["held_out"] == env}
     result: dict[int, list[float]] = {}
-    for (name, seed), end in ends.items():
+    for (name, seed), success in before.items():
         size = int(name.partition("-")[0])
-        if size and ("0-0", seed) in ends:
-            result.setdefault(size, []).append(end - ends["0-0", seed])
+        if size and ("0-0", seed) in before:
+            result.setdefault(size, []).append(success - before["0-0", seed])
     return dict(sorted(result.items()))
 
 
@@ -196,10 +193,16 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     FigureCanvasAgg(figure)
     axis = figure.subplots()
     axis.axhline(0, color="0.6", linewidth=0.8)
-    for size, values in gains(found).items():
-        middle, _, half = spread(values)
-        axis.plot([size] * len(values), values, ".", color="tab:blue", alpha=0.4)
-        axis.errorbar([size], [middle], yerr=None if np.isnan(half) else [half], fmt="o", color="tab:blue", capsize=4)
+    for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):
+        for number, (size, values) in enumerate(gains(found, env).items()):
+            middle, _, half = spread(values)
+            place, error = size * factor, None if np.isnan(half) else [half]
+            axis.plot([place] * len(values), values, ".", color=colour, alpha=0.4)
+            label = None if number else title(env)
+            axis.errorbar([place], [middle], yerr=error, fmt="o", color=colour, capsize=4, label=label)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(SIZES, [str(size) for size in SIZES])
+    axis.legend(fontsize=8)
     axis.set(xlabel="interaction types trained (k)", ylabel="held-out success, less the beginning's", title=STUDY.title)
     axis.title.set_fontsize(9)
     figure.savefig(path, dpi=110)
@@ -207,7 +210,6 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
 
 def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
     """Return the text of the study's page."""
-    gained = gains(found)
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
         f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
@@ -216,18 +218,20 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
     ]  # fmt: skip
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
     lines += [
-        "| k | runs | success without training | with grey pictures | less k = 0 | "
+        "| held-out type | k | models | success without training | with grey pictures | less k = 0 | "
         f"reach {THRESHOLD:g} | steps to it | success after training |",
-        "|---" * 8 + "|",
+        "|---" * 9 + "|",
     ]
-    for size in (0, *SIZES):
-        if own := [run for run in found if run["name"].startswith(f"{size}-")]:
-            reached = [run["reached"] for run in own if run["reached"] is not None]
-            middle, _, half = spread(gained.get(size, ()))
-            lines.append(
-                f"| {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
-                f"{mean(run['grey'] for run in own):.3f} | "
-                f"{f'{middle:+.3f} +-{half:.3f}' if size else '-'} | {len(reached)} of {len(own)} | "
-                f"{f'{mean(reached):,.0f}' if reached else '-'} | {mean(run['after'] for run in own):.3f} |"
-            )
+    for env, size in product(HELD_OUT, (0, *SIZES)):
+        own = [run for run in found if run["held_out"] == env and run["name"].startswith(f"{size}-")]
+        if not own:
+            continue
+        reached = [run["reached"] for run in own if run["reached"] is not None]
+        middle, _, half = spread(gains(found, env).get(size, ()))
+        lines.append(
+            f"| {title(env)} | {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
+            f"{mean(run['grey'] for run in own):.3f} | {f'{middle:+.3f} +-{half:.3f}' if size else '-'} | "
+            f"{len(reached)} of {len(own)} | {f'{mean(reached):,.0f}' if reached else '-'} | "
+            f"{mean(run['after'] for run in own):.3f} |"
+        )
     return "\n".join([*lines, "", f"![{STUDY.title}]({SETS}.png)", ""])

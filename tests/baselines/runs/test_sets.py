@@ -29,15 +29,16 @@ def test_every_environment_is_another_interaction_type_and_sets_are_drawn_once()
     assert len(sets.list_runs(2)) == 2 * (1 + 3 * sets.DRAWS + 1)
 
 
-def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_over_all_held_out_types():
+def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
     def run(name, seed, held_out, before):
         return {"name": name, "seed": seed, "held_out": held_out, "before": before}
 
     one, other = sets.HELD_OUT
-    found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, one, 0.0)]
-    found += [run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3), run("2-1", 0, one, 0.1), run("2-1", 0, other, 0.1)]
-    found += [run("1-1", 0, one, 1.0), run("1-0", 1, one, 1.0), run("1-0", 1, other, 1.0)]  # half of theirs is missing
-    assert sets.gains(found) == {1: [pytest.approx(0.1)], 2: [pytest.approx(-0.2)]}
+    found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
+    found += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
+    found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # seed 1 has no beginning on the first type
+    assert sets.gains(found, one) == {1: [pytest.approx(0.3)], 2: [pytest.approx(-0.1)]}
+    assert sets.gains(found, other) == {1: [pytest.approx(-0.1), pytest.approx(0.7)]}
 
 
 def test_the_threshold_is_reached_over_a_window_of_whole_updates():
