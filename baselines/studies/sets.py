@@ -40,7 +40,7 @@ SIZES, DRAWS, THRESHOLD, WINDOW = (1, 2, 4, 8), 4, 0.5, 32
 """
 
 STUDY = Study(
-    title="Success on interaction types that were not trained, by the number of those that were",
+    title="Held-out success by the number of interaction types trained",
     question="How many interaction types does a model have to train on to do better on others?",
     env=",".join((*TRAINED, *HELD_OUT)),
     arms=(),
