@@ -252,13 +252,13 @@ def test_nothing_of_ours_is_in_the_page(render: Callable[..., Render]) -> None:
     assert texts(render("<p></p>", script)) == ["0"]
 
 
-def test_a_page_cannot_add_to_what_is_counted(render: Callable[..., Render]) -> None:
+def test_a_page_cannot_add_to_what_is_counted(calm: Callable[..., Render]) -> None:
     script = (
         'console.error("violates the following Content Security Policy directive");'
         'console.error("Uncaught Error"); for (let i = 0; i < 12000; i += 1) alert(i);'
         "for (const k of Object.getOwnPropertyNames(window)) { try { window[k].counts.network = 1e300; } catch {} }"
     )
-    assert render("<p>x</p>", script).blocked == {"dialog": MOST_COUNTED}
+    assert calm("<p>x</p>", script).blocked == {"dialog": MOST_COUNTED}
 
 
 def test_what_a_page_says_of_itself_is_bounded(render: Callable[..., Render]) -> None:
