@@ -160,7 +160,7 @@ class RunConfig:
     answer, because it has to start."""
     curriculum: str | None = None
     """Sampler of the level of each training episode: fixed (the highest), fixed:LEVEL, uniform, success,
-    learning-progress, prioritized, or a plugin's.
+    learning-progress, prioritized, or a plugin's; NAME@LEVEL leaves higher levels out.
 
     Held-out episodes then play the highest level. Default: the environment as its id makes it.
     """

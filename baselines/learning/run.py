@@ -279,7 +279,7 @@ class Run(Generic[C]):
 
     def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
         """Do it; return what was done, and size and checksum of the file with the weights under adapters."""
-        c, saved = self.config, None
+        c, course, saved = self.config, self.envs.course, None
         print(
             f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
         )
@@ -288,7 +288,7 @@ class Run(Generic[C]):
                 engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
                 max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
                 on_failure=self.envs.failures.append, group=self.envs.group,
-                course=None if c.curriculum is None else Course("uniform", self.envs.ids, seed=c.seed),
+                course=course and Course(f"uniform{course.limit}", self.envs.ids, seed=c.seed),
                 pictures=c.pictures,
             )  # fmt: skip
         except KeyboardInterrupt:

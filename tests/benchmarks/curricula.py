@@ -1,5 +1,5 @@
-"""Curricula compared: held-out success on an environment's highest level, the share of its moves that is not punished,
-and the area under success over the steps, at a fixed budget.
+"""Curricula compared at a fixed budget: held-out success on the highest level that is played, the share of its moves
+that is not punished, and the area under success over the steps.
 
     python tests/benchmarks/curricula.py NumberLine --seeds 0 1 2 3 4
     python tests/benchmarks/curricula.py Sokoban --table
@@ -46,14 +46,15 @@ class Bench:
 
     Attributes:
         env: its id; steps: environment steps of a run.
-        warm: the warm start; kwargs: arguments of the environment.
-        options: of the learner.
+        warm: the warm start; options: of the learner.
+        limit: behind the sampler's name, `@K` for levels up to K; kwargs: arguments of the environment.
     """
 
     env: str
     steps: int
     warm: WarmConfig
     options: tuple[str, ...]
+    limit: str = ""
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
@@ -63,13 +64,13 @@ BENCHES = {
     ),
     "OneRoom": Bench(
         "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(samples=4_096, val_episodes=32),
-        ("--kl-coef", "0.02", "--gamma", "0.95"),
+        ("--kl-coef", "0.02", "--gamma", "0.95"), "@2",
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 5_120,
         WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
         ("--kl-coef", "0.01", "--gamma", "0.95", "--history-turns", "0", "--history-images", "1"),
-        {"image_size": [196, 196]},
+        "@1", {"image_size": [196, 196]},
     ),
 }  # fmt: skip
 
@@ -78,7 +79,7 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     """Imitate the noisy oracle on all levels alike."""
     family = load_family("tiny", image_tokens=count_image_tokens("tiny", [bench.env]), seed=seed)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([bench.env], bench.kwargs))
-    course = Course("uniform", [bench.env], seed=seed)
+    course = Course(f"uniform{bench.limit}", [bench.env], seed=seed)
     warm_start(engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check)
     export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
@@ -100,8 +101,8 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
         command += [
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
-            "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed), "--curriculum", name,
-            "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
+            "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
+            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
         ]  # fmt: skip
     before = spend()

@@ -184,21 +184,31 @@ class Course:
     A choice is a function of the seed, the episode's number and the sampler's memory.
 
     Args:
-        name: `NAME` or `NAME:ARGUMENT` of a sampler.
+        name: `NAME` or `NAME:ARGUMENT` of a sampler, then `@K` where levels above K are left out.
         env_ids: the environments.
         seed: of the choices.
 
+    Attributes:
+        limit: `@K`, or nothing.
+
     Raises:
-        UserError: there is no such sampler, or no environment has levels.
+        UserError: there is no such sampler, no environment has levels, or none has level K.
     """
 
     def __init__(self, name: str, env_ids: Sequence[str], *, seed: int = 0) -> None:
-        kind, _, argument = name.partition(":")
+        sampler, _, highest = name.partition("@")
+        kind, _, argument = sampler.partition(":")
+        self.limit = name.removeprefix(sampler)
         counts = {env_id: len(get_registry().get(env_id).levels) for env_id in env_ids}
         if not any(counts.values()):
             raise UserError(
                 f"--curriculum {name}: {', '.join(counts)} has no levels; `vlgym list` names those that do."
             )
+        if self.limit:
+            most = max(counts.values()) - 1
+            if not (highest.isascii() and highest.isdigit() and int(highest) <= most):
+                raise UserError(f"--curriculum {name} must name a level from 0 to {most} behind the @.")
+            counts = {env_id: min(count, int(highest) + 1) for env_id, count in counts.items()}
         self.places = [Place(env_id, level) for env_id in counts for level in range(counts[env_id]) or (None,)]
         factories, self.name, self.seed = list_curricula(), name, seed
         check_choice("--curriculum", kind, factories)

@@ -85,7 +85,8 @@ def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path):
     assert means[-1] == 2
 
 
-def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path):
+@pytest.mark.parametrize(("curriculum", "imitated"), [("fixed", {1, 2, 3}), ("fixed@1", {1, 2})])
+def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path, curriculum, imitated):
     played = []
     start = Ladder.start
 
@@ -97,11 +98,11 @@ def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path):
     with patch.object(Ladder, "start", note):
         vldac.train(
             vldac.Config(
-                **{**PLAY, "updates": 1, "max_new_tokens": None, "warm": warm, "curriculum": "fixed"},
+                **{**PLAY, "updates": 1, "max_new_tokens": None, "warm": warm, "curriculum": curriculum},
                 out=tmp_path / "run",
             )
         )
-    assert {last for split, last in played if split == "train"} == {1, 2, 3}
+    assert {last for split, last in played if split == "train"} == imitated
 
 
 def test_without_a_curriculum_no_level_is_chosen(tmp_path):
