@@ -63,11 +63,11 @@ BENCHES = {
         "vlgym/NumberLine-v1", 16_384, WarmConfig(samples=4_096, reading=0.99), ("--kl-coef", "0.02", "--gamma", "0.5")
     ),
     "OneRoom": Bench(
-        "vlgym/OneRoomS6Fast-v1", 5_120, WarmConfig(samples=4_096, val_episodes=32),
+        "vlgym/OneRoomS6Fast-v1", 4_096, WarmConfig(samples=4_096, val_episodes=32),
         ("--kl-coef", "0.02", "--gamma", "0.95"), "@2",
     ),
     "Sokoban": Bench(
-        "vlgym/SokobanDrawn-v0", 5_120,
+        "vlgym/SokobanDrawn-v0", 4_096,
         WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
         ("--kl-coef", "0.01", "--gamma", "0.95", "--history-turns", "0", "--history-images", "1"),
         "@1", {"image_size": [196, 196]},
