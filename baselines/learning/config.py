@@ -35,7 +35,7 @@ from .warm_start import WarmConfig
 
 FREE_ON_RESUME = frozenset(
     {
-        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
+        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
         "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
         "record_keep", "max_logp_gap", "envs", "env_timeout",
     }
@@ -228,6 +228,9 @@ class RunConfig:
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
     """Play them before the training, too; --no-eval-before where it is known how good the model is."""
+    eval_controls: bool = True
+    """Play half as many with grey pictures, and with shuffled ones, too. They can take most of the time of a training:
+    a player who sees nothing often plays to the turn limit."""
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
     save_every: int = 10

@@ -402,7 +402,7 @@ class Run(Generic[C]):
         """Play held-out episodes of every environment in the first process, print and record the reports; nothing
         where that was done after this update. Return the new reports, the same in all processes.
 
-        A report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
+        With `eval_controls` a report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
 
         Args:
             split: of the episodes.
@@ -417,7 +417,7 @@ class Run(Generic[C]):
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
-            for pictures in controls(self.envs, self.config.eval_episodes):
+            for pictures in controls(self.envs, self.config.eval_episodes) if self.config.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
                     self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))

@@ -95,13 +95,13 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     command = [sys.executable, "-m", "baselines.vldac"]
     resumed = bool(out.is_dir() and checkpoints(out / "checkpoints"))
     if resumed:
-        command += ["--resume", "--out", str(out)]
+        command += ["--resume", "--out", str(out), "--no-eval-controls"]
     else:
         updates = bench.steps // PER_UPDATE
         command += [
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
-            "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
+            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
             "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
         ]  # fmt: skip
