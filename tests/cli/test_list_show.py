@@ -171,7 +171,7 @@ def test_a_card_begins_with_goal_actions_and_reward_and_fits_a_screen(
     spec = make_spec(
         "vlgym/Tale-v0", "tale:Tale", summary="word " * 40, success_rule="rule " * 90, levels=("far " * 30,) * 6, **long
     )
-    levels = [{"oracle": 1.0, "length": 2.0, "se": 0.5, "random": 0.25, "episodes": 30}] * 6
+    levels = [{"oracle": 1.0, "length": 2.0, "se": 0.5, "random": 0.25, "blind": 0.5, "episodes": 30}] * 6
     with installed(spec, known={spec.id: make_entry(spec, blind=BLIND, levels=levels)}):
         assert main(["show", spec.id]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -327,11 +327,11 @@ def test_a_narrow_list_fits(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 
 def test_a_card_prints_one_line_for_each_level_with_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     spec = make_spec(levels=("near", "far"))
-    levels = [{"oracle": 1.0, "length": n, "se": 0.5, "random": 0.25, "episodes": 30} for n in (2.0, 4.0)]
+    levels = [{"oracle": 1.0, "length": n, "se": 0.5, "random": 0.25, "blind": 0.5, "episodes": 30} for n in (2.0, 4.0)]
     with installed(spec, known={spec.id: make_entry(spec, levels=levels)}):
         assert main(["show", spec.id]) == 0
     lines = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines() if line.startswith("level ")]
     assert lines == [
-        ["0", "oracle 1.0 in 2.0 turns, random 0.25: near"],
-        ["1", "oracle 1.0 in 4.0 turns, random 0.25: far"],
+        ["0", "oracle 1.0 in 2.0 turns, blind 0.5, random 0.25: near"],
+        ["1", "oracle 1.0 in 4.0 turns, blind 0.5, random 0.25: far"],
     ]

@@ -79,12 +79,12 @@ def test_what_has_changed_is_told(path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importable: None) -> None:
     path = tmp_path / "registry.yaml"
-    spec = make_spec("vlgym/Rising-v0", "broken_toys:Rising", levels=("two cells", "five cells"), figure_episodes=2)
+    spec = make_spec("vlgym/TooFar-v0", "broken_toys:TooFar", levels=("two cells", "five"), figure_episodes=2)
     with installed(spec):
         assert main(["registry", "--path", str(path)]) == 0
-        entries = read_registry(path)
-        assert [each["length"] for each in entries[spec.id]["levels"]] == [2.0, 5.0]
-        assert [each["oracle"] for each in entries[spec.id]["levels"]] == [1.0, 1.0]
+        near, far = read_registry(path)[spec.id]["levels"]
+        assert (near["length"], near["oracle"], near["blind"], 0.3 < near["random"] < 0.8) == (2.0, 1.0, 1.0, True)
+        assert (far["length"], far["oracle"], far["blind"], far["random"]) == (4.0, 0.0, 0.0, 0.0)
 
 
 def test_changed_behaviour_without_a_new_version_is_refused(

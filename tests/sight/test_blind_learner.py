@@ -12,6 +12,7 @@ from toys import Walk, installed, make_spec
 from vlgym.env.seeding import episode_seed
 from vlgym.evaluation import evaluate
 from vlgym.play.rollout import Runner, run_episodes
+from vlgym.registry.making import build
 from vlgym.sight import blind_learner
 from vlgym.sight.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
 from vlgym.sight.blind_policies import BlindPolicy, choose_player
@@ -136,7 +137,7 @@ def test_a_learner_that_the_registry_names_is_played_after_it_has_learnt(name: s
 
 
 def test_a_replaced_version_that_needs_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.testing.measure.make_learner", lambda spec, name: name)
+    monkeypatch.setattr("vlgym.testing.measure.learn", lambda spec, make, name: None)
     old = replace(SPEC, replaced_by="vlgym/Walk-v1")
-    assert list_learners(old) == list(LEARNERS)
-    assert list_learners(replace(old, system_requirements=("chromium",))) == []
+    assert [player.name for player in list_learners(old, build)] == list(LEARNERS)
+    assert list_learners(replace(old, system_requirements=("chromium",)), build) == []

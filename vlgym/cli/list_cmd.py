@@ -228,11 +228,12 @@ def _say_last(entry: Entry) -> str:
 
 
 def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return a row for each difficulty level: oracle, random play, and what it changes."""
+    """Return a row for each difficulty level: oracle, best blind player, random play, and what it changes."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
     for name, figures in zip(rows, measured, strict=False):
         rows[name] = (
-            f"oracle {figures['oracle']} in {figures['length']} turns, random {figures['random']}: {rows[name]}"
+            f"oracle {figures['oracle']} in {figures['length']} turns, blind {figures['blind']}, "
+            f"random {figures['random']}: {rows[name]}"
         )
     return rows
 

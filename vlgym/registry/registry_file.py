@@ -30,9 +30,9 @@ BLIND = (*FIGURES, "policy", "success_policy")
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "pictures", "floor", "ceiling"}
 _LATER = {"blind", "levels"}
 """Fields that an entry may lack, if they are not measured or the card has no levels."""
-LEVEL = ("oracle", "length", "se", "random", "episodes")
+LEVEL = ("oracle", "length", "se", "random", "blind", "episodes")
 """Fields of a level: success of the oracle, mean turns of its episodes and their standard error, success of random
-play, number of episodes."""
+play and of the best blind player, number of episodes."""
 
 
 def read_registry(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:

@@ -8,10 +8,10 @@ from statistics import mean, stdev
 from typing import Any
 
 from ..env.spec import EnvSpec
-from ..evaluation import summarize
-from ..play.policies import OraclePolicy, RandomPolicy
+from ..evaluation import Report, summarize
+from ..play.policies import OraclePolicy, Policy, RandomPolicy
 from ..sight.blind_policies import UNSEEN
-from .measure import choosing_split
+from .measure import choosing_split, measure_blind
 from .play_checks import is_unlikely
 from .playing import digest_picture, seeds_of
 from .subject import Subject, require
@@ -68,11 +68,28 @@ def check_levels(subject: Subject) -> str:
 
 
 def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
-    """Return what registry.yaml records of each level: `oracle` and `random` success, the oracle's mean `length` in
-    turns with its standard error `se` (of random play without an oracle), and `episodes`."""
+    """Return what registry.yaml records of each level: success of the oracle, of random play and of the best blind
+    player (`blind`), the oracle's mean `length` in turns with its standard error `se` (of random play without an
+    oracle), and `episodes`."""
     split = "test" if "test" in spec.splits else choosing_split(spec)
     played = play_levels(Subject(spec), split, RECORD_TURNS, *RECORD_EPISODES)
+    for level, each in enumerate(played):
+        each["blind"] = measure_blind_level(spec, level, split, each["episodes"])
     return [{name: value for name, value in each.items() if name != "report"} for each in played]
+
+
+def measure_blind_level(spec: EnvSpec, level: int, split: str, episodes: int) -> float:
+    """Return the success of the best blind player on a level; learners learn there."""
+    there = Subject(spec, {**UNSEEN, "level": level})
+
+    def play(policy: Policy, split: str, episodes: int) -> Report:
+        return summarize(spec.id, policy.name, split, there.run(policy, split, episodes))
+
+    def judge(policy: Policy) -> dict[str, float]:
+        report = play(policy, split, episodes)
+        return {"return": report.mean_return, "success": round(report.success, 4)}
+
+    return float(measure_blind(spec, there.make, play, judge)["success"])
 
 
 def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy
 from ..registry.making import build
 from ..registry.recorded import hash_texts
 from ..sight.blind import Searcher
-from ..sight.blind_learner import LEARNERS, SLOW_EPISODES
-from ..sight.blind_policies import UNSEEN, BlindPolicy, load_players, make_constant, make_learner
+from ..sight.blind_learner import LEARNERS, SLOW_EPISODES, learn
+from ..sight.blind_policies import UNSEEN, BlindPolicy, load_players, make_constant
 from .fingerprint import measure_behaviour
 from .playing import GarbagePolicy, seeds_of
 
@@ -53,7 +53,7 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
     plain: list[Policy] = [RandomPolicy(), IdlePolicy(), GarbagePolicy()]
     players: list[Policy] = [
         *list_constants(spec, make, play), BlindPolicy(Searcher.name, Searcher), *load_players(spec),
-        *list_learners(spec),
+        *list_learners(spec, make),
     ]  # fmt: skip
     most, judged = (SLOW_EPISODES, 1) if spec.figure_episodes else (100, JUDGED)
     episodes = max(4, min(most, CHOOSING_TURNS // spec.max_turns))
@@ -68,13 +68,13 @@ def measure_blind(spec: EnvSpec, make: Callable[[], VLEnv], play: Play, judge: C
     return {**figures[earned], "success": success, "policy": earned.name, "success_policy": won.name}
 
 
-def list_learners(spec: EnvSpec) -> list[BlindPolicy]:
+def list_learners(spec: EnvSpec, make: Callable[[], VLEnv]) -> list[BlindPolicy]:
     """Return the blind players that learn, after they have learnt; none without a train split.
 
     A replaced version that needs system packages, so that its steps are slow, is not learnt.
     """
     learnt = "train" in spec.splits and not (spec.replaced_by and spec.system_requirements)
-    return [make_learner(spec, name) for name in LEARNERS] if learnt else []
+    return [BlindPolicy(name, learn(spec, make, name)) for name in LEARNERS] if learnt else []
 
 
 def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list[BlindPolicy]:
@@ -164,7 +164,7 @@ def measure_blind_floor(spec: EnvSpec, floor: dict[str, Any]) -> dict[str, Any]:
             return dict(floor)
         return play_figures(spec, policy)
 
-    return dict(measure_blind(spec, partial(build, spec), play, judge))
+    return dict(measure_blind(spec, partial(build, spec, **UNSEEN), play, judge))
 
 
 def play_figures(
