@@ -229,8 +229,8 @@ class RunConfig:
     eval_before: bool = True
     """Play them before the training, too; --no-eval-before where it is known how good the model is."""
     eval_controls: bool = True
-    """Play half as many with grey pictures, and with shuffled ones, too. They can take most of the time of a training:
-    a player who sees nothing often plays to the turn limit."""
+    """Play half as many with grey pictures, and with shuffled ones, too. They can be half of a run's turns: a player
+    who sees nothing often plays to the turn limit."""
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
     save_every: int = 10
