@@ -95,7 +95,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     command = [sys.executable, "-m", "baselines.vldac"]
     resumed = bool(out.is_dir() and checkpoints(out / "checkpoints"))
     if resumed:
-        command += ["--resume", "--out", str(out), "--no-eval-controls"]
+        command += ["--resume", "--out", str(out)]
     else:
         updates = bench.steps // PER_UPDATE
         command += [
