@@ -89,9 +89,8 @@ class Environments:
         return self._aside.pop((index, env_id), None) or self.make(index, env_id)
 
     def held_out(self, env_id: str) -> dict[str, Any]:
-        """Arguments of the environment in held-out episodes: under a curriculum they are on the highest level."""
-        top = None if self.course is None else self.course.top(env_id)
-        return self.kwargs if top is None else {**self.kwargs, LEVEL: top}
+        """Arguments of the environment in held-out episodes."""
+        return self.kwargs if self.course is None else self.course.held_out(env_id, self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
         """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""

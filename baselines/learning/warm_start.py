@@ -229,7 +229,7 @@ def warm_start(
         builder: prompt layout; by default each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
         group: where the environments live.
-        course: chooses the levels of the oracle's episodes.
+        course: chooses the levels of the oracle's episodes; validation plays the highest.
         pictures: of the prompts, as `Runner` has them.
 
     Raises:
@@ -276,8 +276,9 @@ def warm_start(
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
             check = validate(
-                engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group, pictures
-            )
+                engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group, pictures,
+                course,
+            )  # fmt: skip
             report.success.append((step, check.success))
             report.reading = check.reading
             if on_check is not None:
@@ -310,14 +311,17 @@ def validate(
     on_failure: Callable[[Failure], object] = warn,
     group: EnvGroup = LOCAL,
     pictures: str = SHOWN,
+    course: Course | None = None,
 ) -> Check:
-    """A few validation episodes per environment, sampled at temperature 1; means over environments."""
+    """A few validation episodes per environment, on a course's highest level, sampled at temperature 1; means over
+    environments."""
     generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(env_ids))
     found = []
     for env_id in env_ids:
         policy = Reader(ModelPolicy(engine, generator))
         report = evaluate(
-            env_id, policy, episodes=each, split="val", num_envs=32, env_kwargs=env_kwargs, builder=builder,
+            env_id, policy, episodes=each, split="val", num_envs=32, builder=builder,
+            env_kwargs=env_kwargs if course is None else course.held_out(env_id, env_kwargs),
             on_failure=on_failure, group=group, pictures=pictures,
         )  # fmt: skip
         found.append((report.success, report.mean_return, report.invalid_rate, policy.read / policy.given))

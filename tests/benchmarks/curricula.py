@@ -34,6 +34,7 @@ from baselines.runs.checkpoint import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.studies.arms import LARGE
 from baselines.studies.processes import KEPT
+from vlgym.env.prompts import PromptBuilder
 from vlgym.play.curriculum import OWN, Course
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
@@ -48,6 +49,7 @@ class Bench:
         env: its id; steps: environment steps of a run.
         warm: the warm start; options: of the learner.
         limit: behind the sampler's name, `@K` for levels up to K; kwargs: arguments of the environment.
+        history: past turns in the prompt; None for as many as the environment's.
     """
 
     env: str
@@ -56,6 +58,7 @@ class Bench:
     options: tuple[str, ...]
     limit: str = ""
     kwargs: dict[str, Any] = field(default_factory=dict)
+    history: int | None = None
 
 
 BENCHES = {
@@ -68,9 +71,8 @@ BENCHES = {
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 4_096,
-        WarmConfig(samples=4_096, noise=0.4, val_episodes=32),
-        ("--kl-coef", "0.01", "--gamma", "0.95", "--history-turns", "0", "--history-images", "1"),
-        "@1", {"image_size": [196, 196]},
+        WarmConfig(samples=8_192, noise=0.4),
+        ("--kl-coef", "0.01", "--gamma", "0.95"), "@1", {"image_size": [196, 196]}, 0,
     ),
 }  # fmt: skip
 
@@ -80,7 +82,10 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     family = load_family("tiny", image_tokens=count_image_tokens("tiny", [bench.env]), seed=seed)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([bench.env], bench.kwargs))
     course = Course(f"uniform{bench.limit}", [bench.env], seed=seed)
-    warm_start(engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check)
+    warm_start(
+        engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check,
+        builder=PromptBuilder.asked(bench.history, None),
+    )  # fmt: skip
     export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 
@@ -104,6 +109,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
             "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
             "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
+            *(() if bench.history is None else ("--history-turns", str(bench.history))),
         ]  # fmt: skip
     before = spend()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

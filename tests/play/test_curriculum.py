@@ -39,9 +39,10 @@ def test_fixed_plays_the_highest_level_or_the_one_named() -> None:
 def test_levels_above_the_one_behind_the_at_sign_are_left_out() -> None:
     course = Course("fixed:0@2", [LINE, POINTS, PLAIN])
     assert set(count(course)) == {at(0), Place(POINTS, 0), Place(PLAIN, None)}
-    assert (course.top(LINE), course.top(POINTS), course.top(PLAIN)) == (2, 2, None)
+    assert course.held_out(LINE, {"seed": 3}) == {"seed": 3, "level": 2}
+    assert (course.held_out(POINTS, {}), course.held_out(PLAIN, {})) == ({"level": 2}, {})
     assert set(count(Course(f"uniform{course.limit}", [LINE]))) == {at(0), at(1), at(2)}
-    assert Course("fixed@5", [LINE, POINTS]).top(POINTS) == 4
+    assert Course("fixed@5", [LINE, POINTS]).held_out(POINTS, {}) == {"level": 4}
     for wrong in ("fixed@6", "fixed@", "fixed@-1", "fixed@x"):
         with pytest.raises(UserError, match="from 0 to 5"):
             Course(wrong, [LINE, POINTS])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..env.reset_options import LEVEL
 from ..errors import PluginError, UserError, check_choice
 from ..registry import get_registry
 
@@ -223,9 +224,10 @@ class Course:
         draw = np.random.default_rng([self.seed, number])
         return self.places[int(draw.choice(len(weights), p=[weight / total for weight in weights]))]
 
-    def top(self, env_id: str) -> int | None:
-        """Return the highest level of an environment."""
-        return [place.level for place in self.places if place.env_id == env_id][-1]
+    def held_out(self, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of an environment in held-out episodes, which are on its highest level."""
+        top = [place.level for place in self.places if place.env_id == env_id][-1]
+        return kwargs if top is None else {**kwargs, LEVEL: top}
 
     def note(self, place: Place, success: bool) -> None:
         """Tell the sampler that an episode ended."""

@@ -103,6 +103,7 @@ def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path, curriculum, 
             )
         )
     assert {last for split, last in played if split == "train"} == imitated
+    assert {last for split, last in played if split == "val"} == {max(imitated)}
 
 
 def test_without_a_curriculum_no_level_is_chosen(tmp_path):
@@ -135,7 +136,7 @@ def test_environments_put_aside_are_taken_again_and_closed():
     one.unwrapped.close = lambda: closed.append(LADDER)
     envs.close()
     assert closed == [LADDER]
-    assert envs.course.top(LADDER) == 2
+    assert envs.held_out(LADDER) == {"level": 2}
     assert envs.course.places[-1] == Place(ONE, None)
 
 
