@@ -1,5 +1,5 @@
-"""Curricula compared at a fixed budget: held-out success on the highest level that is played, the share of its moves
-that is not punished, and the area under success over the steps.
+"""Curricula compared at a fixed budget: held-out success on the highest level that is played, and the area under it
+over the steps.
 
     python tests/benchmarks/curricula.py NumberLine --seeds 0 1 2 3 4
     python tests/benchmarks/curricula.py Sokoban --table
@@ -119,8 +119,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     area = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points)) / bench.steps
     levels = [row["curriculum/level_mean"] for row in read_rows(out / "log.jsonl")]
     return {
-        "sampler": name, "seed": seed, "success": last["success"], "right": 1 - last["negative_rate"], "area": area,
-        "points": points,
+        "sampler": name, "seed": seed, "success": last["success"], "area": area, "points": points,
         "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]], "resumed": resumed,
         "cpu_minutes": round(spend() - before, 2),
     }  # fmt: skip
@@ -157,10 +156,10 @@ def main() -> None:
         if own := [line for line in lines if line["sampler"] == name]:
             minutes = [line["cpu_minutes"] for line in own if not line["resumed"]]
             rows.append(
-                [f"`{name}`", len(own), *(show([line[key] for line in own]) for key in ("success", "right", "area")),
+                [f"`{name}`", len(own), *(show([line[key] for line in own]) for key in ("success", "area")),
                  show(minutes) if minutes else ""]
             )  # fmt: skip
-    header = ("sampler", "seeds", "success on top", "moves not punished", "area under success", "CPU minutes")
+    header = ("sampler", "seeds", "success on top", "area under success", "CPU minutes")
     finish(
         "curricula", f"Curricula on {bench.env}, {bench.steps:,} steps", table(header, rows), ("torch", "transformers")
     )
