@@ -71,7 +71,7 @@ BENCHES = {
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 4_096,
-        WarmConfig(samples=8_192, noise=0.4),
+        WarmConfig(steps=1_200, samples=16_384, noise=0.3, reading=0.45),
         ("--kl-coef", "0.01", "--gamma", "0.95"), "@1", {"image_size": [196, 196]}, 0,
     ),
 }  # fmt: skip
