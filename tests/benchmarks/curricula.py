@@ -63,16 +63,18 @@ class Bench:
 
 BENCHES = {
     "NumberLine": Bench(
-        "vlgym/NumberLine-v1", 16_384, WarmConfig(samples=4_096, reading=0.99), ("--kl-coef", "0.02", "--gamma", "0.5")
+        "vlgym/NumberLine-v1", 16_384, WarmConfig(samples=4_096, reading=0.99),
+        (*LARGE, "--kl-coef", "0.02", "--gamma", "0.5"),
     ),
     "OneRoom": Bench(
         "vlgym/OneRoomS6Fast-v1", 4_096, WarmConfig(samples=4_096, val_episodes=32),
-        ("--kl-coef", "0.02", "--gamma", "0.95"), "@2",
+        (*LARGE, "--kl-coef", "0.02", "--gamma", "0.95"), "@2",
     ),
     "Sokoban": Bench(
-        "vlgym/SokobanDrawn-v0", 4_096,
-        WarmConfig(steps=1_200, samples=16_384, noise=0.3, reading=0.45),
-        ("--kl-coef", "0.01", "--gamma", "0.95"), "@1", {"image_size": [196, 196]}, 0,
+        "vlgym/SokobanDrawn-v0", 6_144, WarmConfig(samples=16_384, noise=0.3),
+        # Half of an episode of 30 turns: after rollouts of 4 the critic explains nothing.
+        ("--num-envs", "16", "--rollout-steps", "16", "--minibatch", "128", "--kl-coef", "0.01", "--gamma", "0.95"),
+        "@1", {"image_size": [196, 196]}, 0,
     ),
 }  # fmt: skip
 
@@ -107,7 +109,7 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
             "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
             "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
-            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *LARGE, *bench.options,
+            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
             *(() if bench.history is None else ("--history-turns", str(bench.history))),
         ]  # fmt: skip
