@@ -71,7 +71,7 @@ BENCHES = {
         (*LARGE, "--kl-coef", "0.02", "--gamma", "0.95"), "@2",
     ),
     "Sokoban": Bench(
-        "vlgym/SokobanDrawn-v0", 6_144, WarmConfig(samples=16_384, noise=0.3),
+        "vlgym/SokobanDrawn-v0", 4_096, WarmConfig(steps=1_200, samples=16_384, noise=0.3),
         # Half of an episode of 30 turns: after rollouts of 4 the critic explains nothing.
         ("--num-envs", "16", "--rollout-steps", "16", "--minibatch", "128", "--kl-coef", "0.01", "--gamma", "0.95"),
         "@1", {"image_size": [196, 196]}, 0,
