@@ -72,7 +72,7 @@ BENCHES = {
     ),
     "Sokoban": Bench(
         "vlgym/SokobanDrawn-v0", 4_096, WarmConfig(steps=1_200, samples=16_384, noise=0.3),
-        # Half of an episode of 30 turns: after rollouts of 4 the critic explains nothing.
+        # Rollouts of half an episode of 30 turns.
         ("--num-envs", "16", "--rollout-steps", "16", "--minibatch", "128", "--kl-coef", "0.01", "--gamma", "0.95"),
         "@1", {"image_size": [196, 196]}, 0,
     ),
