@@ -13,9 +13,9 @@ import os
 import shutil
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .errors import UserError
 
@@ -227,3 +227,31 @@ def _sync(number: int) -> None:
     except OSError as error:
         if error.errno not in _REFUSED:
             raise
+
+
+LOCK = ".lock"
+"""The file of a folder that `lock_folder` locks."""
+
+
+def lock_folder(folder: Path) -> IO[str]:
+    """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
+
+    Raises:
+        UserError: another process is at work in it, or its lock file is none.
+    """
+    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK"))  # Windows has none of them
+    try:
+        file = os.fdopen(os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | sum(flags), 0o666), "w")
+    except OSError as error:
+        raise UserError(f"{folder / LOCK} cannot be locked ({error.strerror}); remove it.") from None
+    with suppress(ImportError):  # not on Windows
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise UserError(
+                f"Another process is at work in {folder}; wait for it, or choose another folder."
+            ) from None
+    return file

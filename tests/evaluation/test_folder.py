@@ -183,7 +183,7 @@ def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) ->
     held.pop("sessions")
     with (
         EvaluationFolder(tmp_path / "whole", held, session={}, resume=True),
-        pytest.raises(UserError, match="is being written by another process"),
+        pytest.raises(UserError, match="Another process is at work in"),
     ):
         EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
     EvaluationFolder(tmp_path / "whole", held, session={}, resume=True).__exit__()

@@ -10,13 +10,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..env.arguments import to_plain
 from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..files import seal, write_whole
+from ..files import LOCK, lock_folder, seal, write_whole
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
@@ -37,7 +37,6 @@ from .plan import Part
 
 KIND = "evaluation"
 SESSIONS = "sessions"
-LOCK = ".lock"
 FAILURES = "failures.jsonl"
 """A line for each failure of an environment (see `vlgym.play.env_failures`)."""
 
@@ -111,7 +110,7 @@ class EvaluationFolder:
         if begun:
             self._check_same(run)
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(folder)
+        self._lock = lock_folder(folder)
         try:
             self.finished = _repair(folder)
             header = read_header(folder) if begun else {**run, SESSIONS: []}
@@ -202,20 +201,3 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
         except (KeyError, TypeError) as error:
             raise TrajectoryError(f"{folder / METADATA}, line {number}: {type(error).__name__}: {error}") from None
     return finished, end
-
-
-def _lock(folder: Path) -> IO[str]:
-    """Keep a second process out; the system lets go of the lock however this one ends."""
-    file = (folder / LOCK).open("a")
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise UserError(
-            f"--out {folder} is being written by another process; wait for it, or choose another."
-        ) from None
-    return file

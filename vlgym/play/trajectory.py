@@ -14,7 +14,6 @@ import errno
 import functools
 import hashlib
 import json
-import math
 import time
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +28,7 @@ from ..env import VLEnv
 from ..env.arguments import describe, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
-from ..errors import TrajectoryError
+from ..errors import GREATEST, TrajectoryError
 from ..files import is_cut, seal, sync, unseal, write_whole
 from ..registry import get_registry
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
@@ -296,7 +295,8 @@ def _find_image(path: Path) -> Any:
 
 
 def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
-    """Return the record that a line holds, every value of the type that `StepRecord` states and every number finite.
+    """Return the record that a line holds, every value of the type that `StepRecord` states and every number
+    finite.
 
     Args:
         row: the line.
@@ -328,7 +328,8 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
 
 
 def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values that have not the type that a record states for their names, and numbers that are not finite.
+    """Refuse values that have not the type that a record states for their names, and numbers that are not finite, or beyond
+    `GREATEST`.
 
     Raises:
         ValueError: there is one; the message names it.
@@ -344,10 +345,7 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
 
 def _is_finite(value: Any) -> bool:
     items = value if isinstance(value, tuple) else (value,)
-    try:
-        return all(math.isfinite(item) for item in items if isinstance(item, (int, float)))
-    except OverflowError:  # a whole number beyond all floats
-        return False
+    return all(abs(item) <= GREATEST for item in items if isinstance(item, (int, float)))
 
 
 @functools.cache
