@@ -251,7 +251,5 @@ def lock_folder(folder: Path) -> IO[str]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()
-            raise UserError(
-                f"Another process is at work in {folder}; wait for it, or choose another folder."
-            ) from None
+            raise UserError(f"Another process is at work in {folder}; wait for it, or choose another folder.") from None
     return file
