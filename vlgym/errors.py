@@ -112,7 +112,7 @@ def check_reward(value: Any, where: str) -> None:
     Raises:
         ValueError: it is no finite number, or beyond `GREATEST`. It is no `UserError`: the environment is broken.
     """
-    if not isinstance(value, Real) or not abs(value) <= GREATEST:
+    if not isinstance(value, Real) or not -GREATEST <= float(value) <= GREATEST:
         raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
 
 

@@ -253,3 +253,8 @@ def lock_folder(folder: Path) -> IO[str]:
             file.close()
             raise UserError(f"Another process is at work in {folder}; wait for it, or choose another folder.") from None
     return file
+
+
+def find_cache(name: str) -> Path:
+    """Return a folder of this user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / name

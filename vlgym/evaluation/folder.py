@@ -196,15 +196,17 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     return {place for _, place in found}, found[-1][0] if found else 0
 
 
-def read_episodes(folder: Path, header: Mapping[str, Any]) -> Iterator[tuple[int, list[StepRecord]]]:
-    """Yield each whole episode of a folder as it was written, with the byte after it; images are `file_name`s.
+def read_episodes(
+    folder: Path, header: Mapping[str, Any], *, images: bool = False
+) -> Iterator[tuple[int, list[StepRecord]]]:
+    """Yield each whole episode of a folder as it was written (see `read_trajectories`), with the byte after it.
 
     Raises:
         TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing or doubled, or none
             of the run that `header` describes can have had it.
     """
     seen = set()
-    for end, episode in read_numbered(folder, images=False, unfinished=False):
+    for end, episode in read_numbered(folder, images=images, unfinished=False):
         try:
             wrong = _find_wrong(header, episode)
         except (*MALFORMED, ArithmeticError, AttributeError) as error:
