@@ -18,7 +18,6 @@ from stage import FINISHED, SMALL, assert_same_end, on_stage
 from baselines import vldac
 from baselines.learning.run import memory_advice
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs import folder
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 from vlgym.files import lock_folder
