@@ -131,7 +131,7 @@ def make_spec(env_id: str = "vlgym/Walk-v0", entry_point: str = "toys:Walk", **c
         "summary": "Walk to the target.",
         "family": "toys",
         "max_turns": 8,
-        "reward_range": (0.0, 1.0),
+        "reward_range": (-1.0, 2.0) if entry_point == "toys:Coin" else (0.0, 1.0),
         "success_rule": "You stand on the target.",
         "image_size": (22, 22),
         "random_success_below": 0.9,

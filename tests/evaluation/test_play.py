@@ -24,10 +24,7 @@ from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
 WALK = make_spec()
-COIN = make_spec(
-    "vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16),
-    reward_range=(-1.0, 2.0),
-)  # fmt: skip
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
 
 
 @pytest.fixture(autouse=True)

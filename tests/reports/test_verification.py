@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +30,7 @@ from vlgym.play.trajectory import hash_picture, read_header
 from vlgym.reports import verification
 from vlgym.reports.compare import compare_runs
 from vlgym.reports.records import read_run
-from vlgym.reports.verification import is_verified, verify_run
+from vlgym.reports.verification import PATH, is_verified, verify_run
 
 WALK = make_spec(pictures="exact")
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=6, reward_range=(-1.0, 2.0))
@@ -80,6 +82,18 @@ def paint(folder: Path) -> None:
     name = f"images/{hash_picture(picture)}.png"
     (folder / name).write_bytes(encode_png(picture))
     edit(file_name=name)(folder)
+
+
+def bomb(folder: Path) -> None:
+    """Declare a picture of 10,000,000,000 pixels."""
+    path = sorted((folder / "images").iterdir())[0]
+    head = b"IHDR" + struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    data = path.read_bytes()
+    path.write_bytes(data[:12] + head + struct.pack(">I", zlib.crc32(head)) + data[33:])
+
+
+def test_ids_of_environments_are_no_paths() -> None:
+    assert PATH.search(json.dumps({"game": "vlgym/Nim-v0", "n": [1, "left"]})) is None
 
 
 def change_part(**changes: Any) -> Callable[[Path], None]:
@@ -142,6 +156,9 @@ def test_the_command_ends_with_status_1_at_a_difference(folder: Path) -> None:
     [
         (change_part(given={"parser": "os:system"}), "says parser='os:system'; only .* An import string is code"),
         (change_part(items=[{"parser": "os:system"}]), "says parser='os:system'"),
+        (change_part(given={"level_file": "/dev/zero"}), r'says "/dev/zero": no path or address in a record is opened'),
+        (change_part(items=[{"a": [{"site": "http://a.example"}]}]), r'says "http://a.example": no path'),
+        (bomb, r"metadata.jsonl, line \d: DecompressionBombError"),
         (change_part(given={"nonsense": 1}), "has no argument 'nonsense'"),
         (lambda folder: write_rows(folder, []), "holds no finished episode"),
         (lambda folder: (folder / "metadata.jsonl").unlink(), "holds no metadata.jsonl"),

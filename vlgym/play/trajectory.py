@@ -220,7 +220,7 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
     for number, end, row in read_lines(folder, unfinished=unfinished):
         try:
             record = read_record(row, known, images)
-        except (*MALFORMED, OSError) as error:
+        except (*MALFORMED, OSError, SyntaxError, DecompressionBombError) as error:
             raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
         episode.append(record)
         if record.terminated or record.truncated:

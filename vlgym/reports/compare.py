@@ -29,12 +29,9 @@ from .compute import (
 )
 from .records import Episode, Part, Run, read_run
 from .sampling import Groups, average_intervals
-from .verification import is_verified
+from .verification import CARD, is_verified
 
-CONDITIONS = (
-    "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",
-    "reply_ends", "history", "changed",
-)  # fmt: skip
+CONDITIONS = (*CARD, "prompt_hash", "history", "changed")
 """Fields of run.json that are equal if two parts are the same task."""
 
 

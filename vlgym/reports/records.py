@@ -6,7 +6,7 @@ Reads only. What a kill left at the end of the records (a line cut short, an epi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -68,7 +68,7 @@ class Run:
             TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
         """
         found: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
-        for episode in iterate_episodes(self):
+        for _, episode in read_episodes(self.folder, self.header):
             found[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
         return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
 
@@ -101,11 +101,6 @@ def read_run(folder: Path | str) -> Run:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
     return Run(folder, header, policy, split, parts)
-
-
-def iterate_episodes(run: Run) -> Iterator[Episode]:
-    """Yield the finished episodes as they were written; an image of a prompt is its `file_name`."""
-    return (episode for _, episode in read_episodes(run.folder, run.header))
 
 
 def _read_part(key: str, entry: Any, split: str) -> Part:

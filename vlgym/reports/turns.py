@@ -12,10 +12,11 @@ from typing import Any
 
 from PIL import Image as PILImage
 
+from ..evaluation.folder import read_episodes
 from ..play.controls import SHOWN
 from ..play.trajectory import read_picture
 from ..types import LearnerNotes, StepRecord
-from .records import Run, iterate_episodes
+from .records import Run
 
 SHADES = 6
 MOST = 5_000  # tokens of a turn that are shown
@@ -77,7 +78,7 @@ def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[list[Turn
     """Read the chosen episodes again, with their prompts and pictures, and return their turns in the given order."""
     read = functools.cache(functools.partial(_read_picture, run))
     found: dict[tuple[str, int], list[Turn]] = {place: [] for place in chosen}
-    for episode in iterate_episodes(run) if found else ():
+    for _, episode in read_episodes(run.folder, run.header) if found else ():
         place = (episode[0].part, episode[0].episode)
         if place in found:
             found[place] = [Turn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]

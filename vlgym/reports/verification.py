@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,8 @@ CARD = (
     "reply_ends",
 )
 """Fields of a part in run.json that follow from the installed environment and the part's arguments."""
+PATH = re.compile(r'"[^"]*/(?![A-Za-z][\w-]*-v\d+")[^"]*"')
+"""A text with a slash in JSON that is no environment id: reading a device, or asking a server, may never end."""
 
 
 def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None) -> str:
@@ -113,6 +116,8 @@ def _check_part(run: Run, part: Part) -> None:
     for arguments in (part.arguments, *part.items):
         if "parser" in arguments:
             check_named(arguments["parser"], str(run.folder / HEADER))
+        if path := PATH.search(json.dumps(arguments)):
+            raise UserError(f"{run.folder / HEADER} says {path[0]}: no path or address in a record is opened.")
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
