@@ -143,7 +143,7 @@ class Runs:
         return None
 
 
-def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[str]:
+def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
     """Make or reopen the folder of a study; return its lock.
 
     Raises:
