@@ -294,6 +294,7 @@ class EvaluationProgress(Watcher):
         self.quiet = quiet
         self._won: Counter[str] = Counter()
         self._new: Counter[str] = Counter()
+        self._bars = open_progress(open_console(stderr=True))
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
         """Show the bar."""
@@ -301,7 +302,6 @@ class EvaluationProgress(Watcher):
         self._left = Counter({part.key: part.total for part in parts})
         total = self._left.total()
         self._left.subtract(Counter(name for name, _ in already))
-        self._bars = open_progress(open_console(stderr=True))
         self._bars.start()
         if already:
             self.say(f"{len(already)} of {total} episodes are there already")

@@ -307,7 +307,7 @@ def _without_picture(value: dict[str, Any]) -> dict[str, Any]:
 
 def _as_exception(said: dict[str, Any]) -> Exception:
     if said.get("user"):
-        return UserError(said["line"])
+        return UserError(plain_line(said["line"], 2000))
     name = said["type"]
     kind = type(name if name.isidentifier() and len(name) <= 80 else "EnvError", (EnvError,), {})
     return kind(plain_line(said["line"], 2000))
