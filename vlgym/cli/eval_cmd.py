@@ -33,7 +33,7 @@ from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
-from ..terminal import open_progress, show_safe
+from ..terminal import open_progress
 from ..types import Reply, StepRecord, Usage
 from .console import (
     Config,
@@ -245,7 +245,7 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     console = open_console()
     found = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
     asked = found[len(probe) :]
-    console.print(f"First prompt of {asked[0].part}:\n{show_safe(write_messages(asked[0].first))}\n")
+    console.print(f"First prompt of {asked[0].part}:\n{write_messages(asked[0].first)}\n")
     for each in asked:
         console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens")
     if probe:

@@ -248,10 +248,8 @@ class WorkerGroup:
                     f"({head.said['do']}); the last one, {name}: {why}. Play it alone: vlgym play {asked.get('id')}"
                 )
             episodes = sum(place.start is not None for place in worker.places)
-            self.tell(
-                f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes up to where "
-                "they stood."
-            )
+            told = f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes"
+            self.tell(plain_line(f"{told} up to where they stood.", 2000))
             try:
                 worker.link, worker.heard = self._start(worker.index), False
                 self._restore(worker)
