@@ -172,11 +172,15 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
 def plain_line(text: str, longest: int = 500) -> str:
     """Return a text from elsewhere as one line that is safe to print.
 
-    White space runs become blanks. Characters that steer a terminal or the direction of writing are shown by their
-    numbers.
+    White space runs become blanks; the rest is as `show_safe` says.
     """
-    words = " ".join(text.split())
-    return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in words)[:longest]
+    return show_safe(" ".join(text.split()))[:longest]
+
+
+def show_safe(text: str) -> str:
+    """Return a text from elsewhere with its line feeds and tabs; characters that steer a terminal or the direction of
+    writing are shown by their numbers."""
+    return "".join(c if c in "\n\t" or is_printable(c) else repr(c)[1:-1] for c in text)
 
 
 def is_printable(character: str) -> bool:

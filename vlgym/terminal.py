@@ -12,12 +12,13 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import UserError
+from .errors import UserError, show_safe
 
 DONE, FAILED, WRONG, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -26,6 +27,14 @@ _SYSTEM = {
     errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
 """Errors of the operating system that are the user's to fix."""
+
+MOST_ERROR = 2000
+"""Characters of an error that are printed."""
+
+_PRIVATE = (
+    (r"""://(?:[^\s/'"@]*:[^\s'"]*|[^\s/'"@]*)@(?!https?://)""", "://"), (r"""(://[^\s?'"]*)\?[^\s'"]*""", r"\1"),
+)  # fmt: skip
+"""Login and query of an address, and what is printed instead."""
 
 
 def end_with_parent() -> None:
@@ -119,9 +128,18 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
     return found
 
 
-def _say(line: str, status: int) -> int:
+def say_error(line: str) -> None:
+    """Print an error, up to `MOST_ERROR` characters, without logins and queries of addresses and without characters
+    that steer a terminal: the one way by which errors reach it."""
+    line = line[: 4 * MOST_ERROR]  # the patterns take quadratic time
+    for pattern, new in _PRIVATE:
+        line = re.sub(pattern, new, line)
     with suppress(OSError):
-        sys.stderr.write(f"{fit_words(line, sys.stderr)}\n")
+        sys.stderr.write(f"{fit_words(show_safe(line)[:MOST_ERROR], sys.stderr)}\n")
+
+
+def _say(line: str, status: int) -> int:
+    say_error(line)
     return status
 
 
@@ -143,8 +161,9 @@ def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
     What its encoding lacks is written by its number. With NO_COLOR no escape codes are written, those of moving bars
-    included.
+    included. The traceback of a bug is as safe to print as other errors.
     """
+    sys.excepthook = lambda *error: print(show_safe("".join(traceback.format_exception(*error))), file=sys.stderr)
     if os.environ.get("NO_COLOR"):
         os.environ["TERM"] = "dumb"  # rich and tyro would still write bold letters
     for stream in (sys.__stdout__, sys.__stderr__):
@@ -153,14 +172,18 @@ def prepare_output() -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting.
+    """Return a console that prints text as `show_safe` gives it: no markup, no emoji codes, no highlighting.
 
     On a terminal lines are wrapped between words; elsewhere they stay whole.
     """
     from rich.console import Console
 
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(show_safe(each) if isinstance(each, str) else each for each in objects), **how)
+
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
+    return SafeConsole(
         file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream),
         soft_wrap=not stream.isatty(),
     )  # fmt: skip
@@ -280,8 +303,3 @@ def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         console.print(f"\n{' ' * indent}".join([head + (lines or [""])[0], *lines[1:]]).rstrip(), soft_wrap=True)
-
-
-def show_safe(text: str) -> str:
-    """Return the text with what would steer a terminal written out, for what a model or a file says."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, cast, get_type_hints
 
 import tyro
 
+from vlgym.errors import show_safe
 from vlgym.terminal import measure_width, run_command
 
 from ..runs import distributed
@@ -45,13 +48,23 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
     if not issubclass(config, RunConfig):
-        return tyro.cli(config, prog=program, description=text, args=given)
+        return _read(config, prog=program, description=text, args=given)
     if "--help-all" in given:
         given = ["--help"]
     elif {"-h", "--help"} & {*given}:
         text += "\n\n`--help-all` lists the rarer options, too."
-        return tyro.cli(_without_rare(config), prog=program, description=text, args=given)
-    return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
+        return _read(_without_rare(config), prog=program, description=text, args=given)
+    return _read(config, prog=program, description=text, default=chosen(config, given), args=given)
+
+
+def _read(config: type[C], **how: Any) -> C:
+    """Let tyro read a command line, and make what it writes on errors safe to print."""
+    told = io.StringIO()
+    try:
+        with redirect_stderr(told):
+            return tyro.cli(config, **how)
+    finally:
+        sys.stderr.write(show_safe(told.getvalue()))
 
 
 def _without_rare(config: type[Any], group: str = "") -> type[Any]:

@@ -10,10 +10,10 @@ from ..env import VLEnv
 from ..env.prompts import write_messages
 from ..env.rendering import encode_png
 from ..env.spaces import match_legal
-from ..errors import UserError, nearest
+from ..errors import UserError, nearest, show_safe
 from ..files import write_whole
 from ..registry.making import unwrap
-from ..terminal import fit_words, measure_width, show_safe
+from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
 from .terminal_pictures import choose_protocol, show_picture
 

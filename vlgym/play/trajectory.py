@@ -15,6 +15,7 @@ import functools
 import hashlib
 import json
 import math
+import numbers
 import time
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -336,7 +337,7 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
 def _is_finite(value: Any) -> bool:
     items = value if isinstance(value, tuple) else (value,)
     try:
-        return all(math.isfinite(item) for item in items if isinstance(item, (int, float)))
+        return all(math.isfinite(item) for item in items if isinstance(item, numbers.Real))
     except OverflowError:  # a whole number beyond all floats
         return False
 
