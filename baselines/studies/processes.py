@@ -86,11 +86,10 @@ class Runs:
         out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
         if (out / DONE).is_file() or self.stopping.is_set():
             return
-        if checkpoints(out / "checkpoints"):
-            arguments = [module, "--resume", "--out", str(out), *steps]
-        else:
+        begun = bool(checkpoints(out / "checkpoints"))
+        if not begun:
             shutil.rmtree(out, ignore_errors=True)
-            arguments = [module, "--out", str(out), *steps, "--threads", "1", *fresh]
+        arguments = [module, *["--resume"] * begun, "--out", str(out), *steps, "--threads", "1", *fresh]
         if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
             return  # failed, or stopped and resumable
         write_json(out / DONE, done)
