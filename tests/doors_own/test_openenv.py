@@ -232,7 +232,7 @@ def test_a_long_body_is_not_read(server, path, chunks):
             "reset",
             b'{"seed": 1, "level": 3, "options": {"a": 1}}',
             400,
-            "A reset takes seed and episode_id, not level, opti",
+            "A reset takes seed and episode_id, not level",
         ),
         ("reset", b'{"seed": 1' + b"0" * 5000 + b"}", 4, ""),
         ("reset", b'{"seed": -Infinity}', 422, "seed"),
