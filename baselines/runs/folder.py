@@ -14,7 +14,7 @@ from typing import IO, Any
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_writable
-from vlgym.files import seal, unseal, write_whole
+from vlgym.files import open_end, seal, unseal, write_whole
 from vlgym.play.trajectory import describe_run, is_sealed
 from vlgym.registry import get_registry
 
@@ -60,13 +60,13 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     )
 
 
-def claim(folder: Path) -> IO[str]:
+def claim(folder: Path) -> IO[bytes]:
     """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
 
     Raises:
         UserError: another process is at work in it.
     """
-    lock = (folder / LOCK_FILE).open("a")
+    lock = open_end(folder / LOCK_FILE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -180,8 +180,8 @@ def evaluate(
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
             arguments["parser"] = parser
-        elif wishes.get("parser") is not None:
-            arguments["parser"] = check_named(wishes["parser"], plain_address(policy))  # a model's folder may say it
+        elif wishes.get("parser") is not None:  # a model's folder may say it
+            arguments |= check_named({"parser": wishes["parser"]}, plain_address(policy))
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
         for each in both:

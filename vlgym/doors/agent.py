@@ -22,6 +22,7 @@ from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
 from ..evaluation.episodes import end_reply
+from ..parsers import check_named
 from ..play.curriculum import Course, Place
 from ..play.rollout import Runner
 from ..registry.making import make
@@ -57,12 +58,14 @@ class Task:
         return Place(self.env_id, self.arguments.get(LEVEL))
 
     def to_row(self) -> dict[str, Any]:
-        """Return a row of a data set, which `play` takes, too."""
+        """Return a row of a data set, which `play` takes, too; a row never names an import string."""
+        check_named(self.arguments, "A row")
         return {name: value for name, value in asdict(self).items() if value != {}}  # Parquet has no empty struct
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Task:
-        """Return the task of a row; other columns are not read."""
+        """Return the task of a row; other columns are not read, and an import string is refused."""
+        check_named(row.get("arguments") or {}, "A row")
         return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
 
 

@@ -7,7 +7,6 @@ episodes are played again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -16,7 +15,7 @@ from ..env.arguments import to_plain
 from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..files import seal, write_whole
+from ..files import append_whole, open_end, seal, write_whole
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
@@ -141,8 +140,7 @@ class EvaluationFolder:
 
     def note(self, failure: Failure) -> None:
         """Write down that an environment failed."""
-        with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(seal(failure)) + "\n")
+        append_whole(self.folder / FAILURES, json.dumps(seal(failure)) + "\n")
 
     def _check_same(self, run: dict[str, Any]) -> None:
         held = read_header(self.folder)
@@ -182,7 +180,8 @@ def _repair(folder: Path) -> set[tuple[str, int]]:
     finished, end = _read_finished(folder)
     path = folder / METADATA
     if path.exists() and path.stat().st_size > end:
-        os.truncate(path, end)
+        with open_end(path) as file:
+            file.truncate(end)
     return finished
 
 
@@ -204,9 +203,9 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     return finished, end
 
 
-def _lock(folder: Path) -> IO[str]:
+def _lock(folder: Path) -> IO[bytes]:
     """Keep a second process out; the system lets go of the lock however this one ends."""
-    file = (folder / LOCK).open("a")
+    file = open_end(folder / LOCK)
     try:
         import fcntl
     except ImportError:  # not on Windows

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
-from ..files import is_cut, seal, unseal, write_whole
+from ..files import append_whole, is_cut, make_folder, seal, unseal, write_whole
 from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter
 from .loop import Game, Player, play_games
 from .several import open_table
@@ -135,16 +135,14 @@ class Tournament:
             return game
 
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
-        with (self.out / RESULTS).open("a", encoding="utf-8") as file:
-            for game in play_games(min(at_once, self.total), begin):
-                if game.error is not None:
-                    raise game.error
-                for seat in sorted(game.records):
-                    writer.write(game.records[seat])
-                self.results.append(_result(game, seats.pop(game)))
-                file.write(json.dumps(seal(asdict(self.results[-1]))) + "\n")
-                file.flush()
-                on_game(self.results[-1])
+        for game in play_games(min(at_once, self.total), begin):
+            if game.error is not None:
+                raise game.error
+            for seat in sorted(game.records):
+                writer.write(game.records[seat])
+            self.results.append(_result(game, seats.pop(game)))
+            append_whole(self.out / RESULTS, json.dumps(seal(asdict(self.results[-1]))) + "\n")
+            on_game(self.results[-1])
         writer.sync()
         return in_order(self.results)
 
@@ -168,11 +166,12 @@ class Tournament:
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
         try:
+            make_folder(self.out / RECORDS)
             TrajectoryWriter(self.out / RECORDS, self._header)
         except TrajectoryError as error:
             raise UserError(f"--resume: {error}") from None
         if not begun:
-            held.touch()
+            append_whole(held, "")
             return []
         found = read_results(self.out)
         write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line

@@ -31,7 +31,7 @@ from ..env.arguments import describe, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
 from ..errors import TrajectoryError
-from ..files import is_cut, seal, sync, unseal, write_whole
+from ..files import append_whole, is_cut, make_folder, seal, sync, unseal, write_whole
 from ..registry import get_registry
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
 from .remote import RemoteEnv
@@ -129,7 +129,7 @@ class TrajectoryWriter:
         elif self.folder.exists() and any(self.folder.iterdir()):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
         self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
-        (self.folder / "images").mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder / "images")
         if not header.exists():
             write_whole(header, encode_header(run))
         self._synced = time.monotonic()
@@ -149,14 +149,7 @@ class TrajectoryWriter:
                 row["learner"] = asdict(record.learner)
             row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
             lines.append(json.dumps(seal(row)) + "\n")
-        with (self.folder / METADATA).open("ab", buffering=0) as file:
-            end, data = file.tell(), "".join(lines).encode()
-            try:
-                while data:
-                    data = data[file.write(data) :]
-            except OSError:
-                file.truncate(end)  # half of an episode would be taken for damage when more come after it
-                raise
+        append_whole(self.folder / METADATA, "".join(lines))
         if time.monotonic() - self._synced >= SYNC_EVERY:
             self.sync()
 
@@ -174,9 +167,7 @@ class TrajectoryWriter:
         name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
         path = self.folder / name
         if not path.exists():
-            part = path.with_suffix(".part")
-            part.write_bytes(encode_png(image))
-            part.replace(path)  # a file of that name is whole, wherever the program was killed
+            write_whole(path, encode_png(image), durable=False)
         return name
 
     def _without_images(self, message: Message) -> dict[str, Any]:

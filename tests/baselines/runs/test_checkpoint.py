@@ -14,7 +14,9 @@ from baselines.runs.checkpoint import (
     optimizer_tensors,
     own_storage,
     save_checkpoint,
+    save_tensors,
 )
+from baselines.runs.logs import RunLog
 from vlgym.errors import UserError
 
 
@@ -81,3 +83,29 @@ def test_a_kill_while_the_newest_is_replaced_leaves_it_and_half_removed_ones_cou
     (tmp_path / ".update-000000.gone").mkdir()
     assert load_checkpoint(tmp_path)[1]["update"] == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["update-000001", "update-000002"]
+
+
+def test_no_file_of_a_run_leads_out_of_its_folder(tmp_path):
+    """The links of a stranger's run: to a folder, to a file, and what a kill could have left."""
+    place = tmp_path / "place"
+    place.mkdir()
+    (place / "key").write_text("kept")
+    for name in ("checkpoints", "run", "file"):
+        (tmp_path / name).symlink_to(place / "key" if name == "file" else place)
+    with pytest.raises(UserError, match="is a link"):
+        save_checkpoint(tmp_path / "checkpoints", {"x": torch.zeros(1)}, {"update": 1})
+    with pytest.raises(UserError, match="is a link"):
+        save_tensors(tmp_path / "file", {"x": torch.zeros(1)})
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in (".update-000001.part", ".update-000001.old", ".update-000000.gone"):
+        (out / name).symlink_to(place)
+    for update in (1, 2):
+        save_checkpoint(out, {"x": torch.zeros(1)}, {"update": update}, keep=1)
+    assert [path.name for path in out.iterdir()] == ["update-000002"]
+    for name, link in (("log.jsonl", place / "key"), ("failures.jsonl", place / "key"), ("tensorboard", place)):
+        (out / name).symlink_to(link)
+        with pytest.raises(UserError, match=r"is a link|line 1"):
+            RunLog(out, name="vldac", total=3, done=0)
+        (out / name).unlink()
+    assert [(path.name, path.read_text()) for path in place.iterdir()] == [("key", "kept")]
