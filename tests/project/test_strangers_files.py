@@ -13,8 +13,6 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import gymnasium
-import numpy as np
 import pytest
 from play.test_env_answers import Liar, lie
 from toys import installed, make_spec
