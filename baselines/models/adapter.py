@@ -16,10 +16,9 @@ import torch
 from peft import LoraConfig, PeftModel
 from safetensors.torch import load_file, save_file
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_finite
 from vlgym.files import CHECKSUMS, written_whole
 
-from ..runs.checkpoint import check_finite
 from . import lora
 from .family import Family
 from .folders import EVALUATION, FILE, check_replaceable, write_notes

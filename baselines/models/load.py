@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from vlgym.errors import UserError, check_choice, nearest
+from vlgym.errors import UserError, check_choice, check_finite, nearest
 from vlgym.terminal import is_live, open_console
 
-from ..runs.checkpoint import check_finite
 from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .folders import check_whole

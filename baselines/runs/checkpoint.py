@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_finite
 from vlgym.files import (
     check_files,
     discard,
@@ -117,13 +117,6 @@ def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -
         raise UserError(f"{path} is damaged ({error}). Begin the run again, in a new folder.") from None
     check_finite(str(path), tensors.items())
     return tensors
-
-
-def check_finite(source: str, tensors: Iterable[tuple[str, Tensor]]) -> None:
-    """Raise `UserError`, which names the first tensor, if a number is infinite or NaN."""
-    for name, tensor in tensors:
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            raise UserError(f"{source}: {name} holds infinite numbers or NaN. Take an older one, or another.")
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from vlgym.evaluation.policy_names import make_policy
 from vlgym.files import seal, unseal
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry.making import make
+from vlgym.sight.blind_learner import LEARNERS as LEARNT
 from vlgym.sight.blind_policies import choose_player
 
 ENV = "vlgym/NumberLine-v1"
@@ -47,6 +48,7 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     yield tmp_path / "stranger"
+    assert sys.modules.pop("strangers_code", None) is None
     assert not mark.exists()
 
 
@@ -67,7 +69,7 @@ def asked(folder: Path, learner: str = "vldac", said: Any = None, **options: Any
     [
         ({"parser": TRAP}, f"(--parser {TRAP})"),
         ({"env_kwargs": ["max_turns=4", f"parser={TRAP}"]}, f"(--env-kwargs max_turns=4 --env-kwargs parser={TRAP})"),
-        ({"env_kwargs": [f'parser="{TRAP}"']}, "An import string is code: give it on the command line"),
+        ({"env_kwargs": [f'parser="{TRAP}"']}, "An import string is code: give it in code or on the command line"),
         ({"env_kwargs": {f"parser={TRAP}": 1}}, "start a new run"),
         ({"parser": [TRAP]}, "start a new run"),
         ({"envs": "ray://127.0.0.1:1"}, "(--envs ray://127.0.0.1:1)"),
@@ -234,12 +236,12 @@ def test_the_blind_player_that_registry_yaml_names_is_chosen_among_those_that_ar
         assert choose_player(None, {"blind": {"success_policy": said}}).name == "searcher"
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_a_workers_card_brings_no_blind_player_and_no_entry_point(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("said", [{"blind": [TRAP]}, {"entry_point": TRAP}])
+def test_a_workers_card_brings_no_blind_player_and_no_entry_point(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec("vlgym/Coin-v0", "toys:Coin")
-    card = {**spec.to_dict(), "blind": [TRAP], "entry_point": TRAP}
-    entry = {"blind": {"success_policy": "table"}} if named else None
-    monkeypatch.setattr("vlgym.sight.blind_policies.read_registry", lambda: {spec.id: entry})
+    card = {**spec.to_dict(), **said}
+    best = {"blind": {"success_policy": next(iter(LEARNT))}}  # learns in an environment that it makes
+    monkeypatch.setattr("vlgym.sight.blind_policies.read_registry", lambda: {spec.id: best})
     with installed(spec):
         group = WorkerGroup(lambda index: Liar("make", lie("value", "spec", value=card)), 1)
         runner = Runner([group.make(spec.id)], split="test", episodes=1)
