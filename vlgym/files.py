@@ -17,6 +17,7 @@ import stat
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,22 @@ FIELD = "crc32"
 """The entry of a JSON object that holds the checksum of the others."""
 CHECKSUMS = "checksums.json"
 """The list of a folder's files."""
+
+_JUNK = (
+    ".DS_Store", "._*", ".localized", ".directory", "Thumbs.db", "desktop.ini", ".nfs*", ".fuse_hidden*",
+    ".*.????????.part",
+)  # fmt: skip
+"""Names of what file managers, file systems and kills leave in folders."""
+
+
+def is_junk(path: Path) -> bool:
+    """True if a file belongs to nobody's data, whatever it holds."""
+    return any(fnmatch(path.name, pattern) for pattern in _JUNK)
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """Return what a folder holds, without junk, in the order of names; nothing where it is no folder."""
+    return sorted(path for path in folder.iterdir() if not is_junk(path)) if folder.is_dir() else []
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +98,7 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
         folder: which has no other name yet, and is flushed when it gets one.
         without: names of files that may change later.
     """
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not is_junk(path)}
     found = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
     write_whole(folder / CHECKSUMS, json.dumps(seal({"files": found}), indent=1) + "\n")
 

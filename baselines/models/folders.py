@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vlgym.errors import UserError, check_writable
-from vlgym.files import CHECKSUMS, check_files, write_whole
+from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
@@ -51,7 +51,7 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
         UserError: it holds something else, or cannot be written to.
     """
     check_writable(name, folder)
-    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    held = [path.name for path in list_folder(folder)]
     strange = [file for file in held if not any(fnmatch(file, part) for part in files)]
     if strange or (held and config not in held) or folder.is_file():
         raise UserError(

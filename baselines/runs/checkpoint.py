@@ -23,6 +23,7 @@ from vlgym.errors import UserError, check_finite
 from vlgym.files import (
     check_files,
     discard,
+    list_folder,
     make_folder,
     measure_file,
     put_back,
@@ -74,7 +75,7 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
-    return sorted(path for path in folder.glob("update-*") if path.is_dir() and any(path.iterdir()))
+    return sorted(path for path in folder.glob("update-*") if list_folder(path))
 
 
 def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:

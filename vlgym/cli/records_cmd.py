@@ -12,7 +12,7 @@ import typer
 from ..doors.minari import NAME, write_minari
 from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
-from ..files import written_whole
+from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
 from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
@@ -120,7 +120,7 @@ def export(
     """Write recorded episodes as a data set: Parquet with pictures, chats to learn from, or Minari."""
     check_choice("--to", to, tuple(WRITERS))
     check_writable("--out", out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or list_folder(out)):
         raise UserError(f"--out {out} is not empty; name a new folder.")
     places = find_recordings(folder)
     kept = 0

@@ -15,7 +15,7 @@ from ..env.arguments import to_plain
 from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..files import append_whole, open_end, seal, write_whole
+from ..files import append_whole, list_folder, open_end, seal, write_whole
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
@@ -165,7 +165,7 @@ def check_folder(folder: Path, resume: bool) -> bool:
         if not resume:
             raise UserError(f"--out {folder} holds a run already. Continue it with --resume, or choose another.")
         return True
-    if folder.exists() and any(path.name not in (LOCK, f"{HEADER}.part") for path in folder.iterdir()):
+    if any(path.name != LOCK for path in list_folder(folder)):
         raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
     return False
 

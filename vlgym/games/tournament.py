@@ -14,7 +14,7 @@ import numpy as np
 
 from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
-from ..files import append_whole, is_cut, make_folder, seal, unseal, write_whole
+from ..files import append_whole, is_cut, list_folder, make_folder, seal, unseal, write_whole
 from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter
 from .loop import Game, Player, play_games
 from .several import open_table
@@ -162,7 +162,7 @@ class Tournament:
                 f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
         begun = held.exists()
-        if not begun and self.out.exists() and any(self.out.iterdir()):
+        if not begun and list_folder(self.out):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
         try:

@@ -31,7 +31,7 @@ from ..env.arguments import describe, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
 from ..errors import TrajectoryError
-from ..files import append_whole, is_cut, make_folder, seal, sync, unseal, write_whole
+from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, unseal, write_whole
 from ..registry import get_registry
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
 from .remote import RemoteEnv
@@ -126,7 +126,7 @@ class TrajectoryWriter:
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
                     f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
                 )
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif list_folder(self.folder):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
         self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
         make_folder(self.folder / "images")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from toys import JUNK, litter
 
+from baselines.models.folders import check_replaceable
+from baselines.policies.hf import hash_model
 from baselines.runs.checkpoint import (
     checkpoints,
     load_checkpoint,
@@ -16,8 +19,10 @@ from baselines.runs.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
+from baselines.runs.folder import check_new
 from baselines.runs.logs import RunLog
 from vlgym.errors import UserError
+from vlgym.files import check_files, written_whole
 
 
 def trained(seed: int = 0, width: int = 4) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
@@ -63,6 +68,26 @@ def test_only_the_newest_checkpoints_remain_and_the_newest_is_loaded(tmp_path):
         save_checkpoint(tmp_path, {"x": torch.tensor([float(update)])}, {"update": update}, keep=2)
     assert [path.name for path in checkpoints(tmp_path)] == ["update-000003", "update-000004"]
     assert load_checkpoint(tmp_path)[0]["x"].item() == 4.0
+
+
+def test_junk_in_folders_of_training_stops_nothing(tmp_path):
+    check_new(litter(tmp_path / "run"))
+    check_replaceable(litter(tmp_path / "model"), "--export", ("config.json",), "config.json", "model")
+    folder = tmp_path / "checkpoints"
+    save_checkpoint(folder, {"a": torch.ones(1)}, {"update": 1})
+    litter(folder / "update-7")
+    litter(folder)
+    assert [path.name for path in checkpoints(folder)] == ["update-000001"]
+    assert load_checkpoint(folder)[1]["update"] == 1
+    with written_whole(tmp_path / "whole") as part:
+        (part / "config.json").write_text("{}")
+        litter(part)
+    for name in JUNK:
+        (tmp_path / "whole" / name).unlink()
+    check_files(tmp_path / "whole")
+    known = hash_model(str(tmp_path / "whole"), None)
+    litter(tmp_path / "whole")
+    assert hash_model(str(tmp_path / "whole"), None) == known
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
