@@ -10,10 +10,12 @@ from baselines.runs.checkpoint import (
     load_checkpoint,
     load_module,
     load_optimizer,
+    load_tensors,
     module_tensors,
     optimizer_tensors,
     own_storage,
     save_checkpoint,
+    save_tensors,
 )
 from vlgym.errors import UserError
 
@@ -61,6 +63,17 @@ def test_only_the_newest_checkpoints_remain_and_the_newest_is_loaded(tmp_path):
         save_checkpoint(tmp_path, {"x": torch.tensor([float(update)])}, {"update": update}, keep=2)
     assert [path.name for path in checkpoints(tmp_path)] == ["update-000003", "update-000004"]
     assert load_checkpoint(tmp_path)[0]["x"].item() == 4.0
+
+
+@pytest.mark.parametrize("number", [torch.nan, -torch.inf])
+def test_a_tensor_that_is_not_finite_is_refused_by_name(tmp_path, number):
+    tensors = {"a": torch.zeros(3), "b": torch.tensor([1.0, number]), "steps": torch.tensor(7)}
+    newest = save_checkpoint(tmp_path, tensors, {"update": 1})
+    with pytest.raises(UserError, match=rf"The checkpoint {newest}: b holds NaN or infinity"):
+        load_checkpoint(tmp_path)
+    expected = save_tensors(tmp_path / "base.safetensors", tensors)
+    with pytest.raises(UserError, match=r"base\.safetensors: b holds NaN or infinity"):
+        load_tensors(tmp_path / "base.safetensors", expected)
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
