@@ -141,7 +141,7 @@ def test_adapters_with_nan_are_refused_by_name(model_folder, tmp_path):
         name = sorted(tensors)[5]
         tensors[name][0, 0] = number
         save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-        with pytest.raises(UserError, match=rf"adapter: {name} holds NaN or infinity"):
+        with pytest.raises(UserError, match=rf"\({WEIGHTS}: {name} holds NaN or infinity"):
             load_family(str(folder))
 
 

@@ -124,7 +124,7 @@ def spoilt(number):
         (say("processor_config.json", image_processor={"auto_map": CODE}), r"its processor_config\.json wants code"),
         (say("config.json", model_type="strangers", auto_map=CODE), r"its config\.json wants code"),
         (say("config.json", attn_implementation="strangers/kernel"), r"its config\.json wants code"),
-        (pickled, r"Error no file named model\.safetensors found.*Only safetensors are read"),
+        (pickled, r"Error no file named model\.safetensors found in directory"),
         (in_part(), r"its model\.safetensors\.index\.json names weights that are no safetensors"),
         (in_part(transformers_weights="x.safetensors.index.json"), r"its config\.json names weights that are no"),
         (in_part(transformers_weights="xmodel.safetensors.index.json"), r"its config\.json names weights that are no"),
