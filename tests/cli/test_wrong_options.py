@@ -19,7 +19,7 @@ CALLS = {
     "canary": ["canary", "random"],
     "doctor": ["doctor"], "new-plugin": ["new-plugin", "tea-room"], "registry": ["registry"],
     "eval": ["eval", "--policy=random", f"--env={ENV}", "--out=run"], "report": ["report", NOWHERE],
-    "compare": ["compare", NOWHERE, NOWHERE],
+    "compare": ["compare", NOWHERE, NOWHERE], "verify": ["verify", NOWHERE],
     "ui": ["ui", "--port=0"], "serve": ["serve", "--workers=1", "--port=0"],
     "export": ["export", NOWHERE, "--to=hf", "--out=data"],
     "tournament": ["tournament", "random", "oracle", "--env=vlgym/TicTacToe-v0", "--out=run"],
