@@ -19,7 +19,6 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 from __future__ import annotations
 
 import difflib
-import math
 import os
 import tempfile
 import unicodedata
@@ -30,6 +29,9 @@ from typing import Any, ClassVar, TypeVar
 
 LARGEST = 2**31 - 1
 """Largest number of anything that a user may count."""
+
+GREATEST = 1e100
+"""Greatest magnitude of a measured number: sums of squares stay finite."""
 
 T = TypeVar("T")
 
@@ -108,10 +110,17 @@ def check_reward(value: Any, where: str) -> None:
     """Check what an environment paid.
 
     Raises:
-        ValueError: it is no finite number. It is no `UserError`: the environment is broken.
+        ValueError: it is no finite number, or beyond `GREATEST`. It is no `UserError`: the environment is broken.
     """
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number.")
+    if not isinstance(value, Real) or not -GREATEST <= float(value) <= GREATEST:
+        raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
+
+
+def check_finite(source: str, tensors: Iterable[tuple[str, Any]]) -> None:
+    """Raise `UserError` if a tensor of torch holds NaN or infinity; it names the tensor."""
+    for name, tensor in tensors:
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
 
 
 def check_number(

@@ -16,7 +16,7 @@ import shutil
 import stat
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Any
@@ -328,3 +328,36 @@ def _sync(number: int) -> None:
     except OSError as error:
         if error.errno not in _REFUSED:
             raise
+
+
+LOCK = ".lock"
+"""The file of a folder that `lock_folder` locks."""
+
+
+def lock_folder(folder: Path) -> IO[bytes]:
+    """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
+    Delete the temporary files that a kill left in it.
+
+    Raises:
+        UserError: another process is at work in it, or its lock file is none.
+    """
+    try:
+        file = open_end(folder / LOCK)
+    except OSError as error:
+        raise UserError(f"{folder / LOCK} cannot be locked ({error.strerror}); remove it.") from None
+    with suppress(ImportError):  # not on Windows
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise UserError(f"Another process is at work in {folder}; wait for it, or choose another folder.") from None
+    for part in folder.glob(".*.part"):
+        discard(part)
+    return file
+
+
+def find_cache(name: str) -> Path:
+    """Return a folder of this user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / name

@@ -6,12 +6,15 @@ Deliberately without behaviour: each stage owns its own logic, and this module i
 from __future__ import annotations
 
 import functools
+import hashlib
 import platform
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,6 +42,22 @@ def find_distribution(module: str) -> str | None:
     """Return the distribution that a module's top package belongs to, if it was installed."""
     found = metadata.packages_distributions().get(module.partition(".")[0], [])
     return found[0] if found else None
+
+
+@functools.cache
+def hash_code(module: str) -> str | None:
+    """Return a digest of the Python files of a module's top package, however it is installed; `None` without any."""
+    try:
+        found = find_spec(module.partition(".")[0])
+    except ValueError:  # __main__ has no place
+        return None
+    digest = None
+    for place in map(Path, (found and (found.submodule_search_locations or [found.origin or ""])) or ()):
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else filter(Path.is_file, [place]):
+            digest = digest or hashlib.sha256()
+            digest.update(f"{path.relative_to(place.parent).as_posix()}\n{path.stat().st_size}\n".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16] if digest else None
 
 
 def _list_required(distribution: str) -> list[str]:

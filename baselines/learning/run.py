@@ -31,7 +31,7 @@ from torch import nn
 
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
-from vlgym.files import put_back
+from vlgym.files import lock_folder, put_back
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
@@ -230,7 +230,7 @@ class Run(Generic[C]):
         self._stack.callback(self.envs.close)
         if self.world.first:
             self.out.mkdir(parents=True, exist_ok=True)
-            self._stack.enter_context(folder.claim(self.out))
+            self._stack.enter_context(lock_folder(self.out))
             if not c.resume:
                 folder.write_record(self.out / folder.RUN_FILE, record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_writable
-from vlgym.files import list_folder, open_end, seal, unseal, write_whole
+from vlgym.files import list_folder, seal, unseal, write_whole
 from vlgym.play.trajectory import describe_run, is_sealed
 from vlgym.registry import get_registry
 
 RUN_FILE = "run.json"
-LOCK_FILE = ".lock"
 PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
 
 
@@ -58,21 +56,6 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
         f"--out {out} already holds {held}; nothing was overwritten. "
         f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
     )
-
-
-def claim(folder: Path) -> IO[bytes]:
-    """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
-
-    Raises:
-        UserError: another process is at work in it.
-    """
-    lock = open_end(folder / LOCK_FILE)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise UserError(f"Another process is at work in {folder}; wait for it, or stop it first.") from None
-    return lock
 
 
 def next_folder(base: Path, stem: str) -> Path:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from vlgym.errors import FailedError, UserError, check_writable
-from vlgym.files import make_folder, open_end, write_whole
+from vlgym.files import lock_folder, make_folder, open_end, write_whole
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
 from ..runs.checkpoint import checkpoints
-from ..runs.folder import claim, encode_json, read_record, write_json
+from ..runs.folder import encode_json, read_record, write_json
 from .arms import Arm, Study
 
 DONE, PLAN, WARM_REPORT, MODEL = "done.json", "study.json", "warm.json", "model/config.json"
@@ -153,4 +153,4 @@ def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / PLAN, plan)
-    return claim(folder)
+    return lock_folder(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +13,21 @@ import pytest
 import toys
 from toy_games import NIM
 from toys import installed, litter, make_spec
+from typer.testing import CliRunner
 
-from vlgym.cli.app import main
+from vlgym.cli.app import build, main
 from vlgym.env.prompts import PromptBuilder
-from vlgym.errors import TrajectoryError, UserError
+from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
 from vlgym.evaluation.meter import BudgetSpentError, Prices
 from vlgym.evaluation.plan import Part
 from vlgym.evaluation.run import Watcher
 from vlgym.files import seal
+from vlgym.play import trajectory
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.trajectory import TrajectoryWriter, read_header, read_trajectories
-from vlgym.types import Reply, StepRecord, Usage
+from vlgym.types import Outcome, Reply, StepRecord, Usage, hash_code
 from vlgym.ui.index import Index
 
 WALK = make_spec()
@@ -96,6 +99,68 @@ def test_lines_of_an_episode_without_its_end_are_dropped(whole: Any, tmp_path: P
     assert count_finished(out) == len(EVERY) - 1
     run_evaluation(PARTS, RandomPolicy(), out, resume=True)
     assert numbers(out) == whole
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda lines: [*lines[:1], *lines], "and turn 1 at its turn 1, but has .* turn 0"),
+        (lambda lines: [*lines[:2], *lines[3:]], r"should have seed .* and turn \d"),
+        (lambda lines: lines[1:], "and turn 0 at its turn 0, but has .* turn 1"),
+        (lambda lines: [*lines, *lines], "is recorded twice"),
+        (lambda lines: [json.dumps(seal({**json.loads(lines[0]), "reward": -100.0})) + "\n", *lines[1:]], "pays -100"),
+    ],
+)
+def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(
+    change: Any, named: str, whole: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "whole" / "metadata.jsonl"
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    before = files_of(tmp_path / "whole")
+    with pytest.raises(TrajectoryError, match=named) as told:
+        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
+    assert "\n" not in str(told.value)
+    assert files_of(tmp_path / "whole").items() - before.items() == set()
+    call = ["eval", "--policy", "openai:m", "--base-url", "http://127.0.0.1:9", "--env", WALK.id, "--resume", "--out"]
+    done = CliRunner().invoke(build(), [*call, str(tmp_path / "whole")])
+    assert re.search(named, str(done.exception))
+
+
+def test_changed_code_is_refused_and_named(whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = read_header(tmp_path / "whole")["parts"][WALK.id]["code"]
+    assert told == {name: hash_code(name) for name in ("vlgym", "toys")}
+    for name in ("vlgym", "toys"):
+        changed = {"vlgym": told["vlgym"], "toys": told["toys"], name: "changed"}
+        monkeypatch.setattr(trajectory, "hash_code", lambda module, changed=changed: changed[module])
+        with pytest.raises(UserError, match=rf"Different: parts\.vlgym/Walk-v0\.code\.{name}, "):
+            run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
+
+
+def test_the_digest_of_code_is_of_every_source_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "shelf"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise SystemExit")  # it is not imported
+    (package / "inner" / "rules.py").write_text("PAY = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    digests = [hash_code.__wrapped__("shelf.inner.rules")]
+    (package / "data.txt").write_text("no code")
+    assert hash_code.__wrapped__("shelf") == digests[0]
+    (package / "inner" / "rules.py").write_text("PAY = 2")
+    digests.append(hash_code.__wrapped__("shelf"))
+    (package / "inner" / "rules.py").rename(package / "inner" / "others.py")
+    digests.append(hash_code.__wrapped__("shelf"))
+    assert len({*digests}) == 3
+    assert hash_code("no_such_package") is None
+
+
+@pytest.mark.parametrize(("paid", "named"), [(-1.0, "pays -1 at its turn 0"), (1e308, "no finite number")])
+def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(
+    paid: float, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(paid))
+    with pytest.raises(FailedError, match=named):
+        run_evaluation(PARTS[:1], RandomPolicy(), tmp_path / "run", num_envs=1)
+    assert count_finished(tmp_path / "run") == 0
 
 
 def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
@@ -210,7 +275,7 @@ def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) ->
     held.pop("sessions")
     with (
         EvaluationFolder(tmp_path / "whole", held, session={}, resume=True),
-        pytest.raises(UserError, match="is being written by another process"),
+        pytest.raises(UserError, match="Another process is at work in"),
     ):
         EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
     EvaluationFolder(tmp_path / "whole", held, session={}, resume=True).__exit__()

@@ -24,7 +24,10 @@ from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
 WALK = make_spec()
-COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
+COIN = make_spec(
+    "vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16),
+    reward_range=(-1.0, 2.0),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

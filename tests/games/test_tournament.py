@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,8 @@ from toys import installed
 from typer.testing import CliRunner
 
 from vlgym.cli.app import build
-from vlgym.errors import UserError
+from vlgym.errors import TrajectoryError, UserError
+from vlgym.files import seal, unseal
 from vlgym.games.ratings import ELO, fit, rate, sample
 from vlgym.games.standings import is_cooperative, list_pairs, write_markdown, write_tables
 from vlgym.games.tournament import RECORDS, RESULTS, Result, Tournament, list_seatings, read_results
@@ -126,6 +128,78 @@ def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path) ->
         for name in "ab"
     )
     assert one == other
+
+
+def change_results(out: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the rows of the results, and write them with right checksums."""
+    rows = [unseal(json.loads(line)) for line in (out / RESULTS).read_text().splitlines()]
+    change(rows)
+    (out / RESULTS).write_text("".join(json.dumps(seal(row)) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda rows: rows.extend(rows[:6]), "has number 0: .* twice"),
+        (lambda rows: rows[3].update(number=999), "has number 999"),
+        (lambda rows: rows[3].update(number=-1), "has number -1"),
+        (lambda rows: rows[3].update(players=["oracle", "stranger"]), "has players .*stranger"),
+        (lambda rows: rows[3].update(players=["oracle"]), "has players"),
+        (lambda rows: rows[3].update(returns=[99.0, -99.0]), r"has returns \(99.0, -99.0\)"),
+        (lambda rows: rows[3].update(returns=[0.0]), "has returns"),
+        (lambda rows: rows[3].update(returns=[99.0, -99.0], turns=10**6), "has turns"),
+        (lambda rows: rows[3].update(seed=5), "has seed 5"),
+        (lambda rows: rows[3].update(invalid=[-1, 0]), "has invalid"),
+        (lambda rows: rows[3].update(returns=["1", "2"]), "cannot be read: returns is"),
+        (lambda rows: rows[3].update(returns=[1e308, -1e308]), "cannot be read: returns is"),
+        (lambda rows: rows[3].update(number="3"), "cannot be read: number is"),
+    ],
+)
+def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played(
+    tmp_path: Path, change: Any, named: str
+) -> None:
+    play(tmp_path)
+    change_results(tmp_path, change)
+    before = (tmp_path / RESULTS).read_bytes()
+    with pytest.raises(TrajectoryError, match=named) as told:
+        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
+    assert "\n" not in str(told.value)
+    assert (tmp_path / RESULTS).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda lines: lines[:1] + lines, "turn 0 of game .* twice"),
+        (lambda lines: lines[1:], "turn 1 of game .* too early"),
+        (lambda lines: lines[:-1], "the end of game .* is missing"),
+        (lambda lines: lines + lines, "turn 0 of game .* twice"),
+    ],
+)
+def test_doubled_and_dropped_turns_are_found_at_resume(tmp_path: Path, change: Any, named: str) -> None:
+    play(tmp_path)
+    path = tmp_path / RECORDS / METADATA
+    path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
+    with pytest.raises(TrajectoryError, match=named):
+        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
+
+
+def test_two_processes_do_not_play_in_one_folder(tmp_path: Path) -> None:
+    first = Tournament(NIM_ID, players(), 3, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="Another process is at work in"):
+        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
+    results = first.play()
+    assert read_results(tmp_path) == results
+    assert play(tmp_path, resume=True) == results
+
+
+def test_a_lock_file_that_is_a_link_is_refused_and_what_it_names_is_untouched(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(UserError, match=r"\.lock cannot be locked"):
+        play(tmp_path / "out")
+    assert (tmp_path / "precious").read_text() == "precious"
 
 
 def test_points_are_of_the_larger_return_and_a_half_of_equal_ones() -> None:

@@ -160,7 +160,8 @@ def test_only_the_beginning_of_a_line_is_taken_for_a_cut_one() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     runner = Runner([make_walk(), make_walk()], episodes=3)
-    writer = TrajectoryWriter(tmp_path / "run", describe_run([make_walk()]))
+    part = {"env_id": "vlgym/Walk-v0", "items": [{}], "episodes": 3, "repeats": 1}
+    writer = TrajectoryWriter(tmp_path / "run", describe_run([make_walk()], split="train", parts={"": part}))
     for episode in run_episodes(runner, RandomPolicy()):
         writer.write(episode)
     writer.sync()
@@ -247,7 +248,7 @@ def test_an_episode_that_finds_no_room_leaves_no_half_of_it(folder: Path, monkey
         def __getattr__(self, name: str) -> Any:
             return getattr(self.file, name)
 
-    writer = TrajectoryWriter(folder, describe_run([make_walk()]))
+    writer = TrajectoryWriter(folder, read_header(folder))
     monkeypatch.setattr(durable, "open_end", lambda path: Full(opened(path)))
     with pytest.raises(OSError, match="No space left"):
         writer.write(episode)

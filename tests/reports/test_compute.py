@@ -301,6 +301,11 @@ def small(tmp_path: Path) -> Path:
         ({"reward": "much"}, "line 2: ValueError: reward is 'much', not float"),
         pytest.param({"reward": 10**400}, "reward is 1000000", id="huge"),
         ({"reward": math.nan}, "reward is nan, not float"),
+        ({"reward": 1e308}, r"reward is 1e\+308, not float"),
+        ({"score": -1e308}, r"score is -1e\+308, not float"),
+        ({"usage": {"prompt_tokens": 10**400}}, "prompt_tokens is 1000000"),
+        ({"reward": -100.0}, "episode 0 of vlgym/Walk-v0 pays -100 at its turn 1; the card's reward_range is 0 to 1"),
+        ({"reward": 1.01}, "pays 1.01 at its turn 1"),
         ({"success": "yes"}, "success is 'yes', not bool"),
         ({"reply": 5}, "reply is 5, not str"),
         ({"seed": 7}, "should have seed"),
@@ -326,7 +331,7 @@ def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], m
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"part": "vlgym/Other-v0"}, "a record is of part 'vlgym/Other-v0', which run.json lacks"),
+        ({"part": "vlgym/Other-v0"}, "of vlgym/Other-v0 is of no part that run.json names"),
         ({"part": ["x"]}, r"part is \['x'\], not str"),
         ({"episode": 12}, "episode 12 of vlgym/Walk-v0 is not one of the 2 planned"),
         ({"episode": -1}, "is not one of the 2 planned"),
@@ -336,6 +341,24 @@ def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], m
 def test_an_episode_of_another_run_is_refused(small: Path, change: dict[str, Any], message: str) -> None:
     write_rows(small, [{**row, **change} if row["episode"] == 0 else row for row in read_rows(small)])
     with pytest.raises(TrajectoryError, match=message):
+        compute_report(small)
+
+
+def test_other_arguments_may_pay_outside_the_cards_range(tmp_path: Path) -> None:
+    folder = write_run(
+        tmp_path / "a", ScriptedPolicy(["no"]), episodes=1, arguments={"invalid_penalty": 2.0}, changed=True
+    )
+    assert compute_report(folder)["parts"][WALK]["return"]["mean"] == -16.0
+    plan = write_run(tmp_path / "b", RandomPolicy(), [COIN], episodes=1, arguments={"parser": "plan"})
+    rows = read_rows(plan)
+    write_rows(plan, [{**rows[0], "actions": ["heads"] * 2, "reward": 4.0}, *rows[1:]])
+    assert compute_report(plan)["parts"][COIN]["episodes"] == 1
+
+
+@pytest.mark.parametrize("price", [math.nan, math.inf, 1e308, -1.0])
+def test_a_price_that_is_no_amount_is_refused(small: Path, price: float) -> None:
+    change_header(small, prices={"in": price, "out": 1.0})
+    with pytest.raises(TrajectoryError, match="malformed: prices is"):
         compute_report(small)
 
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"), "check": ("check_cmd", "check"),
     "play": ("play_cmd", "play"), "registry": ("registry_cmd", "write"), "eval": ("eval_cmd", "evaluate"),
     "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"), "export": ("records_cmd", "export"),
-    "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
+    "verify": ("records_cmd", "verify"), "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
     "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("serve_cmd", "ui"),
     "doctor": ("doctor", "doctor"),
 }  # fmt: skip

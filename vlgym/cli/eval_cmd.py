@@ -171,8 +171,8 @@ def evaluate(
     for name, who in (("policy", policy), ("opponents", opponents or "")):
         if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
             raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
-    if not dry_run:
-        check_folder(out, resume)
+    if not dry_run and check_folder(out, resume):
+        count_finished(out)  # damage is told before anything is asked
     made = find_policy(policy, given)
     player: Any = None if dry_run else made()
     both: tuple[Any, Any] = (player, arguments.get("opponents"))

@@ -1,4 +1,4 @@
-"""Commands on recorded runs: `vlgym report`, `vlgym compare` and `vlgym export`."""
+"""Commands on recorded runs: `vlgym report`, `vlgym compare`, `vlgym verify` and `vlgym export`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
 from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
+from ..reports.verification import verify_run
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
 from .console import open_console
@@ -70,6 +71,8 @@ def compare(
 
 def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(f"{pair['first']} against {pair['second']}", style="bold")
+    if sides := [side for side, done in pair["verified"].items() if done]:
+        console.print(f"verified: {' and '.join(sides)}")
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
@@ -107,6 +110,16 @@ def _success(row: Mapping[str, Any]) -> list[str]:
         f"{write_number(success['first'])} and {write_number(success['second'])}",
         write_interval(success, "difference", signed=True), write_p(row["mcnemar_p"]),
     ]  # fmt: skip
+
+
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
+) -> None:
+    """Replay a run's seeds and replies in the installed environments; exit status 1 at the first turn that differs."""
+    with open_progress(open_console(stderr=True)) as progress:
+        task = progress.add_task("episodes", total=None)
+        line = verify_run(folder, lambda: progress.advance(task))
+    typer.echo(line)
 
 
 def export(

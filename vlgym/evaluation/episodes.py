@@ -24,8 +24,10 @@ from ..play.env_failures import EnvFailures, Failure, close_env
 from ..play.policies import AskingPolicy, Policy
 from ..play.remote import RemoteEnv
 from ..play.rollout import Runner, cut_reply
+from ..play.trajectory import check_values
 from ..registry.making import unwrap
 from ..types import Message, Parser, Reply, StepRecord, Turn
+from .held_out import find_wrong_reward
 from .plan import Job
 
 POLL = 0.2  # seconds between two looks for Ctrl-C while nothing is answered
@@ -176,6 +178,9 @@ class Player:
         self.on_reply(reply, table.job.part.key)
         try:
             record = table.runner.advance([turn], [reply], self.policy.name)[0]
+            check_values({"reward": record.reward, "score": record.score})
+            if wrong := find_wrong_reward(table.job.part.env_id, table.job.part.changed, record):
+                raise ValueError(f"{table.job.part.env_id} {wrong}")
             if table.twin is not None and not table.twin.done:
                 table.twin.advance(table.twin.turns(), [reply], self.policy.name)
         except Exception as error:

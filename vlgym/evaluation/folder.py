@@ -7,20 +7,22 @@ episodes are played again.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..env.arguments import to_plain
 from ..env.prompts import PromptBuilder
+from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..files import append_whole, list_folder, open_end, seal, write_whole
+from ..files import LOCK, append_whole, list_folder, lock_folder, open_end, seal, write_whole
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
     FORMAT,
     HEADER,
+    MALFORMED,
     METADATA,
     SEED_RULE,
     TrajectoryWriter,
@@ -28,15 +30,15 @@ from ..play.trajectory import (
     encode_header,
     find_differences,
     read_header,
-    read_lines,
+    read_numbered,
     without_none,
 )
 from ..types import StepRecord, list_versions
+from .held_out import find_wrong_reward
 from .plan import Part
 
 KIND = "evaluation"
 SESSIONS = "sessions"
-LOCK = ".lock"
 FAILURES = "failures.jsonl"
 """A line for each failure of an environment (see `vlgym.play.env_failures`)."""
 
@@ -110,7 +112,7 @@ class EvaluationFolder:
         if begun:
             self._check_same(run)
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _lock(folder)
+        self._lock = lock_folder(folder)
         try:
             self.finished = _repair(folder)
             header = read_header(folder) if begun else {**run, SESSIONS: []}
@@ -187,34 +189,52 @@ def _repair(folder: Path) -> set[tuple[str, int]]:
 
 def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     """Return the whole episodes of a folder, and the byte after the last of them."""
-    finished: set[tuple[str, int]] = set()
-    end = 0
     if not (folder / METADATA).exists():
-        return finished, 0
-    for number, place, row in read_lines(folder, unfinished=False):
+        return set(), 0
+    found = [(end, (each[0].part, each[0].episode)) for end, each in read_episodes(folder, read_header(folder))]
+    return {place for _, place in found}, found[-1][0] if found else 0
+
+
+def read_episodes(
+    folder: Path, header: Mapping[str, Any], *, images: bool = False
+) -> Iterator[tuple[int, list[StepRecord]]]:
+    """Yield each whole episode of a folder as it was written (see `read_trajectories`), with the byte after it.
+
+    Raises:
+        TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing or doubled, or none
+            of the run that `header` describes can have had it.
+    """
+    seen = set()
+    for end, episode in read_numbered(folder, images=images, unfinished=False):
         try:
-            over = row["terminated"] or row["truncated"]
-            name = (row["part"], row["episode"])
-            if over:
-                finished.add(name)
-                end = place
-        except (KeyError, TypeError) as error:
-            raise TrajectoryError(f"{folder / METADATA}, line {number}: {type(error).__name__}: {error}") from None
-    return finished, end
+            wrong = _find_wrong(header, episode)
+        except (*MALFORMED, ArithmeticError, AttributeError) as error:
+            raise TrajectoryError(f"{folder / HEADER} is malformed: {type(error).__name__}: {error}.") from None
+        place = (episode[0].part, episode[0].episode)
+        if wrong or place in seen:
+            name = f"episode {place[1]!r} of {place[0]}"
+            raise TrajectoryError(f"{folder / METADATA}: {name} {wrong or 'is recorded twice'}.")
+        seen.add(place)
+        yield end, episode
 
 
-def _lock(folder: Path) -> IO[bytes]:
-    """Keep a second process out; the system lets go of the lock however this one ends."""
-    file = open_end(folder / LOCK)
-    try:
-        import fcntl
-    except ImportError:  # not on Windows
-        return file
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise UserError(
-            f"--out {folder} is being written by another process; wait for it, or choose another."
-        ) from None
-    return file
+def _find_wrong(header: Mapping[str, Any], episode: Sequence[StepRecord]) -> str | None:
+    """Return what no episode of a run can have, if anything."""
+    first, part = episode[0], header["parts"].get(episode[0].part)
+    if part is None:
+        return "is of no part that run.json names"
+    planned = len(part["items"]) * part["episodes"] * part["repeats"]
+    if not 0 <= first.episode < planned:
+        return f"is not one of the {planned} planned"
+    index, repeat = divmod(first.episode, part["repeats"])
+    index = first.episode if part.get("fresh_seeds") else index
+    due = (first.part, part["env_id"], first.episode, repeat, episode_seed(part["env_id"], header["split"], index))
+    for turn, record in enumerate(episode):
+        if (record.part, record.env_id, record.episode, record.repeat, record.seed) != due or record.turn != turn:
+            return (
+                f"should have seed {due[-1]}, repeat {repeat} and turn {turn} at its turn {turn}, but has "
+                f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}"
+            )
+        if wrong := find_wrong_reward(part["env_id"], bool(part.get("changed")), record):
+            return wrong
+    return None

@@ -31,6 +31,10 @@ USUAL: Mapping[str, Any] = {"invalid_penalty": 0.0}
 actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
+ROUNDING = 1e-6
+"""Rewards that differ by no more are equal: machines differ in the last bits of sines."""
+
+
 @dataclass(frozen=True)
 class Report:
     """Metrics of one policy on one environment and split.
@@ -193,6 +197,23 @@ def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
     return any(
         name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
     )
+
+
+def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | None:
+    """Return why no turn of an environment can have had a record's reward, if so.
+
+    The card's `reward_range` bounds each action of the turn, an invalid reply counting as one. It says nothing of an
+    environment whose arguments are `changed`.
+    """
+    registry = get_registry()
+    spec = registry.specs.get(env_id) or registry.known.get(env_id, {}).get("spec")
+    if changed or spec is None:
+        return None
+    low, high = spec.reward_range
+    actions = max(1, len(record.actions) + record.invalid)
+    if actions * min(low, 0.0) - ROUNDING <= record.reward <= actions * max(high, 0.0) + ROUNDING:
+        return None
+    return f"pays {record.reward:g} at its turn {record.turn}; the card's reward_range is {low:g} to {high:g}"
 
 
 def without_images(record: StepRecord) -> StepRecord:

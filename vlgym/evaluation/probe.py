@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..files import find_cache
 from ..play.controls import PICTURES
 from ..play.policies import Policy
 from ..play.trajectory import HEADER, read_trajectories
@@ -44,7 +44,7 @@ def look_first(
 
     Args:
         policy: a model.
-        cache: folder under which the records are kept; by default `find_cache()`.
+        cache: folder under which the records are kept; by default one of the user's cache.
         num_envs, watcher: as in `run_evaluation`.
 
     Returns:
@@ -54,7 +54,7 @@ def look_first(
     run = describe_evaluation(parts, policy, builders={})
     session = policy.describe_session() if hasattr(policy, "describe_session") else {}
     words = json.dumps([run, session.get("base_url")], sort_keys=True)
-    folder = (cache or find_cache()) / hashlib.sha256(words.encode()).hexdigest()[:20]
+    folder = (cache or find_cache("can-it-see")) / hashlib.sha256(words.encode()).hexdigest()[:20]
     if count_finished(folder) < sum(part.total for part in parts):
         begun = (folder / HEADER).exists()
         run_evaluation(parts, policy, folder, num_envs=num_envs, resume=begun, watcher=watcher, again=AGAIN)
@@ -67,8 +67,3 @@ def judge_folder(folder: Path) -> SightReport:
     for episode in sorted(read_trajectories(folder, images=False), key=lambda each: each[0].episode):
         played.setdefault(episode[0].part, []).append(episode)
     return judge(dict(sorted(played.items())))
-
-
-def find_cache() -> Path:
-    """Return the folder of this user's cache in which verdicts are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "can-it-see"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -14,8 +16,9 @@ import numpy as np
 
 from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
-from ..files import append_whole, is_cut, list_folder, make_folder, seal, unseal, write_whole
-from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter
+from ..evaluation import changes_bounds
+from ..files import LOCK, append_whole, is_cut, list_folder, lock_folder, make_folder, seal, unseal, write_whole
+from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values
 from .loop import Game, Player, play_games
 from .several import open_table
 from .table import Table
@@ -77,7 +80,9 @@ class Tournament:
         resume: go on with the tournament that the folder holds.
 
     Raises:
-        UserError: the id is no game of several agents, it has no such player, or the folder holds something else.
+        UserError: the id is no game of several agents, it has no such player, the folder holds something else, or
+            another process is at work in it.
+        TrajectoryError: a result is none of this tournament's, or stands there twice.
     """
 
     def __init__(
@@ -105,6 +110,7 @@ class Tournament:
             "games": games, "players": list(players), "arguments": self.table.game.arguments,
             "policies": {name: each.describe() for name, each in players.items() if hasattr(each, "describe")},
         }  # fmt: skip
+        self._done: set[tuple[tuple[str, ...], int]] = set()
         self.results = self._open(resume)
 
     @property
@@ -118,8 +124,7 @@ class Tournament:
         Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a player with free
         places then has games to answer, up to the last ones.
         """
-        done = {(result.players, result.number) for result in self.results}
-        left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in done])
+        left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in self._done])
         at_once = max(8, 2 * sum(getattr(player, "concurrency", 0) for player in self.players.values()))
         tables = [self.table]
         seats: dict[Game, tuple[str, ...]] = {}
@@ -135,14 +140,15 @@ class Tournament:
             return game
 
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
-        for game in play_games(min(at_once, self.total), begin):
-            if game.error is not None:
-                raise game.error
-            for seat in sorted(game.records):
-                writer.write(game.records[seat])
-            self.results.append(_result(game, seats.pop(game)))
-            append_whole(self.out / RESULTS, json.dumps(seal(asdict(self.results[-1]))) + "\n")
-            on_game(self.results[-1])
+        with self._lock:
+            for game in play_games(min(at_once, self.total), begin):
+                if game.error is not None:
+                    raise game.error
+                for seat in sorted(game.records):
+                    writer.write(game.records[seat])
+                self.results.append(self._check(_result(game, seats.pop(game))))
+                append_whole(self.out / RESULTS, json.dumps(seal(asdict(self.results[-1]))) + "\n")
+                on_game(self.results[-1])
         writer.sync()
         return in_order(self.results)
 
@@ -161,39 +167,91 @@ class Tournament:
             raise UserError(
                 f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
-        begun = held.exists()
-        if not begun and list_folder(self.out):
+        if not held.exists() and any(path.name != LOCK for path in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
+        self._lock = lock_folder(self.out)
+        try:
+            return self._read(held)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def _read(self, held: Path) -> list[Result]:
         try:
             make_folder(self.out / RECORDS)
             TrajectoryWriter(self.out / RECORDS, self._header)
         except TrajectoryError as error:
             raise UserError(f"--resume: {error}") from None
-        if not begun:
+        if not held.exists():
             append_whole(held, "")
             return []
-        found = read_results(self.out)
+        found = [self._check(each) for each in read_results(self.out)]
         write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
         self._drop_records(found)
         return found
 
+    def _check(self, result: Result) -> Result:
+        """Return a result that a game of this tournament can have had, once.
+
+        Raises:
+            TrajectoryError: it is none; the message names the value.
+        """
+        seats, most = len(result.players), result.turns + 1  # a seat may earn before its first turn
+        low, high = self.table.game.vlgym_spec.reward_range
+        if changes_bounds(self.env_id, self.arguments):
+            low, high = -math.inf, math.inf
+        least, highest = most * min(low, 0.0) - DRAW, most * max(high, 0.0) + DRAW
+        fine = {
+            "players": result.players in self.seatings,
+            "number": 0 <= result.number < self.games and (result.players, result.number) not in self._done,
+            "seed": result.seed == episode_seed(self.env_id, self.split, max(result.number, 0)),
+            "turns": 0 <= result.turns <= seats * self.table.limit,
+            "invalid": len(result.invalid) == seats and all(0 <= count <= result.turns for count in result.invalid),
+            "returns": len(result.returns) == seats and all(least <= paid <= highest for paid in result.returns),
+        }
+        if wrong := [name for name, good in fine.items() if not good]:
+            raise TrajectoryError(
+                f"{self.out / RESULTS}: game {result.number} of {', '.join(result.players)} has {wrong[0]} "
+                f"{getattr(result, wrong[0])!r}: no game of this tournament can, or it is there twice. "
+                "Start a new tournament in another --out."
+            )
+        self._done.add((result.players, result.number))
+        return result
+
     def _drop_records(self, kept: Sequence[Result]) -> None:
-        """Leave out records of a game that has no result: a kill came between the two."""
+        """Leave out records of a game that has no result: a kill came between the two.
+
+        Raises:
+            TrajectoryError: a turn of the others is missing, or recorded twice.
+        """
         path = self.out / RECORDS / METADATA
         if not path.exists():
             return
         known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in range(len(each.players))}
 
+        turns: Counter[tuple[int, str]] = Counter()
+        over: set[tuple[int, str]] = set()
+
         def belongs(line: str) -> bool:
             try:
-                row = json.loads(line)
-                return (row["episode"], row["part"]) in known
+                row = unseal(json.loads(line))
+                seat, turn, ended = (row["episode"], row["part"]), row["turn"], row["terminated"] or row["truncated"]
+                if seat not in known:
+                    return False
             except (ValueError, KeyError, TypeError):  # half a line
                 return False
+            if turn != turns[seat] or seat in over:
+                raise TrajectoryError(f"{path}: turn {turn} of game {seat[0]}, {seat[1]}, is there twice or too early.")
+            turns[seat] += 1
+            over.update({seat} if ended else ())
+            return True
 
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        write_whole(path, "".join(line for line in lines if belongs(line)))
+        kept_lines = "".join(line for line in lines if belongs(line))
+        if cut := sorted(turns.keys() - over):
+            raise TrajectoryError(f"{path}: the end of game {cut[0][0]}, {cut[0][1]}, is missing.")
+        write_whole(path, kept_lines)
 
 
 def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:
@@ -238,6 +296,7 @@ def read_results(folder: Path) -> list[Result]:
                 row = unseal(json.loads(line))
                 lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
                 found.append(Result(**row, **lists))
+                check_values(vars(found[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
     return in_order(found)

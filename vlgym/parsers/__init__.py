@@ -77,7 +77,7 @@ def check_named(arguments: Mapping[str, Any], source: str, option: str = "--pars
         return dict(arguments)
     raise UserError(
         f"{source} says parser={parser!r:.80}; only {', '.join(PARSERS)} are taken from there. An import string is "
-        "code: give it on the command line ({option})."
+        f"code: give it in code or on the command line ({option})."
     )
 
 

@@ -14,7 +14,6 @@ import errno
 import functools
 import hashlib
 import json
-import math
 import numbers
 import time
 import typing
@@ -30,10 +29,10 @@ from ..env import VLEnv
 from ..env.arguments import describe, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
-from ..errors import TrajectoryError
+from ..errors import GREATEST, TrajectoryError
 from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, unseal, write_whole
 from ..registry import get_registry
-from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, list_versions
+from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, hash_code, list_versions
 from .remote import RemoteEnv
 
 FORMAT = 4
@@ -83,7 +82,7 @@ def describe_run(
     owners = set()
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
-        entry = describe_env(env, builder)
+        entry = {key: value for key, value in describe_env(env, builder).items() if key != "code"}
         if described.setdefault(name, entry) != entry:
             raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
         owners.add(entry["distribution"])
@@ -201,24 +200,28 @@ def read_trajectories(
     ...     print([episode[-1].success for episode in read_trajectories(folder)])
     [True, True]
     """
-    folder = Path(folder)
+    return (episode for _, episode in read_numbered(Path(folder), images=images, unfinished=unfinished))
+
+
+def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[tuple[int, list[StepRecord]]]:
+    """As `read_trajectories`, each episode with the byte of metadata.jsonl after it."""
     path = folder / METADATA
     episode: list[StepRecord] = []
     read: Callable[[Path], Any] = _read_image if images else _find_image
     known = _Images(folder, read)
-    for number, _, row in read_lines(folder, unfinished=unfinished):
+    for number, end, row in read_lines(folder, unfinished=unfinished):
         try:
             record = read_record(row, known, images)
         except (*MALFORMED, OSError) as error:
             raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
         episode.append(record)
         if record.terminated or record.truncated:
-            yield episode
+            yield end, episode
             episode = []
             if images:
                 known.clear()
     if episode and unfinished:
-        yield episode
+        yield end, episode
 
 
 def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -288,7 +291,8 @@ def _find_image(path: Path) -> Any:
 
 
 def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
-    """Return the record that a line holds, every value of the type that `StepRecord` states and every number finite.
+    """Return the record that a line holds, every value of the type that `StepRecord` states and every number
+    finite.
 
     Args:
         row: the line.
@@ -320,7 +324,8 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
 
 
 def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values that have not the type that a record states for their names, and numbers that are not finite.
+    """Refuse values that have not the type that a record states for their names, and numbers that are not finite or
+    are beyond `GREATEST`.
 
     Raises:
         ValueError: there is one; the message names it.
@@ -328,18 +333,17 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
     hints = _read_hints(kind)
     for name, value in values.items():
         hint = hints[name]
-        if type(value) is hint and hint is not float:
+        if type(value) is hint and hint not in (int, float):
             continue
         if not fits(value, hint) or not _is_finite(value):
             raise ValueError(f"{name} is {value!r:.80}, not {describe(hint)}")
 
 
 def _is_finite(value: Any) -> bool:
-    items = value if isinstance(value, tuple) else (value,)
-    try:
-        return all(math.isfinite(item) for item in items if isinstance(item, numbers.Real))
-    except OverflowError:  # a whole number beyond all floats
-        return False
+    reals: list[Any] = [
+        item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, numbers.Real)
+    ]
+    return all(abs(item) <= GREATEST for item in reals)
 
 
 @functools.cache
@@ -360,6 +364,7 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
         "class": to_plain(type(env)),
         "distribution": owner or find_distribution(type(env).__module__),
         "arguments": env.arguments,
+        "code": {name.partition(".")[0]: hash_code(name) for name in ("vlgym", type(env).__module__)},
         "spec_hash": spec.digest() if spec else None,
         "prompt_version": env.prompt.version,
         "prompt_hash": env.prompt.digest(parser.describe()),

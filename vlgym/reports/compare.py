@@ -29,6 +29,7 @@ from .compute import (
 )
 from .records import Episode, Part, Run, read_run
 from .sampling import Groups, average_intervals
+from .verification import is_verified
 
 CONDITIONS = (
     "class", "arguments", "spec_hash", "prompt_hash", "prompt_version", "parser", "parser_version", "parser_settings",
@@ -40,8 +41,8 @@ CONDITIONS = (
 def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     """Return the comparison of each two of the runs, as plain data.
 
-    `runs` holds their names; `pairs` for each two of them `first`, `second`, `parts` and `overall`. Differences are
-    first minus second.
+    `runs` holds their names; `pairs` for each two of them `first`, `second`, `verified` (see `is_verified`), `parts`
+    and `overall`. Differences are first minus second.
 
     Raises:
         UserError: fewer than two folders, nothing in common, or a part was played under different conditions.
@@ -56,7 +57,12 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
             raise UserError(f"No part of {first.folder} is in {second.folder} ({', '.join([*first.parts][:3])} ...).")
     names = name_runs(runs)
     pairs = [
-        {"first": one, "second": two, **_compare(first, second)}
+        {
+            "first": one,
+            "second": two,
+            "verified": {"first": is_verified(first), "second": is_verified(second)},
+            **_compare(first, second),
+        }
         for (one, first), (two, second) in combinations(zip(names, runs, strict=True), 2)
     ]
     return {"runs": names, "pairs": without_none(pairs)}

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ..env.arguments import fits
-from ..env.seeding import SPLITS, episode_seed
+from ..env.seeding import SPLITS
 from ..env.spec import ID_PATTERN, PLANNERS
-from ..errors import TrajectoryError
+from ..errors import GREATEST, TrajectoryError
 from ..evaluation import without_images
+from ..evaluation.folder import read_episodes
 from ..evaluation.plan import name_part
 from ..play.controls import PICTURES
-from ..play.trajectory import HEADER, METADATA, READABLE, read_header, read_trajectories
+from ..play.trajectory import HEADER, METADATA, READABLE, read_header
 from ..types import StepRecord
 
 Episode = list[StepRecord]
@@ -80,10 +81,7 @@ class Run:
         """
         found: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for episode in iterate_episodes(self):
-            number, key = episode[0].episode, episode[0].part
-            if number in found[key]:
-                raise TrajectoryError(f"{self.folder / METADATA}: episode {number} of {key} is recorded twice.")
-            found[key][number] = [without_images(record) for record in episode]
+            found[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
         return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
 
 
@@ -110,7 +108,7 @@ def read_run(folder: Path | str) -> Run:
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
         prices = header.get("prices")
-        _require(prices is None or all(fits(prices[side], float) for side in ("in", "out")), "prices", prices)
+        _require(prices is None or all(map(_is_price, (prices["in"], prices["out"]))), "prices", prices)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
@@ -120,31 +118,9 @@ def read_run(folder: Path | str) -> Run:
 def iterate_episodes(run: Run) -> Iterator[Episode]:
     """Yield the finished episodes as they were written; an image of a prompt is its `file_name`."""
     try:
-        for episode in read_trajectories(run.folder, images=False, unfinished=False):
-            _check_episode(run, episode)
-            yield episode
+        yield from (episode for _, episode in read_episodes(run.folder, run.header))
     except (UnicodeDecodeError, RecursionError) as error:
         raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
-
-
-def _check_episode(run: Run, episode: Episode) -> None:
-    """Refuse records that this run cannot have written."""
-    first = episode[0]
-    part = run.parts.get(first.part)
-    if part is None:
-        raise TrajectoryError(f"{run.folder / METADATA}: a record is of part {first.part!r}, which run.json lacks.")
-    place = f"{run.folder / METADATA}: episode {first.episode!r} of {part.key}"
-    if not 0 <= first.episode < part.planned:
-        raise TrajectoryError(f"{place} is not one of the {part.planned} planned.")
-    index, repeat = divmod(first.episode, part.repeats)
-    index = first.episode if part.entry.get("fresh_seeds") else index
-    due = (part.key, part.env_id, first.episode, repeat, episode_seed(part.env_id, run.split, index))
-    for turn, record in enumerate(episode):
-        if (record.part, record.env_id, record.episode, record.repeat, record.seed) != due or record.turn != turn:
-            raise TrajectoryError(
-                f"{place}: its turn {turn} should have seed {due[-1]}, repeat {repeat} and turn {turn}, but has "
-                f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}."
-            )
 
 
 def _read_part(key: str, entry: Any) -> Part:
@@ -154,6 +130,10 @@ def _read_part(key: str, entry: Any) -> Part:
     env_id, planner, pictures, items, seeds, repeats = (entry[name] for name in FIELDS)
     _require(key == name_part(env_id, planner, pictures), "the name of a part", key)
     return Part(key, env_id, planner, pictures, tuple(items), seeds, repeats, bool(entry.get("changed")), entry)
+
+
+def _is_price(value: Any) -> bool:
+    return fits(value, float) and 0 <= value <= GREATEST
 
 
 def _require(condition: bool, name: str, value: Any) -> None:

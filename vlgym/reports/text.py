@@ -154,7 +154,8 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
         return -overall["parts"], -overall.get("success", {"mean": 0.0})["mean"]
 
     reports = sorted(reports, key=rank)
-    rows = [(["over all", name], report["overall"]) for name, report in reports]
+    words = {True: "over all, verified", False: "over all"}  # not in the run's column, which holds a folder's name
+    rows = [([words[bool(report.get("verified"))], name], report["overall"]) for name, report in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
         found = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
         rows += sorted(found, key=lambda row: -row[1]["return"]["mean"])

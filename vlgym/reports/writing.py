@@ -22,6 +22,7 @@ from .compare import check_comparable
 from .compute import compute_report
 from .records import Run, read_run
 from .turns import RULE, choose_episodes, show_episodes
+from .verification import is_verified
 
 REPORT, PAGE = "report.json", "report.html"
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -60,7 +61,9 @@ def write_table(folders: Sequence[Path], path: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     for first, second in combinations(runs, 2):
         check_comparable(first, second)
-    headers, rows = text.list_results([(run.folder.resolve().name, _read_report(run)) for run in runs])
+    headers, rows = text.list_results(
+        [(run.folder.resolve().name, {**_read_report(run), "verified": is_verified(run)}) for run in runs]
+    )
     write_whole(path, render("results.html", split=runs[0].split, headers=headers, rows=rows))
 
 

@@ -18,9 +18,9 @@ from stage import FINISHED, SMALL, assert_same_end, on_stage
 from baselines import vldac
 from baselines.learning.run import memory_advice
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs import folder
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
+from vlgym.files import lock_folder
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = """
@@ -48,7 +48,7 @@ def test_a_command_that_is_killed_goes_on_to_the_end_of_a_run_in_another_process
 
 def test_two_processes_cannot_work_in_one_runs_folder(finished, tmp_path):
     out = shutil.copytree(finished, tmp_path / "run")
-    with folder.claim(out), pytest.raises(UserError, match="Another process is at work"):
+    with lock_folder(out), pytest.raises(UserError, match="Another process is at work"):
         vldac.train(Config(out=out, resume=True))
     assert vldac.train(Config(out=out, resume=True)).state.update == FINISHED.updates
 

@@ -1,0 +1,224 @@
+"""`vlgym verify`: what was played passes, every edit that was sealed again is named, and only then a table says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import toys
+from evaluations import change_header, read_rows, write_rows
+from toy_games import NIM
+from toys import installed, make_spec
+from typer.testing import CliRunner
+
+from vlgym.cli.app import build
+from vlgym.env.rendering import encode_png
+from vlgym.errors import FailedError, TrajectoryError, UserError
+from vlgym.evaluation import run_evaluation
+from vlgym.evaluation.plan import Part
+from vlgym.games.tournament import Tournament
+from vlgym.play.policies import RandomPolicy
+from vlgym.play.trajectory import hash_picture, read_header
+from vlgym.reports import verification
+from vlgym.reports.compare import compare_runs
+from vlgym.reports.records import read_run
+from vlgym.reports.verification import is_verified, verify_run
+
+WALK = make_spec(pictures="exact")
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=6, reward_range=(-1.0, 2.0))
+ITEMS = ({"max_turns": 3}, {"max_turns": 5})
+PARTS = [
+    Part(WALK.id, episodes=3, repeats=2),
+    Part(WALK.id, episodes=2, pictures="grey"),
+    Part(COIN.id, episodes=2, arguments={"invalid_penalty": 0.25}, items=ITEMS),
+]
+
+
+@pytest.fixture(autouse=True)
+def _toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    with installed(WALK, COIN, NIM):
+        yield
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run")
+    return tmp_path / "run"
+
+
+def edit(**changes: Any) -> Callable[[Path], None]:
+    """Return a function that changes the second turn of an episode, and seals it again."""
+
+    def change(folder: Path) -> None:
+        rows = read_rows(folder)
+        at = next(n for n, row in enumerate(rows) if row["part"] == WALK.id and row["turn"] == 1)
+        for name, value in changes.items():
+            rows[at][name] = value(rows[at][name]) if callable(value) else value
+        write_rows(folder, rows)
+
+    return change
+
+
+def end_early(folder: Path) -> None:
+    """Make an episode end with success at its first turn."""
+    rows = read_rows(folder)
+    rows[0] |= {"terminated": True, "success": True, "reward": 1.0}
+    name = (rows[0]["part"], rows[0]["episode"])
+    write_rows(folder, [rows[0], *(row for row in rows if (row["part"], row["episode"]) != name)])
+
+
+def paint(folder: Path) -> None:
+    """Show another picture, under its right name."""
+    picture = np.zeros((22, 22, 3), np.uint8)
+    name = f"images/{hash_picture(picture)}.png"
+    (folder / name).write_bytes(encode_png(picture))
+    edit(file_name=name)(folder)
+
+
+def change_part(**changes: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        parts = read_header(folder)["parts"]
+        parts[WALK.id] |= changes
+        change_header(folder, parts=parts)
+
+    return change
+
+
+def test_a_run_that_was_played_here_passes(folder: Path) -> None:
+    turns = len(read_rows(folder))
+    assert verify_run(folder) == (
+        f"verified: 12 episodes, {turns} turns in 3 part(s) are as the installed environments; pictures of "
+        "vlgym/Coin-v0 are not compared, as machines draw them differently"
+    )
+    done = CliRunner().invoke(build(), ["verify", str(folder)])
+    assert (done.exit_code, done.output) == (0, verify_run(folder) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (edit(reward=1.0), r"turn 1: reward is 1.0 as recorded and 0.0 as replayed"),
+        (edit(success=True), r"turn 1: success is True as recorded and False"),
+        (edit(text=lambda text: text.replace("cell", "sell", 1)), r"turn 1: text is '.*sell.* as recorded and '.*cell"),
+        (edit(reply="<action>dance</action>"), r"turn 1: (actions|parse)"),
+        (edit(score=1.0), r"turn 1: score is 1.0 as recorded and None"),
+        (edit(level=1), r"turn 1: level is 1"),
+        (edit(parse="bad"), r"turn 1: parse is 'bad'"),
+        (edit(invalid=True), r"turn 1: invalid is True"),
+        (edit(span=[0, 1]), r"turn 1: span is \(0, 1\)"),
+        (edit(actions=["left", "left"]), r"turn 1: actions is"),
+        (paint, "turn 1: the recorded picture is not the replayed one"),
+        (end_early, r"turn 0: (reward|terminated) is"),
+        (change_part(changed=True), f"{WALK.id}: run.json differs from the installed environment in changed"),
+        (change_part(given={"invalid_penalty": 1.0}), r"in arguments.invalid_penalty, changed"),
+        (change_part(spec_hash="0"), r"in spec_hash"),
+        (change_part(parser_settings={"a": 1}), r"in parser_settings"),
+    ],
+)
+def test_an_edit_that_was_sealed_again_is_named(folder: Path, change: Callable[[Path], None], named: str) -> None:
+    change(folder)
+    with pytest.raises(FailedError, match=named) as told:
+        verify_run(folder)
+    assert "\n" not in str(told.value)
+    assert not is_verified(read_run(folder))
+
+
+def test_the_command_ends_with_status_1_at_a_difference(folder: Path) -> None:
+    from vlgym.cli.app import main
+
+    edit(reward=1.0)(folder)
+    assert main(["verify", str(folder)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (change_part(given={"parser": "os:system"}), "says parser='os:system'; only .* An import string is code"),
+        (change_part(items=[{"parser": "os:system"}]), "says parser='os:system'"),
+        (change_part(given={"nonsense": 1}), "has no argument 'nonsense'"),
+        (lambda folder: write_rows(folder, []), "holds no finished episode"),
+        (lambda folder: (folder / "metadata.jsonl").unlink(), "holds no metadata.jsonl"),
+    ],
+)
+def test_what_cannot_be_replayed_is_one_line(folder: Path, change: Callable[[Path], None], named: str) -> None:
+    change(folder)
+    with pytest.raises(UserError, match=named):
+        verify_run(folder)
+
+
+def test_environments_that_are_not_installed_and_tournaments_are_one_line(folder: Path, tmp_path: Path) -> None:
+    entry = {**read_header(folder)["parts"][WALK.id], "env_id": "other/Nope-v0"}
+    change_header(folder, parts={"other/Nope-v0": entry})
+    with pytest.raises(UserError, match=r"No environment 'other/Nope-v0' is known"):
+        verify_run(folder)
+    Tournament(NIM.id, {"a": RandomPolicy(), "b": RandomPolicy()}, 1, tmp_path / "games").play()
+    for place in (tmp_path / "games", tmp_path / "games" / "games"):
+        with pytest.raises(TrajectoryError, match="name the folder that `vlgym eval --out` wrote"):
+            verify_run(place)
+
+
+def test_an_environment_that_fails_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toys.Walk, "act", lambda self, action: 1 / 0)
+    with pytest.raises(FailedError, match=r"turn 0: the environment failed: ZeroDivisionError"):
+        verify_run(folder)
+
+
+def test_differences_of_the_last_bits_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    act = toys.Walk.act
+
+    def pay(walk: toys.Walk, action: str) -> toys.Outcome:
+        outcome = act(walk, action)
+        return replace(outcome, reward=outcome.reward + 1e-12)
+
+    monkeypatch.setattr(toys.Walk, "act", pay)
+    verify_run(folder)
+
+
+def test_the_word_stands_in_tables_until_records_or_code_change(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = RandomPolicy()
+    policy.name = "another"
+    run_evaluation(PARTS, policy, tmp_path / "other")
+
+    def read_words() -> tuple[dict[str, bool], bool, int]:
+        call = CliRunner().invoke(build(), ["compare", str(folder), str(tmp_path / "other")])
+        page = tmp_path / "page.html"
+        CliRunner().invoke(build(), ["compare", str(folder), str(tmp_path / "other"), "--html", str(page)])
+        (pair,) = compare_runs([folder, tmp_path / "other"])["pairs"]
+        return pair["verified"], "verified: first\n" in call.output, page.read_text().count("over all, verified")
+
+    none = ({"first": False, "second": False}, False, 0)
+    assert read_words() == none
+    verify_run(folder)
+    assert read_words() == ({"first": True, "second": False}, True, 1)
+    os.utime(folder / "metadata.jsonl")
+    change_header(folder, sessions=[])  # which no number depends on
+    assert is_verified(read_run(folder))
+    with monkeypatch.context() as patch:
+        patch.setattr(verification, "hash_code", lambda module: "other")
+        assert read_words() == none
+    rows = read_rows(folder)
+    write_rows(folder, [{**rows[0], "refused": True}, *rows[1:]])
+    assert read_words() == none
+    write_rows(folder, rows)
+    assert is_verified(read_run(folder))
+    change_header(folder, policy={"name": "verified"})
+    assert read_words() == none
+
+
+def test_a_report_without_records_cannot_say_that_it_was_verified(folder: Path, tmp_path: Path) -> None:
+    CliRunner().invoke(build(), ["report", str(folder)])
+    report = json.loads((folder / "report.json").read_text())
+    (folder / "report.json").write_text(json.dumps({**report, "verified": True}))
+    (folder / "metadata.jsonl").unlink()
+    done = CliRunner().invoke(build(), ["compare", str(folder), str(folder), "--html", str(tmp_path / "page.html")])
+    assert done.exit_code == 0, done.output
+    assert "over all, verified" not in (tmp_path / "page.html").read_text()
