@@ -116,11 +116,12 @@ def check_reward(value: Any, where: str) -> None:
         raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
 
 
-def check_finite(source: str, tensors: Iterable[tuple[str, Any]]) -> None:
-    """Raise `UserError` if a tensor of torch holds NaN or infinity; it names the tensor."""
-    for name, tensor in tensors:
+def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
+    """Return tensors of torch; a `UserError` names the first that holds NaN or infinity."""
+    for name, tensor in tensors.items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
+    return tensors
 
 
 def check_number(

@@ -45,19 +45,16 @@ def find_distribution(module: str) -> str | None:
 
 
 @functools.cache
-def hash_code(module: str) -> str | None:
-    """Return a digest of the Python files of a module's top package, however it is installed; `None` without any."""
+def hash_code(place: str) -> str | None:
+    """Return a digest of the Python files of the top package of a module or entry point; `None` without any."""
     try:
-        found = find_spec(module.partition(".")[0])
+        found = find_spec(re.split("[.:]", place)[0])
     except ValueError:  # __main__ has no place
-        return None
-    digest = None
-    for place in map(Path, (found and (found.submodule_search_locations or [found.origin or ""])) or ()):
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else filter(Path.is_file, [place]):
-            digest = digest or hashlib.sha256()
-            digest.update(f"{path.relative_to(place.parent).as_posix()}\n{path.stat().st_size}\n".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16] if digest else None
+        found = None
+    tops = map(Path, (found.submodule_search_locations or [found.origin or ""]) if found else ())
+    files = [(top, path) for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))]
+    words = [f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}" for top, path in files]
+    return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None
 
 
 def _list_required(distribution: str) -> list[str]:

@@ -115,12 +115,10 @@ def merge_adapter(family: Family, model: str) -> None:
         UserError: they cannot be loaded, or belong to another model.
     """
     try:
-        check_finite(f"--model {model}", load_file(Path(model) / WEIGHTS).items())
+        check_finite(WEIGHTS, load_file(Path(model) / WEIGHTS))
         with torch.no_grad():
             adapted: Any = PeftModel.from_pretrained(family.model, model, low_cpu_mem_usage=True)
             merged = adapted.merge_and_unload(safe_merge=True)
-    except UserError:
-        raise
     except Exception as error:  # whatever a library raises on a file that is not its own
         raise UserError(
             f"--model {model}: the adapters cannot be loaded ({first_line(error)}). They belong to {find_base(model)}; "

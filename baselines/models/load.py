@@ -142,9 +142,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
             **source,
         )
     except Exception as error:
-        raise UserError(
-            f"--model {model}: the model cannot be loaded ({first_line(error)}). Only safetensors are read. {HINT}"
-        ) from None
+        raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
     loaded, report = read
     wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if wrong:  # the library would fill them with random numbers
@@ -152,7 +150,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
             f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
             f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
         )
-    check_finite(f"--model {model}", loaded.named_parameters())
+    check_finite(f"--model {model}", dict(loaded.named_parameters()))
     return loaded
 
 

@@ -96,12 +96,10 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
         state = json.loads((newest / STATE).read_bytes())
         if not isinstance(state, dict) or state.get("update") != int(newest.name.removeprefix("update-")):
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
-        tensors = load_file(newest / TENSORS, device=device)
+        return check_finite(f"The checkpoint {newest}", load_file(newest / TENSORS, device=device)), state
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again"
         raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
-    check_finite(f"The checkpoint {newest}", tensors.items())
-    return tensors, state
 
 
 def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
@@ -113,11 +111,9 @@ def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -
     try:
         if measure_file(path) != expected:
             raise ValueError("it holds other bytes than were written")
-        tensors = load_file(path, device=device)
+        return check_finite(str(path), load_file(path, device=device))
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{path} is damaged ({error}). Begin the run again, in a new folder.") from None
-    check_finite(str(path), tensors.items())
-    return tensors
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:

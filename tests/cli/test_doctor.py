@@ -34,6 +34,13 @@ def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, caps
     assert out.rstrip().endswith("Nothing is broken.")
 
 
+def test_a_changed_registry_file_is_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    use(build_registry([GOOD], extras=OURS), monkeypatch)
+    monkeypatch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
+    assert main(["doctor"]) == 1
+    assert "broken: registry.yaml was changed." in capsys.readouterr().out
+
+
 def test_a_misspelt_name_in_the_switch_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,7 +20,14 @@ from vlgym.env_groups import processes
 from vlgym.play.trajectory import read_trajectories
 
 WALK = make_spec()
-COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
+COIN = make_spec(
+    "vlgym/Coin-v0",
+    "toys:Coin",
+    planners=("online", "global"),
+    max_turns=30,
+    image_size=(16, 16),
+    reward_range=(-1.0, 2.0),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -201,7 +201,7 @@ def test_reset_takes_no_arguments_of_trls_row_and_of_an_openenv_client(door: Any
     game.reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
     openenv = door(
         "openenv", "openenv.core.env_server.http_server", "openenv.core.env_server.interfaces",
-        "openenv.core.env_server.types", "uvicorn",
+        "openenv.core.env_server.types", "uvicorn", "fastapi.exceptions",
     )  # fmt: skip
     session = openenv.Session(ENV, SimpleNamespace(take=lambda: LOCAL, give_back=lambda *_: None))
     assert "<action>" in session.reset(seed=1).text

@@ -13,6 +13,7 @@ from vlgym.registry.registry_file import (
     PACKAGED,
     compare_registries,
     find_behaviour_changes,
+    find_edit,
     read_registry,
     write_registry,
 )
@@ -104,6 +105,28 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
 def test_a_malformed_entry_is_refused_by_name(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(RegistryFileError, match=message):
         read_registry(write_changed(tmp_path / "registry.yaml", **changes))
+
+
+def test_a_changed_file_and_one_without_its_checksum_are_told_and_writing_it_again_heals_it(tmp_path: Path) -> None:
+    path = tmp_path / "registry.yaml"
+    write_registry(ENTRIES, path)
+    assert find_edit(path) is None
+    text = path.read_text()
+    for old, new in (('"return": 0.5', '"return": 0.4'), ('"crc32"', '"crc"')):
+        path.write_text(text.replace(old, new, 1))
+        assert path.read_text() != text
+        told = find_edit(path)
+        assert told is not None
+        assert told.startswith(f"{path} was changed: ")
+        assert told.endswith("Write it again: vlgym registry.")
+        assert "\n" not in told
+        read_registry(path)
+    write_registry(read_registry(path), path)
+    assert find_edit(path) is None
+
+
+def test_the_packaged_file_is_as_it_was_written() -> None:
+    assert find_edit() is None
 
 
 def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from PIL import Image as PILImage
 from typer.testing import CliRunner
 
 from vlgym.cli.app import build
-from vlgym.errors import TrajectoryError
+from vlgym.errors import RegistryFileError, TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.reports import writing
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_run
 from vlgym.reports.text import explain_sight, list_rows, split_reply, write_money, write_number, write_share
@@ -264,3 +265,13 @@ def test_what_a_control_says_is_put_in_words(
     }
     assert said in explain_sight(row)
     assert "No episode" in explain_sight({"pairs": 0})
+
+
+def test_a_changed_registry_file_is_told_before_a_report_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write_run(tmp_path / "run", RandomPolicy(), episodes=1)
+    monkeypatch.setattr(writing, "find_edit", lambda: "registry.yaml was changed.")
+    with pytest.raises(RegistryFileError, match="was changed"):
+        write_report(place)
+    assert not (place / "report.json").exists()

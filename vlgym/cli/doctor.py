@@ -17,6 +17,7 @@ import typer
 from ..registry import Registry, get_registry, list_problems
 from ..registry.installing import how_to_install, how_to_install_all
 from ..registry.recorded import compare_recorded
+from ..registry.registry_file import find_edit
 from ..types import find_version
 from .console import open_console
 
@@ -36,6 +37,8 @@ def doctor(
         typer.echo(" ".join(missing))
         return
     problems = [*list_problems(registry), *_print_installed(registry)]
+    if not registry.file_error and (edit := find_edit()):
+        problems.append(edit)
     console = open_console()
     for package in missing:
         more = f" and {len(needed[package]) - 1} more" if len(needed[package]) > 1 else ""

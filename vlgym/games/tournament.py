@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
 from ..evaluation import changes_bounds
 from ..files import LOCK, append_whole, is_cut, list_folder, lock_folder, make_folder, seal, unseal, write_whole
-from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values
+from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values, read_numbered
 from .loop import Game, Player, play_games
 from .several import open_table
 from .table import Table
@@ -170,26 +170,19 @@ class Tournament:
         if not held.exists() and any(path.name != LOCK for path in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
-        self._lock = lock_folder(self.out)
-        try:
-            return self._read(held)
-        except BaseException:
-            self._lock.close()
-            raise
-
-    def _read(self, held: Path) -> list[Result]:
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(lock_folder(self.out))
             make_folder(self.out / RECORDS)
-            TrajectoryWriter(self.out / RECORDS, self._header)
-        except TrajectoryError as error:
-            raise UserError(f"--resume: {error}") from None
-        if not held.exists():
+            try:
+                TrajectoryWriter(self.out / RECORDS, self._header)
+            except TrajectoryError as error:
+                raise UserError(f"--resume: {error}") from None
             append_whole(held, "")
-            return []
-        found = [self._check(each) for each in read_results(self.out)]
-        write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
-        self._drop_records(found)
-        return found
+            found = [self._check(each) for each in read_results(self.out)]
+            write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
+            self._drop_records(found)
+            self._lock = stack.pop_all()
+            return found
 
     def _check(self, result: Result) -> Result:
         """Return a result that a game of this tournament can have had, once.
@@ -223,35 +216,27 @@ class Tournament:
         """Leave out records of a game that has no result: a kill came between the two.
 
         Raises:
-            TrajectoryError: a turn of the others is missing, or recorded twice.
+            TrajectoryError: a line is malformed, or a turn or a seat of a game is missing or recorded twice.
         """
         path = self.out / RECORDS / METADATA
         if not path.exists():
             return
         known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in range(len(each.players))}
-
-        turns: Counter[tuple[int, str]] = Counter()
-        over: set[tuple[int, str]] = set()
-
-        def belongs(line: str) -> bool:
-            try:
-                row = unseal(json.loads(line))
-                seat, turn, ended = (row["episode"], row["part"]), row["turn"], row["terminated"] or row["truncated"]
-                if seat not in known:
-                    return False
-            except (ValueError, KeyError, TypeError):  # half a line
-                return False
-            if turn != turns[seat] or seat in over:
-                raise TrajectoryError(f"{path}: turn {turn} of game {seat[0]}, {seat[1]}, is there twice or too early.")
-            turns[seat] += 1
-            over.update({seat} if ended else ())
-            return True
-
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept_lines = "".join(line for line in lines if belongs(line))
-        if cut := sorted(turns.keys() - over):
-            raise TrajectoryError(f"{path}: the end of game {cut[0][0]}, {cut[0][1]}, is missing.")
-        write_whole(path, kept_lines)
+        data, begin = path.read_bytes(), 0
+        lines: dict[tuple[int, str], bytes] = {}
+        for end, records in read_numbered(path.parent, images=False, unfinished=False):
+            seat = (records[0].episode, records[0].part)
+            if seat in lines or [(each.episode, each.part, each.turn) for each in records] != [
+                (*seat, turn) for turn in range(len(records))
+            ]:
+                raise TrajectoryError(f"{path}: a turn of game {seat[0]}, {seat[1]}, is missing or recorded twice.")
+            begin, lines[seat] = end, data[begin:end]
+        for each in kept:
+            seats = [lines.get((each.number, name_seat(each.players, seat)), b"") for seat in range(len(each.players))]
+            own = any(isinstance(self.players[name], str) for name in each.players)  # whose moves are not recorded
+            if not own and sum(text.count(b"\n") for text in seats) != each.turns:
+                raise TrajectoryError(f"{path}: turns of game {each.number}, {each.players}, are missing.")
+        write_whole(path, b"".join(text for seat, text in lines.items() if seat in known))
 
 
 def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:

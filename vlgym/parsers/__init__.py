@@ -62,12 +62,8 @@ def get_parser(parser: str | Parser) -> Parser:
 
 
 def check_named(arguments: Mapping[str, Any], source: str, option: str = "--parser") -> dict[str, Any]:
-    """Return constructor arguments that a file, a form or another process says; an import string is refused.
-
-    Args:
-        arguments: of an environment.
-        source: of the arguments, for the error.
-        option: of a command line that may say the import string.
+    """Return constructor arguments that a file, a form or another process says; an import string is refused, which
+    the `option` of a command line may say.
 
     Raises:
         UserError: the parser among them is no name in `PARSERS`.

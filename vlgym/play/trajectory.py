@@ -340,10 +340,9 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
 
 
 def _is_finite(value: Any) -> bool:
-    reals: list[Any] = [
-        item for item in (value if isinstance(value, tuple) else (value,)) if isinstance(item, numbers.Real)
-    ]
-    return all(abs(item) <= GREATEST for item in reals)
+    items = value if isinstance(value, tuple) else (value,)
+    reals: list[Any] = [item for item in items if isinstance(item, numbers.Real)]
+    return all(abs(item if isinstance(item, int) else float(item)) <= GREATEST for item in reals)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..env.spec import NOT_RECORDED, EnvSpec
 from ..errors import RegistryFileError, SpecError, plain_line
-from ..files import write_whole
+from ..files import seal, unseal, write_whole
 from .suites import hash_items
 
 BANNER = (
@@ -74,6 +74,15 @@ def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
     return suites
 
 
+def find_edit(path: Path = PACKAGED) -> str | None:
+    """Return a line if the file is not as `write_registry` left it. Look-ups do not ask, as it takes longer."""
+    try:
+        unseal(_load(path))
+    except ValueError as error:
+        return f"{path} was changed: {error}. Write it again: vlgym registry."
+    return None
+
+
 def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return what registry.yaml records of the suites' parts that play exactly these items of an environment."""
     digest = hash_items(items)
@@ -102,7 +111,7 @@ def write_registry(
         for name in ("id", *NOT_RECORDED, *([] if spec["levels"] else ["levels"])):
             del spec[name]
         environments[env_id] = {**entries[env_id], "spec": spec}
-    data = {"format": FORMAT, "environments": environments, "suites": suites}
+    data = seal({"format": FORMAT, "environments": environments, "suites": suites})
     body = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     write_whole(path, BANNER + body)
 

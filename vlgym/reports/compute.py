@@ -89,8 +89,7 @@ def find_bounds(part: Part) -> dict[str, dict[str, float]]:
     A part with other arguments has the bounds of the suite that plays the same, if any.
     """
     if part.changed:
-        given = part.entry.get("given") or {}
-        given = {name: value for name, value in given.items() if changes_bounds(part.env_id, {name: value})}
+        given = {name: value for name, value in part.arguments.items() if changes_bounds(part.env_id, {name: value})}
         shares = find_suite_parts(part.env_id, part.planner, [{**given, **item} for item in part.items])
         bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
         return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
@@ -122,7 +121,7 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "env_id": part.env_id,
         "planner": part.planner,
         "pictures": part.pictures,
-        "planned": part.planned,
+        "planned": part.total,
         "episodes": len(episodes),
         **bounds,
     }
@@ -229,7 +228,7 @@ def _describe_all(run: Run, prices: Mapping[str, float] | None) -> dict[str, Any
     return {
         "parts": len(ended),
         "episodes": sum(len(run.played[key]) for key in ended),
-        "planned": sum(part.planned for part in sighted.values()),
+        "planned": sum(part.total for part in sighted.values()),
         "success": describe_shares(success),
         "normalized": describe_mean(places),
         "sight_score": _bounded(describe_mean(sights)),
@@ -289,7 +288,7 @@ def index_pairs(part: Part, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
     """Return a part's episodes by what makes them equal to those of another part."""
     items = [json.dumps(item, sort_keys=True) for item in part.items]
     return {
-        (items[episode[0].episode // part.repeats // part.seeds], episode[0].seed, episode[0].repeat): episode
+        (items[episode[0].episode // part.repeats // part.episodes], episode[0].seed, episode[0].repeat): episode
         for episode in episodes
     }
 

@@ -7,7 +7,7 @@ Reads only. What a kill left at the end of the records (a line cut short, an epi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,10 @@ from ..env.arguments import fits
 from ..env.seeding import SPLITS
 from ..env.spec import ID_PATTERN, PLANNERS
 from ..errors import GREATEST, TrajectoryError
-from ..evaluation import without_images
+from ..evaluation import plan, without_images
 from ..evaluation.folder import read_episodes
-from ..evaluation.plan import name_part
 from ..play.controls import PICTURES
-from ..play.trajectory import HEADER, METADATA, READABLE, read_header
+from ..play.trajectory import HEADER, READABLE, read_header
 from ..types import StepRecord
 
 Episode = list[StepRecord]
@@ -36,30 +35,19 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(plan.Part):
     """One environment of a run, in one planner setting and with one kind of pictures.
 
     Attributes:
-        key: its name in the run.
-        items: constructor arguments of each item.
-        changed: constructor arguments make another environment of it than the one that registry.yaml measured.
         entry: all that run.json says of it.
     """
 
-    key: str
-    env_id: str
-    planner: str
-    pictures: str
-    items: tuple[Mapping[str, Any], ...]
-    seeds: int
-    repeats: int
-    changed: bool
-    entry: Mapping[str, Any]
+    entry: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def planned(self) -> int:
-        """Number of episodes of the whole part."""
-        return len(self.items) * self.seeds * self.repeats
+    def changed(self) -> bool:
+        """As run.json says it."""
+        return bool(self.entry.get("changed"))
 
 
 @dataclass(frozen=True)
@@ -106,7 +94,7 @@ def read_run(folder: Path | str) -> Run:
         _require(isinstance(policy, str) and policy.isprintable(), "policy.name", policy)
         _require(split in SPLITS, "split", split)
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
-        parts = {key: _read_part(key, header["parts"][key]) for key in sorted(header["parts"])}
+        parts = {key: _read_part(key, header["parts"][key], split) for key in sorted(header["parts"])}
         prices = header.get("prices")
         _require(prices is None or all(map(_is_price, (prices["in"], prices["out"]))), "prices", prices)
     except (KeyError, TypeError, ValueError) as error:
@@ -117,19 +105,19 @@ def read_run(folder: Path | str) -> Run:
 
 def iterate_episodes(run: Run) -> Iterator[Episode]:
     """Yield the finished episodes as they were written; an image of a prompt is its `file_name`."""
-    try:
-        yield from (episode for _, episode in read_episodes(run.folder, run.header))
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise TrajectoryError(f"{run.folder / METADATA} cannot be read: {type(error).__name__}: {error}.") from None
+    return (episode for _, episode in read_episodes(run.folder, run.header))
 
 
-def _read_part(key: str, entry: Any) -> Part:
+def _read_part(key: str, entry: Any, split: str) -> Part:
     _require(isinstance(entry, dict), key, entry)
     for name, fits_in in FIELDS.items():
         _require(bool(fits_in(entry[name])), f"{key}: {name}", entry[name])
-    env_id, planner, pictures, items, seeds, repeats = (entry[name] for name in FIELDS)
-    _require(key == name_part(env_id, planner, pictures), "the name of a part", key)
-    return Part(key, env_id, planner, pictures, tuple(items), seeds, repeats, bool(entry.get("changed")), entry)
+    given = entry.get("given", {})
+    _require(isinstance(given, dict), f"{key}: given", given)
+    values = {name: entry[name] for name in FIELDS}
+    part = Part(**values, split=split, arguments=given, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry)
+    _require(key == part.key, "the name of a part", key)
+    return part
 
 
 def _is_price(value: Any) -> bool:

@@ -12,10 +12,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from ..errors import TrajectoryError, check_writable
+from ..errors import RegistryFileError, TrajectoryError, check_writable
 from ..files import write_whole
 from ..play.controls import SHOWN
 from ..play.trajectory import METADATA
+from ..registry.registry_file import find_edit
 from . import text
 from .charts import draw_curve
 from .compare import check_comparable
@@ -33,9 +34,12 @@ def write_report(folder: Path | str) -> dict[str, Any]:
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written then.
+        RegistryFileError: registry.yaml, which holds floors and ceilings, was changed.
     """
     run = read_run(folder)
     check_writable("the run's folder", run.folder)
+    if edit := find_edit():
+        raise RegistryFileError(edit)
     report = compute_report(run)
     results = describe_results(run, report)
     texts = {

@@ -13,6 +13,7 @@ from baselines.runs.checkpoint import (
     load_checkpoint,
     load_module,
     load_optimizer,
+    load_tensors,
     module_tensors,
     optimizer_tensors,
     own_storage,
@@ -88,6 +89,17 @@ def test_junk_in_folders_of_training_stops_nothing(tmp_path):
     known = hash_model(str(tmp_path / "whole"), None)
     litter(tmp_path / "whole")
     assert hash_model(str(tmp_path / "whole"), None) == known
+
+
+@pytest.mark.parametrize("number", [torch.nan, -torch.inf])
+def test_a_tensor_that_is_not_finite_is_refused_by_name(tmp_path, number):
+    tensors = {"a": torch.zeros(3), "b": torch.tensor([1.0, number]), "steps": torch.tensor(7)}
+    newest = save_checkpoint(tmp_path, tensors, {"update": 1})
+    with pytest.raises(UserError, match=rf"The checkpoint {newest}: b holds NaN or infinity"):
+        load_checkpoint(tmp_path)
+    expected = save_tensors(tmp_path / "base.safetensors", tensors)
+    with pytest.raises(UserError, match=r"base\.safetensors: b holds NaN or infinity"):
+        load_tensors(tmp_path / "base.safetensors", expected)
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
