@@ -31,11 +31,6 @@ _SYSTEM = {
 MOST_ERROR = 2000
 """Characters of an error that are printed."""
 
-_PRIVATE = (
-    (r"""://(?:[^\s/'"@]*:[^\s'"]*|[^\s/'"@]*)@(?!https?://)""", "://"), (r"""(://[^\s?'"]*)\?[^\s'"]*""", r"\1"),
-)  # fmt: skip
-"""Login and query of an address, and what is printed instead."""
-
 
 def end_with_parent() -> None:
     """End this process, with what it started, when the process that started it has ended, even in the middle of a step.
@@ -72,7 +67,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
                 sys.stdout.flush()  # a failed write is an error of the command, not of the interpreter's shutdown
         return result if isinstance(result, int) else DONE
     except UserError as error:
-        return _say(f"{program}: {error}", error.exit_status)
+        return say_error(f"{program}: {error}", error.exit_status)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:  # typer raises SystemExit for all of these
         if _cause(stop, BrokenPipeError):
             with suppress(OSError, ValueError):  # the reader of the output (`| head`) has gone
@@ -80,14 +75,14 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
             return UNREAD
         if key := _cause(stop, KeyboardInterrupt):
             if isinstance(key, Terminated):
-                return _say(f"\n{program}: stopped by SIGTERM.", TERMINATED)
-            return _say(f"\n{program}: interrupted.", INTERRUPTED)
+                return say_error(f"\n{program}: stopped by SIGTERM.", TERMINATED)
+            return say_error(f"\n{program}: interrupted.", INTERRUPTED)
         code = getattr(stop, "code", None)
-        return _say(code, FAILED) if isinstance(code, str) else code or DONE
+        return say_error(code, FAILED) if isinstance(code, str) else code or DONE
     except Exception as error:
         if (line := explain_system_error(error)) is None:
             raise
-        return _say(f"{program}: {line}", WRONG)
+        return say_error(f"{program}: {line}", WRONG)
 
 
 def explain_system_error(error: Exception) -> str | None:
@@ -128,18 +123,14 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
     return found
 
 
-def say_error(line: str) -> None:
+def say_error(line: str, status: int = FAILED) -> int:
     """Print an error, up to `MOST_ERROR` characters, without logins and queries of addresses and without characters
-    that steer a terminal: the one way by which errors reach it."""
-    line = line[: 4 * MOST_ERROR]  # the patterns take quadratic time
-    for pattern, new in _PRIVATE:
-        line = re.sub(pattern, new, line)
+    that steer a terminal: the one way by which errors reach it. Return the status."""
+    line = line[: 4 * MOST_ERROR]  # the pattern takes quadratic time
+    line = re.sub(r"""://(?:[^\s/'"@]*:[^\s'"]*|[^\s/'"@]*)@(?!https?://)""", "://", line)
+    line = re.sub(r"""(://[^\s?'"]*)\?[^\s'"]*""", r"\1", line)
     with suppress(OSError):
         sys.stderr.write(f"{fit_words(show_safe(line)[:MOST_ERROR], sys.stderr)}\n")
-
-
-def _say(line: str, status: int) -> int:
-    say_error(line)
     return status
 
 

@@ -48,23 +48,13 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
     if not issubclass(config, RunConfig):
-        return _read(config, prog=program, description=text, args=given)
+        return tyro.cli(config, prog=program, description=text, args=given)
     if "--help-all" in given:
         given = ["--help"]
     elif {"-h", "--help"} & {*given}:
         text += "\n\n`--help-all` lists the rarer options, too."
-        return _read(_without_rare(config), prog=program, description=text, args=given)
-    return _read(config, prog=program, description=text, default=chosen(config, given), args=given)
-
-
-def _read(config: type[C], **how: Any) -> C:
-    """Let tyro read a command line, and make what it writes on errors safe to print."""
-    told = io.StringIO()
-    try:
-        with redirect_stderr(told):
-            return tyro.cli(config, **how)
-    finally:
-        sys.stderr.write(show_safe(told.getvalue()))
+        return tyro.cli(_without_rare(config), prog=program, description=text, args=given)
+    return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
 
 
 def _without_rare(config: type[Any], group: str = "") -> type[Any]:
@@ -100,7 +90,13 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     done = []
 
     def work() -> None:
-        done.append(run(parse(config, description)))
+        told = io.StringIO()
+        try:
+            with redirect_stderr(told):
+                options = parse(config, description)
+        finally:
+            sys.stderr.write(show_safe(told.getvalue()))
+        done.append(run(options))
 
     status = run_command("error", work)
     if done:

@@ -4,8 +4,9 @@
 
 Every change of mutations.yaml is made in a copy of the sources. A mistake in a learner must fail the tests of direction
 (`tests/baselines/direction`); one in an environment must change the behaviour that registry.yaml records
-(`vlgym check ID --only recorded`). The unchanged copy must pass. Mutation libraries change operators everywhere; these
-are mistakes in the use of an equation or a rule, which only a person can name.
+(`vlgym check ID --only recorded`); one elsewhere must fail the tests that the list names. The unchanged copy must pass.
+Mutation libraries change operators everywhere; these are mistakes in the use of an equation or a rule, which only a
+person can name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ LONGEST_S = 900
 
 
 class Mutation(NamedTuple):
-    """One wrong change: in words, a text that the file holds once, its replacement, and the environment it breaks."""
+    """One wrong change: in words, a text that the file holds once, its replacement, and the environment that it breaks,
+    or the file of the tests that must fail."""
 
     file: str
     what: str
@@ -71,7 +73,9 @@ def is_noticed(mutation: Mutation) -> bool:
         if mutation.old:
             path = copy / mutation.file
             path.write_text(path.read_text(encoding="utf-8").replace(mutation.old, mutation.new), encoding="utf-8")
-        if mutation.env_id:
+        if mutation.env_id.startswith("tests/"):
+            command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", mutation.env_id]
+        elif mutation.env_id:
             command = ["-m", "vlgym", "check", mutation.env_id, "--only", "recorded"]
         else:
             tests = ROOT.glob("tests/baselines/direction/test_direction*.py")

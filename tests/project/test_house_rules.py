@@ -200,3 +200,11 @@ def test_the_rules_leave_harmless_lines_alone(line: str) -> None:
 
 def test_every_listed_mutation_fits_the_sources() -> None:
     assert len(read_list()) > 300
+
+
+def test_every_test_runs() -> None:
+    for path in list_files("tests", "plugins"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                inner = [each.name for each in ast.walk(function) if isinstance(each, ast.FunctionDef)]
+                assert [name for name in inner[1:] if name.startswith("test_")] == [], show(path)

@@ -64,9 +64,9 @@ def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
     )  # fmt: skip
     _demand(all(type(action) is str for action in said["legal_actions"]), "a legal action is no text")
     _demand(type(info.get("seat", 0)) is int, "the seat is no number")
-    record = {"success": info.get("success"), "invalid": info.get("invalid_action"), "score": info.get("score")}
+    record = {name: info.get(name) for name in ("success", "score")} | {"invalid": info.get("invalid_action")}
     try:
-        check_values({**paid, **record, **{name: said[name] for name in ("actions", "span")}})
+        check_values({**paid, **record, "actions": said["actions"], "span": said["span"]})
         _demand(len(pack(info)) <= MOST_TEXT, f"info is longer than {MOST_TEXT} bytes")
     except (ValueError, UserError) as error:
         raise NonsenseError(str(error)) from None
@@ -77,9 +77,8 @@ def _require(data: Any, what: str, /, **kinds: Any) -> None:
     """Check that a dict has these items, with these types, and no others; a flag is no number."""
     _demand(isinstance(data, dict) and data.keys() == kinds.keys(), f"the {what} is no dict of {', '.join(kinds)}")
     for key, kind in kinds.items():
-        held = data.get(key)
-        good = isinstance(held, kind) and (kind is bool or not isinstance(held, bool))
-        _demand(key in data and good, f"{key} of the {what} is {type(held).__name__}")
+        good = isinstance(data[key], kind) and (kind is bool or not isinstance(data[key], bool))
+        _demand(good, f"{key} of the {what} is {type(data[key]).__name__}")
 
 
 def _demand(good: bool, what: str) -> None:

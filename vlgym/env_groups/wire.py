@@ -40,12 +40,10 @@ def pack(data: Any) -> bytes:
     """
     arrays: list[Any] = []
     text = _write(data, arrays)
-    prefix = PREFIX.pack(len(text), sum(len(part) for part in arrays))
-    try:
-        _read_sizes(prefix)
-    except NonsenseError as error:
-        raise UserError(f"This cannot be sent to another process: {error}.") from None
-    return b"".join([prefix, text, *arrays])
+    sizes = len(text), sum(len(part) for part in arrays)
+    if why := _explain_length(*sizes):
+        raise UserError(f"This cannot be sent to another process: {why}.")
+    return b"".join([PREFIX.pack(*sizes), text, *arrays])
 
 
 def unpack(frame: bytes | bytearray) -> Any:
@@ -70,11 +68,7 @@ def unpack(frame: bytes | bytearray) -> Any:
 
 
 def receive(connection: socket.socket, limit: float | None = None) -> Any:
-    """Read a frame and return what it holds.
-
-    Args:
-        connection: where from.
-        limit: seconds for the whole frame.
+    """Read a frame, in at most `limit` seconds, and return what it holds.
 
     Raises:
         NonsenseError: it is no frame, or longer than one may be.
@@ -99,11 +93,15 @@ def read_bytes(connection: socket.socket, size: int, end: float | None) -> bytea
 
 
 def _read_sizes(frame: bytes | bytearray) -> tuple[int, int]:
-    """Return the lengths of a frame's text and of its arrays."""
     text, arrays = PREFIX.unpack_from(frame)
-    if text > MOST_TEXT or arrays > MOST_BYTES:
-        raise NonsenseError(f"text of {text} bytes (limit {MOST_TEXT}), arrays of {arrays} (limit {MOST_BYTES})")
+    if why := _explain_length(text, arrays):
+        raise NonsenseError(why)
     return text, arrays
+
+
+def _explain_length(text: int, arrays: int) -> str:
+    fits = text <= MOST_TEXT and arrays <= MOST_BYTES
+    return "" if fits else f"text of {text} bytes (limit {MOST_TEXT}), arrays of {arrays} (limit {MOST_BYTES})"
 
 
 def same(a: Any, b: Any) -> bool:
