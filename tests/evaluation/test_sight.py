@@ -264,6 +264,26 @@ def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
 
 
+def test_answers_that_are_enough_for_one_probe_are_too_few_for_one_of_two() -> None:
+    five = [replace(asked, answer=str(n), given=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
+    assert find(judge_answers({DIGIT: five}), DIGIT).verdict == SIGHTED
+    side = [answered(asked, asked.answer) for asked in questions("vlgym/SeeSide-v0", 12)]
+    assert find(judge_answers({DIGIT: five, "vlgym/SeeSide-v0": side}), DIGIT).verdict == TOO_FEW
+
+
+@pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
+def test_another_order_is_named_if_it_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
+    """The first two pictures are exchanged in `swapped` answers and right in one; the other two are always right."""
+    first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
+    others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
+    given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
+    answers = [replace(asked, given=said) for asked, said in zip(first, given, strict=False)]
+    order = find(judge_answers({HISTORY: [*answers, *others]}), HISTORY).order
+    assert order is not None
+    assert len(first) == 6
+    assert order.named == named
+
+
 def test_a_control_without_its_part_is_left_out() -> None:
     assert judge_answers({f"{DIGIT} grey": list(questions(DIGIT, 5))}).probes == ()
     assert judge_answers({}).sees is None

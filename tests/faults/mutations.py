@@ -4,7 +4,7 @@
 
 Every change of mutations.yaml is made in a copy of the sources. A mistake in a learner must fail the tests of direction
 (`tests/baselines/direction`); one in an environment must change the behaviour that registry.yaml records
-(`vlgym check ID --only recorded`); one elsewhere must fail the tests that the list names. The unchanged copy must pass.
+(`vlgym check ID --only recorded`); one elsewhere must fail the test file that it names. The unchanged copy must pass.
 Mutation libraries change operators everywhere; these are mistakes in the use of an equation or a rule, which only a
 person can name.
 """
@@ -32,8 +32,8 @@ LONGEST_S = 900
 
 
 class Mutation(NamedTuple):
-    """One wrong change: in words, a text that the file holds once, its replacement, and the environment that it breaks,
-    or the file of the tests that must fail."""
+    """One wrong change: in words, a text that the file holds once, its replacement, and the environment it breaks or
+    the test file that it fails."""
 
     file: str
     what: str

@@ -212,7 +212,9 @@ def test_runs_under_different_conditions_are_refused_and_what_differs_is_named(
         compare_runs([runs[0], other])
 
 
-@pytest.mark.parametrize("name", ["spec_hash", "prompt_hash", "parser_version"])
+@pytest.mark.parametrize(
+    "name", ["spec_hash", "prompt_hash", "parser_version", "parser_settings", "class", "reply_ends"]
+)
 def test_another_hash_is_refused(tmp_path: Path, runs: list[Path], name: str) -> None:
     other = write_run(tmp_path / "a", OraclePolicy(), episodes=2)
     header = json.loads((other / "run.json").read_text())
