@@ -111,8 +111,7 @@ def _is_exact(env_id: str) -> bool:
 def _check_part(run: Run, part: Part) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
-        if "parser" in arguments:
-            check_named(arguments["parser"], str(run.folder / HEADER))
+        check_named(arguments, str(run.folder / HEADER))
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
