@@ -19,6 +19,7 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tempfile
 import unicodedata
