@@ -19,6 +19,7 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tempfile
 import unicodedata
@@ -119,7 +120,7 @@ def check_reward(value: Any, where: str) -> None:
 def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
     """Return tensors of torch; a `UserError` names the first that holds NaN or infinity."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
             raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
     return tensors
 

@@ -205,7 +205,7 @@ def test_reset_takes_no_arguments_of_trls_row_and_of_an_openenv_client(door: Any
     )  # fmt: skip
     session = openenv.Session(ENV, SimpleNamespace(take=lambda: LOCAL, give_back=lambda *_: None))
     assert "<action>" in session.reset(seed=1).text
-    with pytest.raises(UserError, match="A reset takes seed and episode_id, not parser"):
+    with pytest.raises(UserError, match="takes seed and episode_id, not parser"):
         session.reset(seed=1, parser=TRAP)
     with pytest.raises(UserError, match="reset option='parser' is not one of"):
         make(ENV).reset(seed=1, options={"parser": TRAP})
