@@ -7,6 +7,7 @@ import dataclasses
 import json
 import traceback
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,17 @@ def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
     assert json.dumps(key)[1:-1] not in told
     assert password not in told
     assert ("[secret] and [secret] are wrong" in told) == (fault in ("400", "401"))
+
+
+def test_an_answer_of_a_trainers_client_that_is_none_names_no_key() -> None:
+    answer = SimpleNamespace(model_dump=lambda **how: {"choices": [], "note": "Bearer sk-abc"})
+
+    async def create(**asked: Any) -> Any:
+        return answer
+
+    chat = SimpleNamespace(completions=SimpleNamespace(create=create))
+    with pytest.raises(BadAnswerError, match=r"Bearer \[secret\]"):
+        asyncio.run(play(Task(COIN.id), model="m", client=SimpleNamespace(chat=chat, api_key="sk-abc")))
 
 
 def test_wrong_tasks_are_named() -> None:
