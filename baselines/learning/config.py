@@ -103,14 +103,34 @@ def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> An
     )
 
 
-def _check_record(out: Path, name: str, value: Any) -> None:
-    """Refuse what lets a record run code: an import string, and a Ray cluster elsewhere, which sends pickles."""
-    flag, source = flag_of(name), str(out / folder.RUN_FILE)
-    option = shlex.join(word for each in (value if name == "env_kwargs" else (value,)) for word in (flag, str(each)))
+def _check_record(out: Path | None, name: str, value: Any) -> None:
+    """Refuse a record's value that names a folder to write, or that runs code: an import string, and a Ray cluster
+    elsewhere, which sends pickles."""
+    source = str((out or Path()) / folder.RUN_FILE)
     if name in ("parser", "env_kwargs"):
-        check_named({name: value} if name == "parser" else read_arguments(value, flag), source, option)
-    if name == "envs" and value.startswith("ray://"):
-        raise UserError(f"{source} names a Ray cluster, which runs code here: give it on the command line ({option}).")
+        arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
+        check_named(arguments, source, _write_option(name, value))
+    elif name in ("export", "export_adapter") or (name == "envs" and value.startswith("ray://")):
+        why = "a Ray cluster, which runs code here" if name == "envs" else "a folder to write"
+        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
+
+
+def _write_option(name: str, value: Any) -> str:
+    values = value if name == "env_kwargs" else (value,)
+    return shlex.join(word for each in values for word in (flag_of(name), str(each)))
+
+
+def list_repeated(config: RunConfig) -> str:
+    """Return the options that a command which resumes the run must repeat, each after a blank."""
+    written = ""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        try:
+            if value is not None:
+                _check_record(config.out, item.name, value)
+        except UserError:
+            written += f" {_write_option(item.name, value)}"
+    return written
 
 
 def _revive(standard: Any, saved: Any) -> Any:

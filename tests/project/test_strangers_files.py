@@ -17,7 +17,8 @@ import pytest
 from play.test_env_answers import Liar, lie
 from toys import installed, make_spec
 
-from baselines.learning.config import saved_config
+from baselines import vldac
+from baselines.learning.config import list_repeated, saved_config
 from baselines.runs.folder import write_record
 from vlgym.cli.app import main
 from vlgym.doors import trl, vagen
@@ -73,6 +74,7 @@ def asked(folder: Path, learner: str = "vldac", said: Any = None, **options: Any
         ({"env_kwargs": {f"parser={TRAP}": 1}}, "start a new run"),
         ({"parser": [TRAP]}, "start a new run"),
         ({"envs": "ray://127.0.0.1:1"}, "(--envs ray://127.0.0.1:1)"),
+        ({"export": "../models"}, "names a folder to write: give it on the command line (--export ../models)"),
     ],
 )
 def test_a_resumed_run_takes_no_code_from_its_record(trap: Path, learner: str, said: Any, words: str) -> None:
@@ -90,6 +92,9 @@ def test_a_resumed_run_takes_the_code_that_its_command_line_repeats(trap: Path) 
     assert again.environment_arguments() == {"max_turns": 4, "parser": READS}
     with pytest.raises(UserError, match=f"has --parser {TRAP}, but {READS} was asked for"):
         saved_config(asked(trap, said={"parser": TRAP}, parser=READS))
+    repeated = vldac.Config(out=trap, parser=READS, env_kwargs=kwargs, envs="tcp://a:1", export=trap / "models")
+    words = f" --env-kwargs max_turns=4 --env-kwargs parser={READS} --parser {READS} --export {trap / 'models'}"
+    assert sorted(list_repeated(repeated).split(" --")) == sorted(words.split(" --"))
     plain = {"parser": "json", "env_kwargs": ["max_turns=4", 'parser="plan"'], "envs": "processes:1"}
     assert saved_config(asked(trap, said=plain)).environment_arguments() == {"max_turns": 4, "parser": "plan"}
 
@@ -166,6 +171,8 @@ def refuse() -> Any:
 
 
 def test_a_row_names_no_import_string() -> None:
+    with pytest.raises(UserError, match="A row says arguments='parser=x', which is no mapping"):
+        Task.from_row({"env_id": ENV, "arguments": "parser=x"})
     with refuse():
         asyncio.run(play(ROW, model="m", base_url="http://127.0.0.1:9/v1"))
     with refuse():

@@ -65,7 +65,9 @@ class Task:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Task:
         """Return the task of a row; other columns are not read, and an import string is refused."""
-        check_named(row.get("arguments") or {}, "A row")
+        if not isinstance(arguments := row.get("arguments") or {}, Mapping):
+            raise UserError(f"A row says arguments={arguments!r:.80}, which is no mapping of names to values.")
+        check_named(arguments, "A row")
         return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
 
 
