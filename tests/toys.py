@@ -188,6 +188,20 @@ def installed(
             gymnasium.registry.pop(env_id, None)
 
 
+JUNK = (".DS_Store", "._run.json", ".nfs00000000015d7e", ".fuse_hidden01", ".localized", ".directory", "Thumbs.db",
+        "desktop.ini", ".run.json.0123abcd.part")  # fmt: skip
+"""Files that programs leave in folders which are not theirs."""
+
+
+def litter(folder: Path) -> Path:
+    """Put junk into a folder and those below it; make it if missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+        for name in JUNK:
+            (place / name).write_bytes(b"\0junk")
+    return folder
+
+
 def install_plugin(folder: Path, name: str, source: str, distribution: str = "", version: str = "1.0") -> None:
     """Write a plugin module and its distribution's metadata into `folder`, for a process that has it on PYTHONPATH."""
     distribution = distribution or f"vlgym-{name}"

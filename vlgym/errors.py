@@ -19,6 +19,7 @@ Every command of `vlgym` and `baselines` ends with one of these statuses:
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import tempfile
 import unicodedata
@@ -116,6 +117,14 @@ def check_reward(value: Any, where: str) -> None:
         raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
 
 
+def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
+    """Return tensors of torch; a `UserError` names the first that holds NaN or infinity."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+            raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
+    return tensors
+
+
 def check_number(
     name: str,
     value: Any,
@@ -174,11 +183,15 @@ def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
 def plain_line(text: str, longest: int = 500) -> str:
     """Return a text from elsewhere as one line that is safe to print.
 
-    White space runs become blanks. Characters that steer a terminal or the direction of writing are shown by their
-    numbers.
+    White space runs become blanks; the rest is as `show_safe` says.
     """
-    words = " ".join(text.split())
-    return "".join(c if is_printable(c) else f"\\u{ord(c):04x}" for c in words)[:longest]
+    return show_safe(" ".join(text.split()))[:longest]
+
+
+def show_safe(text: str) -> str:
+    """Return a text from elsewhere with its line feeds and tabs; characters that steer a terminal or the direction of
+    writing are shown by their numbers."""
+    return "".join(c if c in "\n\t" or is_printable(c) else repr(c)[1:-1] for c in text)
 
 
 def is_printable(character: str) -> bool:

@@ -1,7 +1,8 @@
 """Files and folders that are whole, old or new, wherever the program or the machine stops.
 
-They are written under a temporary name in the same folder, flushed to the disk, then renamed. Checksums in each JSON
-record, and of the files of a folder, find accidental damage; a change on purpose can include the checksum.
+They are written under a temporary name in the same folder, flushed to the disk, then renamed. Nothing is written
+through a link: a folder from elsewhere may hold one of any name. Checksums in each JSON record, and of the files of a
+folder, find accidental damage; a change on purpose can include the checksum.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import errno
 import hashlib
 import json
 import os
+import secrets
 import shutil
+import stat
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO, Any
 
@@ -23,6 +27,22 @@ FIELD = "crc32"
 """The entry of a JSON object that holds the checksum of the others."""
 CHECKSUMS = "checksums.json"
 """The list of a folder's files."""
+
+_JUNK = (
+    ".DS_Store", "._*", ".localized", ".directory", "Thumbs.db", "desktop.ini", ".nfs*", ".fuse_hidden*",
+    ".*.????????.part",
+)  # fmt: skip
+"""Names of what file managers, file systems and kills leave in folders."""
+
+
+def is_junk(path: Path) -> bool:
+    """True if a file belongs to nobody's data, whatever it holds."""
+    return any(fnmatch(path.name, pattern) for pattern in _JUNK)
+
+
+def list_folder(folder: Path) -> list[Path]:
+    """Return what a folder holds, without junk, in the order of names; nothing where it is no folder."""
+    return sorted(path for path in folder.iterdir() if not is_junk(path)) if folder.is_dir() else []
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,9 +98,9 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
         folder: which has no other name yet, and is flushed when it gets one.
         without: names of files that may change later.
     """
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not is_junk(path)}
     found = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
-    (folder / CHECKSUMS).write_text(json.dumps(seal({"files": found}), indent=1) + "\n", encoding="utf-8")
+    write_whole(folder / CHECKSUMS, json.dumps(seal({"files": found}), indent=1) + "\n")
 
 
 def check_files(folder: Path) -> None:
@@ -111,32 +131,103 @@ _REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """Error numbers of a file system that cannot flush; they are ignored."""
 
 
-def write_whole(path: Path, data: bytes | str) -> None:
+def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Write a file so that, wherever the program or the machine stops, the old one or the new one is there whole.
 
     Args:
         path: the file.
         data: its bytes, or a text: half of a surrogate pair, which JSON may hold and no file can, becomes a question
             mark.
+        durable: flush it; else it is whole wherever the program stops, and the machine may lose it.
+
+    Raises:
+        UserError: it is a link.
     """
-    part = path.with_name(f"{path.name}.part")
+    with _placing(path, durable) as (_, number), open(number, "wb", closefd=False) as file:
+        file.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
+
+
+@contextmanager
+def written_file(path: Path) -> Iterator[Path]:
+    """Make and yield an empty file next to `path`, which takes its name at the end: for what another library writes.
+
+    Raises:
+        UserError: `path` is a link.
+    """
+    with _placing(path, durable=True) as (part, _):
+        yield part
+
+
+@contextmanager
+def _placing(path: Path, durable: bool) -> Iterator[tuple[Path, int]]:
+    """Make a file of a random name next to `path`; yield it and its descriptor, then give it the name."""
+    _refuse_link(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o666)
     try:
-        with part.open("wb") as file:
-            file.write(data.encode("utf-8", "replace") if isinstance(data, str) else data)
-            file.flush()
-            _sync(file.fileno())
+        try:
+            yield part, number
+            if durable:
+                _sync(number)
+        finally:
+            os.close(number)
         os.replace(part, path)
-    except OSError:
+    except BaseException:
         part.unlink(missing_ok=True)  # half of a file fills a full disk
         raise
-    sync(path.parent)
+    if durable:
+        sync(path.parent)
 
 
-def place_file(part: Path, path: Path) -> None:
-    """Rename a file that another program has written to its final name; an older one of that name is replaced."""
-    sync(part)
-    os.replace(part, path)
-    sync(path.parent)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Neither a link is followed nor a pipe waited for. Windows has neither flag."""
+
+
+def open_end(path: Path) -> IO[bytes]:
+    """Open a file for writing at its end, unbuffered; make it if missing.
+
+    Raises:
+        UserError: it is a link, or no file.
+        OSError: it cannot be opened.
+    """
+    _refuse_link(path)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOFOLLOW, 0o666)
+    held = os.fstat(number)
+    if not stat.S_ISREG(held.st_mode) or held.st_nlink > 1:
+        os.close(number)
+        raise UserError(f"{path} has another name too, or is no file; nothing was written to it. Remove it.")
+    return os.fdopen(number, "ab", buffering=0)
+
+
+def append_whole(path: Path, data: str) -> None:
+    """Add lines to the end of a file: all of them or, on an error, none.
+
+    Raises:
+        UserError: it is a link, or no file.
+    """
+    with open_end(path) as file:
+        end, rest = file.tell(), data.encode("utf-8", "replace")
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            file.truncate(end)  # half of a line would be taken for damage when more come after it
+            raise
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder in a folder from elsewhere, unless it is there.
+
+    Raises:
+        UserError: it is a link.
+    """
+    _refuse_link(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise UserError(f"{path} is a link; nothing was written through it. Remove it, or name another place.")
 
 
 def place_folder(part: Path, folder: Path) -> None:
@@ -146,9 +237,10 @@ def place_folder(part: Path, folder: Path) -> None:
     for path in part.rglob("*"):
         sync(path)
     sync(part)
+    _refuse_link(folder)
     old = old_of(folder)
     if replaces := folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
+        discard(old)
         os.replace(folder, old)
     try:
         os.replace(part, folder)
@@ -157,32 +249,41 @@ def place_folder(part: Path, folder: Path) -> None:
         raise
     sync(folder.parent)
     if replaces:
-        shutil.rmtree(old, ignore_errors=True)
+        discard(old)
+
+
+def discard(path: Path) -> None:
+    """Delete a file, a link or a folder, if it is there; where a link leads stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def put_back(folder: Path) -> None:
     """Undo what a kill left half done between the two steps of `place_folder`."""
-    if old_of(folder).exists() and not folder.exists():
+    if old_of(folder).exists() and not old_of(folder).is_symlink() and not folder.exists():
         os.replace(old_of(folder), folder)
 
 
 @contextmanager
-def written_whole(folder: Path, without: Collection[str] = ()) -> Iterator[Path]:
+def written_whole(folder: Path, without: Collection[str] | None = ()) -> Iterator[Path]:
     """Make and yield a temporary folder next to `folder` to write to.
 
-    At the end it gets its checksums (of all files but those `without`), is flushed to the disk and takes the place of
-    `folder`, or of an older one there.
+    At the end it gets its checksums (of all files but those `without`; none where that is `None`), is flushed to the
+    disk and takes the place of `folder`, or of an older one there.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     put_back(folder)
     part = folder.parent / f".{folder.name}.part"
-    shutil.rmtree(part, ignore_errors=True)
+    discard(part)
     part.mkdir()
     try:
         yield part
-        write_checksums(part, without)
+        if without is not None:
+            write_checksums(part, without)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
+        discard(part)  # half of one fills a full disk
         raise
     place_folder(part, folder)
 
@@ -233,15 +334,15 @@ LOCK = ".lock"
 """The file of a folder that `lock_folder` locks."""
 
 
-def lock_folder(folder: Path) -> IO[str]:
+def lock_folder(folder: Path) -> IO[bytes]:
     """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
+    Delete the temporary files that a kill left in it.
 
     Raises:
         UserError: another process is at work in it, or its lock file is none.
     """
-    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK"))  # Windows has none of them
     try:
-        file = os.fdopen(os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | sum(flags), 0o666), "w")
+        file = open_end(folder / LOCK)
     except OSError as error:
         raise UserError(f"{folder / LOCK} cannot be locked ({error.strerror}); remove it.") from None
     with suppress(ImportError):  # not on Windows
@@ -252,6 +353,8 @@ def lock_folder(folder: Path) -> IO[str]:
         except OSError:
             file.close()
             raise UserError(f"Another process is at work in {folder}; wait for it, or choose another folder.") from None
+    for part in folder.glob(".*.part"):
+        discard(part)
     return file
 
 

@@ -12,12 +12,13 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .errors import UserError
+from .errors import UserError, show_safe
 
 DONE, FAILED, WRONG, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 130, 141, 143
 
@@ -26,6 +27,9 @@ _SYSTEM = {
     errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
 """Errors of the operating system that are the user's to fix."""
+
+MOST_ERROR = 2000
+"""Characters of an error that are printed."""
 
 
 def end_with_parent() -> None:
@@ -63,7 +67,7 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
                 sys.stdout.flush()  # a failed write is an error of the command, not of the interpreter's shutdown
         return result if isinstance(result, int) else DONE
     except UserError as error:
-        return _say(f"{program}: {error}", error.exit_status)
+        return say_error(f"{program}: {error}", error.exit_status)
     except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:  # typer raises SystemExit for all of these
         if _cause(stop, BrokenPipeError):
             with suppress(OSError, ValueError):  # the reader of the output (`| head`) has gone
@@ -71,14 +75,14 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
             return UNREAD
         if key := _cause(stop, KeyboardInterrupt):
             if isinstance(key, Terminated):
-                return _say(f"\n{program}: stopped by SIGTERM.", TERMINATED)
-            return _say(f"\n{program}: interrupted.", INTERRUPTED)
+                return say_error(f"\n{program}: stopped by SIGTERM.", TERMINATED)
+            return say_error(f"\n{program}: interrupted.", INTERRUPTED)
         code = getattr(stop, "code", None)
-        return _say(code, FAILED) if isinstance(code, str) else code or DONE
+        return say_error(code, FAILED) if isinstance(code, str) else code or DONE
     except Exception as error:
         if (line := explain_system_error(error)) is None:
             raise
-        return _say(f"{program}: {line}", WRONG)
+        return say_error(f"{program}: {line}", WRONG)
 
 
 def explain_system_error(error: Exception) -> str | None:
@@ -119,9 +123,14 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
     return found
 
 
-def _say(line: str, status: int) -> int:
+def say_error(line: str, status: int = FAILED) -> int:
+    """Print an error, up to `MOST_ERROR` characters, without logins and queries of addresses and without characters
+    that steer a terminal: the one way by which errors reach it. Return the status."""
+    line = line[: 4 * MOST_ERROR]  # the pattern takes quadratic time
+    line = re.sub(r"""://(?:[^\s/'"@]*:[^\s'"]*|[^\s/'"@]*)@(?!https?://)""", "://", line)
+    line = re.sub(r"""(://[^\s?'"]*)\?[^\s'"]*""", r"\1", line)
     with suppress(OSError):
-        sys.stderr.write(f"{fit_words(line, sys.stderr)}\n")
+        sys.stderr.write(f"{fit_words(show_safe(line)[:MOST_ERROR], sys.stderr)}\n")
     return status
 
 
@@ -143,8 +152,9 @@ def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
     What its encoding lacks is written by its number. With NO_COLOR no escape codes are written, those of moving bars
-    included.
+    included. The traceback of a bug is as safe to print as other errors.
     """
+    sys.excepthook = lambda *error: print(show_safe("".join(traceback.format_exception(*error))), file=sys.stderr)
     if os.environ.get("NO_COLOR"):
         os.environ["TERM"] = "dumb"  # rich and tyro would still write bold letters
     for stream in (sys.__stdout__, sys.__stderr__):
@@ -153,14 +163,18 @@ def prepare_output() -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: no markup, no emoji codes, no highlighting.
+    """Return a console that prints text as `show_safe` gives it: no markup, no emoji codes, no highlighting.
 
     On a terminal lines are wrapped between words; elsewhere they stay whole.
     """
     from rich.console import Console
 
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **how: Any) -> None:
+            super().print(*(show_safe(each) if isinstance(each, str) else each for each in objects), **how)
+
     stream = sys.stderr if stderr else sys.stdout
-    return Console(
+    return SafeConsole(
         file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream),
         soft_wrap=not stream.isatty(),
     )  # fmt: skip
@@ -280,8 +294,3 @@ def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         console.print(f"\n{' ' * indent}".join([head + (lines or [""])[0], *lines[1:]]).rstrip(), soft_wrap=True)
-
-
-def show_safe(text: str) -> str:
-    """Return the text with what would steer a terminal written out, for what a model or a file says."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else repr(letter)[1:-1] for letter in text)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, TypeVar, cast, get_type_hints
 
 import tyro
 
+from vlgym.errors import show_safe
 from vlgym.terminal import measure_width, run_command
 
 from ..runs import distributed
@@ -87,7 +90,13 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     done = []
 
     def work() -> None:
-        done.append(run(parse(config, description)))
+        told = io.StringIO()
+        try:
+            with redirect_stderr(told):
+                options = parse(config, description)
+        finally:
+            sys.stderr.write(show_safe(told.getvalue()))
+        done.append(run(options))
 
     status = run_command("error", work)
     if done:

@@ -6,16 +6,18 @@ makes the command line of it; `run.json` stores it.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
 
 import tyro
 
-from vlgym.env.arguments import read_arguments
+from vlgym.env.arguments import fits, read_arguments
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import read_options
 from vlgym.errors import UserError, check_choice, check_number, nearest
+from vlgym.parsers import check_named
 from vlgym.play.controls import PICTURES
 
 from ..models.folders import MOST_TEMPERATURE
@@ -65,9 +67,12 @@ def saved_config(asked: C) -> C:
             f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
         )
     values: dict[str, Any] = {}
+    hints = get_type_hints(kind)
     for item in fields(kind):
         standard = getattr(default, item.name)
         before = _revive(standard, saved.get(item.name, standard))
+        if not fits(before, hints[item.name]):
+            raise UserError(f"{asked.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
         values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
     return replace(kind(**values), out=asked.out, resume=True)
 
@@ -76,7 +81,7 @@ def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> An
     """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
 
     Raises:
-        UserError: it is asked to be another, and is not free to change.
+        UserError: it is asked to be another, and is not free to change; or it was code, and is not asked for.
     """
     if is_dataclass(before) and not isinstance(before, type):
         inner = {
@@ -87,6 +92,8 @@ def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> An
         }
         return replace(before, **inner)
     if asked == standard:
+        if before != standard:
+            _check_record(out, name, before)
         return before
     if name.split(".")[0] in FREE_ON_RESUME or asked == before:
         return asked
@@ -94,6 +101,36 @@ def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> An
         f"The run in {out} has {flag_of(name)} {before}, but {asked} was asked for. Leave that option out to go on "
         "with the run as it was, or start a new run in another --out."
     )
+
+
+def _check_record(out: Path | None, name: str, value: Any) -> None:
+    """Refuse a record's value that names a folder to write, or that runs code: an import string, and a Ray cluster
+    elsewhere, which sends pickles."""
+    source = str((out or Path()) / folder.RUN_FILE)
+    if name in ("parser", "env_kwargs"):
+        arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
+        check_named(arguments, source, _write_option(name, value))
+    elif name in ("export", "export_adapter") or (name == "envs" and value.startswith("ray://")):
+        why = "a Ray cluster, which runs code here" if name == "envs" else "a folder to write"
+        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
+
+
+def _write_option(name: str, value: Any) -> str:
+    values = value if name == "env_kwargs" else (value,)
+    return shlex.join(word for each in values for word in (flag_of(name), str(each)))
+
+
+def list_repeated(config: RunConfig) -> str:
+    """Return the options that a command which resumes the run must repeat, each after a blank."""
+    written = ""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        try:
+            if value is not None:
+                _check_record(config.out, item.name, value)
+        except UserError:
+            written += f" {_write_option(item.name, value)}"
+    return written
 
 
 def _revive(standard: Any, saved: Any) -> Any:

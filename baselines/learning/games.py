@@ -20,6 +20,7 @@ from torch import Tensor
 
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError, check_number
+from vlgym.files import make_folder
 from vlgym.games.loop import Game, Player, play_games
 from vlgym.games.multi import MultiVLEnv
 from vlgym.games.ratings import rate
@@ -156,7 +157,7 @@ class Pool:
         """Take the model in before an update (from 1), if it is its turn."""
         if (update - 1) % self.options.every:
             return
-        self.folder.mkdir(exist_ok=True)
+        make_folder(self.folder)
         tensors = {name: parameter.detach().clone().cpu() for name, parameter in self._own.items()}
         self.members.append({"update": update - 1, "file": save_tensors(self._file(update - 1), tensors)})
         if len(self.members) > self.options.size:

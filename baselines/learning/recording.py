@@ -9,7 +9,6 @@ at all. Training has the same numbers with and without. A resumed run drops open
 from __future__ import annotations
 
 import math
-import shutil
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -18,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from vlgym.files import place_folder
+from vlgym.files import discard, make_folder, written_whole
 from vlgym.play.trajectory import TrajectoryWriter
 from vlgym.types import LearnerNotes, StepRecord
 
@@ -102,16 +101,11 @@ class EpisodeRecorder:
         if not self._ended:
             return None
         target = self.folder / f"update-{update:06d}"
-        part = self.folder / f".{target.name}.part"
-        self.folder.mkdir(exist_ok=True)
-        try:
+        make_folder(self.folder)
+        with written_whole(target, without=None) as part:
             writer = TrajectoryWriter(part, {**self.header, "update": update})
             for episode in self._ended:
                 writer.write(episode)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)  # half of one fills a full disk
-            raise
-        place_folder(part, target)
         self._ended = []
         for old in recordings(self.folder)[: -self.keep]:
             remove_folder(old)
@@ -120,7 +114,7 @@ class EpisodeRecorder:
     def forget_later(self, update: int) -> None:
         """Delete what a lost future recorded after `update`, and half-written folders."""
         for leftover in self.folder.glob(".update-*"):
-            shutil.rmtree(leftover)
+            discard(leftover)
         for path in recordings(self.folder):
             if int(path.name.partition("-")[2]) > update:
                 remove_folder(path)

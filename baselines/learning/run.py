@@ -52,7 +52,7 @@ from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
 from ..runs.threads import set_up_torch
 from .batch import Batch
-from .config import DEFAULT_MODEL, RunConfig, saved_config
+from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
 from .environments import count_image_tokens
 from .evaluation import (
     ADAPTER,
@@ -533,7 +533,8 @@ class Run(Generic[C]):
         return taken
 
     def _resume(self) -> str:
-        return f"{self.world.launcher} -m {self.config.command} --resume --out {self.out}"
+        c = self.config
+        return f"{self.world.launcher} -m {c.command} --resume --out {self.out}{list_repeated(c)}"
 
     def _advice(self) -> dict[str, str]:
         """Return the advice for a run whose memory runs out."""

@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from peft import LoraConfig, PeftModel
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_finite
 from vlgym.files import CHECKSUMS, written_whole
 
 from . import lora
@@ -86,10 +86,13 @@ def find_base(model: str) -> str:
     """
     path = Path(model) / CONFIG
     try:
-        base = json.loads(path.read_text())["base_model_name_or_path"]
+        config = json.loads(path.read_text())
+        base = config["base_model_name_or_path"]
+        if config.get("peft_type") != "LORA" or config.get("megatron_config"):  # PEFT imports what others name
+            raise ValueError("only plain LoRA is read")
         if not isinstance(base, str) or not base:
             raise ValueError("it names no model")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(
             f"--model {model}: its {CONFIG} cannot be read ({error}). Save the adapters again with "
             "base_model_name_or_path, or name a whole model."
@@ -112,6 +115,7 @@ def merge_adapter(family: Family, model: str) -> None:
         UserError: they cannot be loaded, or belong to another model.
     """
     try:
+        check_finite(WEIGHTS, load_file(Path(model) / WEIGHTS))
         with torch.no_grad():
             adapted: Any = PeftModel.from_pretrained(family.model, model, low_cpu_mem_usage=True)
             merged = adapted.merge_and_unload(safe_merge=True)

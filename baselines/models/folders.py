@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vlgym.errors import UserError, check_writable
-from vlgym.files import CHECKSUMS, check_files
+from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
@@ -36,7 +36,7 @@ def check_whole(folder: Path) -> None:
 def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:
     """Write JSON data into a folder: the name of each file -> its data."""
     for name, data in notes.items():
-        (folder / name).write_text(json.dumps(data, indent=2, default=str))
+        write_whole(folder / name, json.dumps(data, indent=2, default=str))
 
 
 def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str, what: str) -> None:
@@ -51,7 +51,7 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
         UserError: it holds something else, or cannot be written to.
     """
     check_writable(name, folder)
-    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    held = [path.name for path in list_folder(folder)]
     strange = [file for file in held if not any(fnmatch(file, part) for part in files)]
     if strange or (held and config not in held) or folder.is_file():
         raise UserError(

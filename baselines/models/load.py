@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from vlgym.errors import UserError, check_choice, nearest
+from vlgym.errors import UserError, check_choice, check_finite, nearest
 from vlgym.terminal import is_live, open_console
 
 from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
 from .folders import check_whole
 from .library import LibraryFamily, load_processor
-from .processor import first_line, read_processor
+from .processor import SETTINGS, first_line, read_processor, read_settings
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 
@@ -113,7 +113,9 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     """
     from transformers import AutoConfig
 
-    source = {"local_files_only": _stay_offline(model)}
+    source = {"local_files_only": _stay_offline(model), "trust_remote_code": False}
+    for name in SETTINGS:
+        read_settings(model, source, name)
     try:
         return AutoConfig.from_pretrained(model, **source), source
     except Exception as error:  # whatever a library raises on a file that is not its own
@@ -135,6 +137,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
             model,
             dtype=getattr(torch, dtype),
             output_loading_info=True,
+            use_safetensors=True,
             ignore_mismatched_sizes=True,
             **source,
         )
@@ -147,6 +150,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
             f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
             f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
         )
+    check_finite(f"--model {model}", dict(loaded.named_parameters()))
     return loaded
 
 

@@ -15,6 +15,8 @@ from vlgym.errors import UserError
 
 IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
 PROCESSOR_SETTINGS = "processor_config.json"
+INDEX = "model.safetensors.index.json"
+SETTINGS = ("config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS, INDEX)
 LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # what the library takes where a saved Qwen processor does not say
 CUT = ("do_resize", "do_rescale", "do_normalize")
 """Steps that every published processor takes. Here they cannot be left out."""
@@ -75,7 +77,7 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
     if isinstance(template, Mapping):  # several, by name
         template = template.get("default")
-    return Processor(images, template or None, own, _read_videos(model, source))
+    return Processor(images, template or None, own, read_settings(model, source, VIDEO_SETTINGS))
 
 
 def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,14 +93,28 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
     return saved
 
 
-def _read_videos(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Read a JSON file of a model; empty where there is none that can be read.
+
+    Raises:
+        UserError: it names code to run, or weights that are no safetensors.
+    """
     from transformers.utils import cached_file
 
+    def check(part: dict[str, Any]) -> dict[str, Any]:
+        kernels = [key for key, value in part.items() if key.endswith("_implementation") and "/" in str(value)]
+        if "auto_map" in part or kernels:
+            raise UserError(f"--model {model}: its {name} wants code of others to be run, which is refused.")
+        files = [part.get("transformers_weights") or INDEX, *dict(part.get("weight_map") or {}).values()]
+        if not all(file == INDEX or str(file).endswith(".safetensors") for file in files):
+            raise UserError(f"--model {model}: its {name} names weights that are no safetensors. Convert them first.")
+        return part
+
     try:
-        path = cached_file(model, VIDEO_SETTINGS, _raise_exceptions_for_missing_entries=False, **source)
-        return {} if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}  # our engine shows no videos, and an export writes a new file
+        path = cached_file(model, name, _raise_exceptions_for_missing_entries=False, **source)
+        return {} if path is None else dict(json.loads(Path(path).read_bytes(), object_hook=check))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}
 
 
 def first_line(error: Exception) -> str:

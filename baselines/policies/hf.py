@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vlgym.files import list_folder
 from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
 
@@ -136,7 +137,7 @@ def hash_model(name: str, model: Any) -> str:
 
 def _hash_files(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in list_folder(folder):
         if path.is_file() and path.suffix in READ:
             with path.open("rb") as file:
                 digest.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,18 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
-from vlgym.files import check_files, measure_file, place_file, put_back, written_whole
+from vlgym.errors import UserError, check_finite
+from vlgym.files import (
+    check_files,
+    discard,
+    list_folder,
+    make_folder,
+    measure_file,
+    put_back,
+    write_whole,
+    written_file,
+    written_whole,
+)
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
@@ -30,10 +39,11 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
     """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`. Tensors are of
     any type, `state` is JSON-able."""
     target = folder / f"update-{state['update']:06d}"
+    make_folder(folder)
     _tidy(folder)
     with written_whole(target) as part:
         save_file(own_storage(tensors), part / TENSORS)
-        (part / STATE).write_text(json.dumps(state))
+        write_whole(part / STATE, json.dumps(state))
     for old in checkpoints(folder)[:-keep]:
         remove_folder(old)
     return target
@@ -42,8 +52,9 @@ def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, A
 def remove_folder(folder: Path) -> None:
     """Delete a folder; a kill leaves no half of it that looks whole."""
     hidden = folder.with_name(f".{folder.name}.gone")
+    discard(hidden)
     os.replace(folder, hidden)
-    shutil.rmtree(hidden)
+    discard(hidden)
 
 
 def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -64,7 +75,7 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints, oldest first."""
-    return sorted(path for path in folder.glob("update-*") if path.is_dir() and any(path.iterdir()))
+    return sorted(path for path in folder.glob("update-*") if list_folder(path))
 
 
 def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -85,7 +96,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
         state = json.loads((newest / STATE).read_bytes())
         if not isinstance(state, dict) or state.get("update") != int(newest.name.removeprefix("update-")):
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
-        return load_file(newest / TENSORS, device=device), state
+        return check_finite(f"The checkpoint {newest}", load_file(newest / TENSORS, device=device)), state
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
         other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again"
         raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
@@ -100,16 +111,15 @@ def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -
     try:
         if measure_file(path) != expected:
             raise ValueError("it holds other bytes than were written")
-        return load_file(path, device=device)
+        return check_finite(str(path), load_file(path, device=device))
     except (OSError, ValueError, SafetensorError) as error:
         raise UserError(f"{path} is damaged ({error}). Begin the run again, in a new folder.") from None
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Write a file of tensors, whole or not at all; return its size and checksum."""
-    part = path.with_name(f"{path.name}.part")
-    save_file(tensors, part)
-    place_file(part, path)
+    with written_file(path) as part:
+        save_file(tensors, part)
     return measure_file(path)
 
 
@@ -170,5 +180,5 @@ def _tidy(folder: Path) -> None:
     """Put a folder in order in which a process was killed at work."""
     for replaced in folder.glob(".*.old"):
         put_back(folder / replaced.name.removeprefix(".").removesuffix(".old"))
-    for leftover in folder.glob(".*"):
-        shutil.rmtree(leftover)
+    for leftover in folder.glob(".update-*"):
+        discard(leftover)

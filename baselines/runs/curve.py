@@ -106,6 +106,11 @@ def draw_curve(
         _draw_levels(panels["levels"], rows, played)
     figure.suptitle(title)
     figure.tight_layout()
+    write_figure(figure, path)
+
+
+def write_figure(figure: Any, path: Path) -> None:
+    """Write a figure as PNG, whole or not at all."""
     picture = io.BytesIO()
     figure.savefig(picture, dpi=110, format="png")
     write_whole(path, picture.getvalue())

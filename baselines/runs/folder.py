@@ -13,7 +13,7 @@ from typing import Any
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_writable
-from vlgym.files import seal, unseal, write_whole
+from vlgym.files import list_folder, seal, unseal, write_whole
 from vlgym.play.trajectory import describe_run, is_sealed
 from vlgym.registry import get_registry
 
@@ -48,7 +48,7 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file; choose a folder.")
     begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*")) and mark == RUN_FILE
-    if not out.is_dir() or not any(out.iterdir()) or (begun and not (out / "model").exists()):
+    if not list_folder(out) or (begun and not (out / "model").exists()):
         return
     ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
     held = str(read_run(out).get("title", "another run")) if ours else "other files"

@@ -16,7 +16,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from vlgym.errors import UserError
-from vlgym.files import is_cut, seal, sync, unseal, write_whole
+from vlgym.files import append_whole, is_cut, make_folder, seal, sync, unseal, write_whole
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
 LOG_FILE = "log.jsonl"
@@ -28,8 +28,8 @@ LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less of the r
 def note_failures(out: Path, failures: Sequence[Mapping[str, Any]], update: int) -> None:
     """Write down in a run's folder which environments failed, and in which update."""
     if failures:
-        with (out / FAILURES_FILE).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(seal({"update": update, **failure})) + "\n" for failure in failures)
+        lines = (json.dumps(seal({"update": update, **failure})) + "\n" for failure in failures)
+        append_whole(out / FAILURES_FILE, "".join(lines))
 
 
 class RunLog:
@@ -60,7 +60,8 @@ class RunLog:
         self.path = out / LOG_FILE
         for path in (self.path, out / FAILURES_FILE):
             forget_later(path, done)
-        self.file = self.path.open("a")
+        append_whole(self.path, "")
+        make_folder(out / "tensorboard")
         self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
         self.console = open_console()
         self.progress = open_progress(self.console)
@@ -75,8 +76,7 @@ class RunLog:
             return
         update = int(row["update"])
         plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
-        self.file.write(json.dumps(seal(plain)) + "\n")
-        self.file.flush()
+        append_whole(self.path, json.dumps(seal(plain)) + "\n")
         for name, value in plain.items():
             if isinstance(value, (int, float)) and name != "update":
                 self.board.add_scalar(name, value, update)
@@ -135,8 +135,6 @@ class RunLog:
         if self.quiet:
             return
         self.progress.stop()
-        with suppress(OSError):  # every row was flushed, so only a full disk is told of again
-            self.file.close()
         with suppress(OSError):
             self.board.close()
 

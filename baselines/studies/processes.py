@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from vlgym.errors import FailedError, UserError, check_writable
-from vlgym.files import lock_folder, write_whole
+from vlgym.files import lock_folder, make_folder, open_end, write_whole
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
 from ..runs.checkpoint import checkpoints
@@ -39,8 +39,8 @@ class Runs:
         """Run one module as a command, its output in a file; whether it ended well."""
         if self.stopping.is_set():
             return False
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as file:
+        make_folder(log.parent)
+        with open_end(log) as file:
             process = subprocess.Popen([sys.executable, "-m", *arguments], stdout=file, stderr=file)
             self.running.add(process)
             code = process.wait()
@@ -86,11 +86,10 @@ class Runs:
         out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
         if (out / DONE).is_file() or self.stopping.is_set():
             return
-        if checkpoints(out / "checkpoints"):
-            arguments = [module, "--resume", "--out", str(out), *steps]
-        else:
+        begun = bool(checkpoints(out / "checkpoints"))
+        if not begun:
             shutil.rmtree(out, ignore_errors=True)
-            arguments = [module, "--out", str(out), *steps, "--threads", "1", *fresh]
+        arguments = [module, *["--resume"] * begun, "--out", str(out), *steps, "--threads", "1", *fresh]
         if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
             return  # failed, or stopped and resumable
         write_json(out / DONE, done)
@@ -124,8 +123,8 @@ class Runs:
             raise FailedError("Some runs failed:\n" + "\n".join(self.failures))
         if write:
             KEPT.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self.folder / f"{name}.png", KEPT / f"{name}.png")
-            (KEPT / f"{name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n")
+            write_whole(KEPT / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
+            write_whole(KEPT / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
         return self.folder
 
     def carry_out(self, workers: int, phases: Sequence[tuple[str, Sequence[Job]]]) -> KeyboardInterrupt | None:
@@ -143,7 +142,7 @@ class Runs:
         return None
 
 
-def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[str]:
+def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
     """Make or reopen the folder of a study; return its lock.
 
     Raises:

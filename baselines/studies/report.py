@@ -14,6 +14,7 @@ from vlgym.intervals import student_t
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
+from ..runs.curve import write_figure
 from .arms import Study
 
 
@@ -85,7 +86,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     figure.suptitle(f"{study.title}\n{note}", fontsize=10)
     figure.supxlabel("environment steps", fontsize=9)
     figure.supylabel(f"success of training episodes, per {study.bin:,} steps", fontsize=9)
-    figure.savefig(path, dpi=110)
+    write_figure(figure, path)
 
 
 def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:

@@ -21,6 +21,7 @@ import numpy as np
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
+from ..runs.curve import write_figure
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, read_rows
 from .arms import TINY, Study
@@ -205,7 +206,7 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     axis.legend(fontsize=8)
     axis.set(xlabel="interaction types trained (k)", ylabel="held-out success, less the beginning's", title=STUDY.title)
     axis.title.set_fontsize(9)
-    figure.savefig(path, dpi=110)
+    write_figure(figure, path)
 
 
 def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:

@@ -16,10 +16,18 @@ from toy_games import NIM
 from toys import install_plugin, installed, make_spec
 
 from vlgym.cli.app import main
+from vlgym.env_groups import processes
 from vlgym.play.trajectory import read_trajectories
 
 WALK = make_spec()
-COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), max_turns=30, image_size=(16, 16))
+COIN = make_spec(
+    "vlgym/Coin-v0",
+    "toys:Coin",
+    planners=("online", "global"),
+    max_turns=30,
+    image_size=(16, 16),
+    reward_range=(-1.0, 2.0),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -145,6 +153,18 @@ def test_a_model_holds_the_other_seat_by_its_address(tmp_path: Path, capsys: pyt
     played = [asked for asked in server.asked if asked.pictures]
     assert len(played) >= 2
     assert {asked.body["temperature"] for asked in played} == {0}
+
+
+def test_a_worker_that_is_lost_before_the_first_episode_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start, dead = processes.start_worker, iter([[sys.executable, "-S", "-c", "pass"]])
+    monkeypatch.setattr(processes, "start_worker", lambda end, command: start(end, next(dead, command)))
+    command = ["eval", "--policy", "random", "--env", "vlgym/NumberLine-v1", "--episodes", "1", "--out", "run"]
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "--envs", "processes:1"]) == 0
+    assert "was given up: it ended with status 0. A new one plays its 0 open episodes" in capsys.readouterr().err
+    assert len(list(read_trajectories(tmp_path / "run"))) == 1
 
 
 def test_a_run_says_how_its_prompts_were_dressed(tmp_path: Path) -> None:

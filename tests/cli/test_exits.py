@@ -13,7 +13,7 @@ import pytest
 from fresh import WITHOUT_TORCH
 
 from vlgym.errors import FailedError, UserError
-from vlgym.terminal import run_command
+from vlgym.terminal import MOST_ERROR, open_console, run_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +53,52 @@ def test_every_end_has_its_status_and_its_line(
     error: BaseException | None, status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ends_with(error, capsys) == (status, line)
+
+
+STEERING = "\x1b]52;c;aGk=\x07\r\x08\x9b31m\u202e\u2066\u200f"
+
+
+def test_no_error_steers_the_terminal_or_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
+    status, told = ends_with(UserError(f"the key {STEERING}name\n{'x' * 9999}"), capsys)
+    assert (status, len(told)) == (2, MOST_ERROR + 1)
+    assert told.startswith(r"prog: the key \x1b]52;c;aGk=\x07\r\x08\x9b31m\u202e\u2066\u200fname" + "\nxxx")
+    status, told = ends_with(FileNotFoundError(errno.EACCES, "", STEERING), capsys)
+    assert r"\x1b]52" in told
+    assert not set(STEERING[:1] + STEERING[-3:]) & set(told)
+    open_console(stderr=True).print(f"left out: {STEERING}", STEERING)
+    assert not set(STEERING[:1] + STEERING[-3:]) & set(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://me:pass@word/1@host/v1?key=abc", "http://host/v1"), ("https://token@host:1/v1", "https://host:1/v1"),
+        ("a@http://me:pw@h1/v1,b@http://you:pw@h2/v1", "a@http://h2/v1"),
+        ("git+https://host/a@v1.2 x?y", "git+https://host/a@v1.2 x?y"), ("a@http://h:1/v1,b@http://h:2/v1",) * 2,
+    ],
+)  # fmt: skip
+def test_no_error_shows_the_login_or_the_query_of_an_address(
+    address: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ends_with(UserError(f"{address!r} is wrong?"), capsys) == (2, f"prog: {shown!r} is wrong?\n")
+
+
+BUG = """
+from vlgym.terminal import run_command
+def command():
+    raise RuntimeError("\\x1b]0;x")
+run_command("prog", command)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "status"), [(["-c", BUG], 1), (["-m", "baselines.sft", "--lrr\x1b]0;x", "1"], 2)], ids=["bug", "option"]
+)
+def test_what_a_bug_or_a_wrong_option_says_steers_no_terminal(command: list[str], status: int) -> None:
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert r"\x1b]0;x" in done.stderr
+    assert "\x1b" not in done.stderr
 
 
 def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:

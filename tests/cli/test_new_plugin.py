@@ -14,6 +14,7 @@ from fresh import make_fresh, run_fresh
 from vlgym.cli.app import main
 from vlgym.cli.new_plugin import new_plugin
 from vlgym.errors import UserError
+from vlgym.files import write_whole
 from vlgym.play.trajectory import read_trajectories
 from vlgym.testing import ALL_CHECKS, CHECKS
 
@@ -152,14 +153,12 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_no_half_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Path.write_text
-
-    def full(self: Path, *args: object, **kwargs: object) -> int:
-        if self.name == "plugin.py":
+    def full(path: Path, text: str) -> None:
+        if path.name == "plugin.py":
             raise OSError(28, "No space left on device")
-        return write(self, *args, **kwargs)  # type: ignore[arg-type]
+        write_whole(path, text)
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("vlgym.cli.new_plugin.write_whole", full)
     with pytest.raises(UserError, match="No space left"):
         new_plugin("tea-room", out=tmp_path)
     assert os.listdir(tmp_path) == []

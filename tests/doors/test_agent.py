@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import traceback
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from fault_server import Fault, FaultServer, hash_pixels
 from toys import installed, make_spec
 
 from vlgym.doors.agent import Task, play, tasks
+from vlgym.endpoint.messages import BadAnswerError
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.errors import UserError
 from vlgym.evaluation.episodes import Player
@@ -139,6 +142,42 @@ def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
         asyncio.run(leave())
         server.release()
     assert len(closed) == 3
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["address", "client"])
+@pytest.mark.parametrize("fault", ["400", "401", "drop", "error200"])
+def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
+    key, password = 'sk-a/key+of "this', "pass:word"
+    said = {"error": {"message": f"{key} and {password} are wrong", "code": key}}
+    with FaultServer(lambda asked: Fault(fault, body=said)) as server:
+        url = server.url.replace("://", f"://me:{password}@")
+
+        async def fail() -> None:
+            if own:
+                async with openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
+                    await play(Task(COIN.id), model="m", client=client)
+            await play(Task(COIN.id), model="m", base_url=url, api_key=key)
+
+        with pytest.raises((openai.OpenAIError, BadAnswerError)) as caught:
+            asyncio.run(fail())
+    held = {name: value for name, value in vars(caught.value).items() if name not in ("request", "response")}
+    told = "".join(traceback.format_exception(caught.value)) + repr(held)
+    assert server.asked
+    assert key not in told
+    assert json.dumps(key)[1:-1] not in told
+    assert password not in told
+    assert ("[secret] and [secret] are wrong" in told) == (fault in ("400", "401"))
+
+
+def test_an_answer_of_a_trainers_client_that_is_none_names_no_key() -> None:
+    answer = SimpleNamespace(model_dump=lambda **how: {"choices": [], "note": "Bearer sk-abc"})
+
+    async def create(**asked: Any) -> Any:
+        return answer
+
+    chat = SimpleNamespace(completions=SimpleNamespace(create=create))
+    with pytest.raises(BadAnswerError, match=r"Bearer \[secret\]"):
+        asyncio.run(play(Task(COIN.id), model="m", client=SimpleNamespace(chat=chat, api_key="sk-abc")))
 
 
 def test_wrong_tasks_are_named() -> None:

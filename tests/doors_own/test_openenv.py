@@ -185,6 +185,85 @@ def test_bad_input_is_one_line(server):
         assert env.reset(seed=1).observation["text"]
 
 
+def post(url: str, data: Any) -> tuple[int, str]:
+    """Status and line of the answer to a request with a body; an iterable is sent in chunks, without a length."""
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=60)
+    return caught.value.code, json.loads(caught.value.read())["detail"]
+
+
+def read_peak(process: subprocess.Popen[str]) -> int:
+    """Most memory that a process has had, in MB."""
+    return int(Path(f"/proc/{process.pid}/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
+
+
+@pytest.mark.parametrize("chunks", [False, True], ids=["length", "chunks"])
+@pytest.mark.parametrize("path", ["reset", "step", "nothing"])
+def test_a_long_body_is_not_read(server, path, chunks):
+    url, sent, before = f"{server[0]}/{IDS[0]}/{path}", 0, read_peak(server[1])
+    host, port = server[0].removeprefix("http://").split(":")
+    head = "Transfer-Encoding: chunked" if chunks else f"Content-Length: {1 << 30}"
+    piece = bytes(1 << 20)
+    with socket.create_connection((host, int(port)), timeout=60) as client:
+        client.sendall(f"POST {url} HTTP/1.1\r\nHost: {host}:{port}\r\n{head}\r\n\r\n".encode())
+        try:
+            while sent < 1 << 30:
+                client.sendall((b"%x\r\n%s\r\n" % (len(piece), piece)) if chunks else piece)
+                sent += len(piece)
+        except OSError:
+            pass  # it was told to go
+    assert sent < 1 << 26
+    assert read_peak(server[1]) - before < 50
+    assert post(url, b"[" * (1 << 20) + b"1") == (413, "A request has at most 1048576 bytes.")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "line"),
+    [
+        ("step", b'{"action": {"reply": "up"}}', 400, "Reset the environment before the first step"),
+        ("step", b'{"action": {"reply": NaN}}', 422, "reply"),
+        ("step", b'{"action": {"reply": "up"}, "timeout_s": NaN}', 422, "timeout_s"),
+        ("step", rb'{"action": {"reply": ["\ud800\u001b"]}}', 422, "reply"),
+        ("step", b'{"action": "up"}', 422, "action"),
+        ("step", b"[" * 100_000, 4, ""),
+        ("step", b"\xff\x00", 4, ""),
+        (
+            "reset",
+            b'{"seed": 1, "level": 3, "options": {"a": 1}}',
+            400,
+            "A reset takes seed and episode_id, not level",
+        ),
+        ("reset", b'{"seed": 1' + b"0" * 5000 + b"}", 4, ""),
+        ("reset", b'{"seed": -Infinity}', 422, "seed"),
+    ],
+)
+def test_a_wrong_body_is_one_line(server, path, body, status, line):
+    found, told = post(f"{server[0]}/{IDS[0]}/{path}", body)
+    assert status in (found, found // 100)
+    assert line in told
+    assert "Traceback" not in told
+    assert told.isprintable()
+
+
+def test_an_environment_that_raises_is_one_line(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import vlgym_cards.number_line as module\n"
+        "def fail(*a, **k): raise KeyError('lamp')\n"
+        "module.NumberLine.start = fail\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with serving(IDS[0], PYTHONPATH=paths) as (address, _):
+        assert post(f"{address}/{IDS[0]}/reset", b'{"seed": 1}') == (500, "'lamp'")
+
+
+def test_unknown_options_of_a_reset_are_refused(server):
+    with GenericEnvClient(f"{server[0]}/{IDS[0]}").sync() as env:
+        with pytest.raises(RuntimeError, match="A reset takes seed and episode_id, not level; leave that out"):
+            env.reset(seed=1, level=3)
+        assert env.reset(seed=1, episode_id="mine").observation["text"]
+
+
 def test_with_a_token_every_request_needs_it():
     with serving(IDS[0], **{TOKEN: KEY}) as (address, _):
         address += f"/{IDS[0]}"

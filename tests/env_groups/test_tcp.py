@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,7 @@ def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(1, SLEEPS) as server:
-        for sent in (b"GET / HTTP/1.1\r\nHost: local\r\n\r\n", b"w" + bytes(32), b"w"):
+        for sent in (b"GET / HTTP/1.1\r\nHost: local\r\n\r\n", b"w" + bytes(64), b"w"):
             with socket.create_connection(("127.0.0.1", server.port)) as stranger:
                 stranger.sendall(sent)
                 stranger.shutdown(socket.SHUT_WR)
@@ -144,6 +144,86 @@ def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPat
         with pytest.raises(UserError, match=r"does not take the token in VLGYM_TOKEN"):
             open_group(f"tcp://127.0.0.1:{server.port}")
         assert not server.running
+
+
+class Impostor:
+    """Answers one connection as a server that lacks the token; it keeps what the client said."""
+
+    def __init__(self, proof: Callable[[bytes, bytes], bytes]) -> None:
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.place = f"127.0.0.1:{self.listening.getsockname()[1]}"
+        self.thread = threading.Thread(target=self._answer, args=(proof,))
+        self.thread.start()
+
+    def _answer(self, proof: Callable[[bytes, bytes], bytes]) -> None:
+        connection, _ = self.listening.accept()
+        hello = tcp.GREETING + bytes(tcp.NONCE)
+        with self.listening, connection:
+            connection.sendall(hello)
+            said = connection.recv(1 + tcp.NONCE + tcp.DIGEST, socket.MSG_WAITALL)
+            connection.sendall(b"+\1\0" + proof(hello, said))
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [
+        lambda hello, said: bytes(tcp.DIGEST),
+        lambda hello, said: said[-tcp.DIGEST :],  # the client's own
+        lambda hello, said: tcp.prove(tcp.CLIENT + hello + said + b"+\1\0", KEY),
+        lambda hello, said: tcp.prove(tcp.SERVER + hello + said + b"+\1\0", "another token"),
+        lambda hello, said: tcp.prove(tcp.SERVER + hello + bytes(len(said)) + b"+\1\0", KEY),  # of another connection
+    ],
+)
+def test_a_server_that_does_not_prove_the_token_gets_no_environment(proof: Callable[[bytes, bytes], bytes]) -> None:
+    server = Impostor(proof)
+    with pytest.raises(UserError, match=rf"tcp://{server.place} does not prove the token in VLGYM_TOKEN"):
+        open_group(f"tcp://{server.place}")
+    server.thread.join(30)
+
+
+def test_strangers_that_send_a_byte_at_a_time_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "HANDSHAKE_S", 3.0)
+    ended = threading.Event()
+
+    def drip(strangers: list[socket.socket]) -> None:
+        while not ended.wait(0.3):
+            for stranger in strangers:
+                with suppress(OSError):  # the server has given it up
+                    stranger.sendall(b"w")
+
+    with serving(1, SLEEPS) as server, ExitStack() as stack:
+        strangers = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            for _ in range(2 * tcp_server.MOST_WAITING)
+        ]
+        dripping = threading.Thread(target=drip, args=(strangers,))
+        dripping.start()
+        try:
+            wait_until(lambda: len(server._unproved) == tcp_server.MOST_WAITING)
+            began = time.monotonic()
+            group = open_group(f"tcp://127.0.0.1:{server.port}")
+            assert time.monotonic() - began < 2
+            assert group.workers == 1
+            wait_until(lambda: not server._unproved)  # although they still drip
+            assert time.monotonic() - began < 10
+        finally:
+            ended.set()
+            dripping.join()
+
+
+def test_a_crowd_loses_its_own_oldest_connection_not_that_of_a_client_elsewhere() -> None:
+    with serving(1, SLEEPS) as server, ExitStack() as stack:
+
+        def connect(host: str) -> socket.socket:
+            return stack.enter_context(socket.create_connection(("127.0.0.1", server.port), source_address=(host, 0)))
+
+        good = connect("127.0.0.2")
+        crowd = [connect("127.0.0.1") for _ in range(2 * tcp_server.MOST_WAITING)]
+        assert crowd[-1].recv(1)  # all were accepted
+        hello = good.recv(len(tcp.GREETING) + tcp.NONCE, socket.MSG_WAITALL)
+        asked = tcp.ASK + bytes(tcp.NONCE)
+        good.sendall(asked + tcp.prove(tcp.CLIENT + hello + asked, KEY))
+        assert good.recv(1) == tcp.TAKEN
 
 
 def test_what_is_not_there_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

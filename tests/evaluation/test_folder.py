@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 import toys
-from toys import installed, make_spec
+from toy_games import NIM
+from toys import installed, litter, make_spec
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build
+from vlgym.cli.app import build, main
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
@@ -25,8 +26,9 @@ from vlgym.evaluation.run import Watcher
 from vlgym.files import seal
 from vlgym.play import trajectory
 from vlgym.play.policies import RandomPolicy
-from vlgym.play.trajectory import read_header, read_trajectories
+from vlgym.play.trajectory import TrajectoryWriter, read_header, read_trajectories
 from vlgym.types import Outcome, Reply, StepRecord, Usage, hash_code
+from vlgym.ui.index import Index
 
 WALK = make_spec()
 PARTS = [Part(WALK.id, episodes=3, repeats=2), Part(WALK.id, episodes=2, pictures="grey")]
@@ -237,6 +239,30 @@ def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> No
     (tmp_path / "other" / "run.json").write_text('{"format": 3}')
     with pytest.raises(UserError, match="holds another kind of run"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "other", resume=True)
+
+
+def test_junk_in_a_folder_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, games = litter(tmp_path / "run"), litter(tmp_path / "games")
+    command = ["eval", "--policy", "random", "--env", WALK.id, "--episodes", "2", "--out", str(out)]
+    assert main(command) == 0
+    litter(out)
+    assert main([*command, "--resume"]) == 0
+    assert main(["report", str(out)]) == 0
+    assert main(["compare", str(out), str(out)]) == 0
+    assert main(["export", str(out), "--to", "sft", "--out", str(litter(tmp_path / "data"))]) == 0
+    with installed(NIM):
+        command = ["tournament", "oracle", "random", "--env", NIM.id, "--games", "1", "--out", str(games)]
+        assert main(command) == 0
+        litter(games)
+        assert main([*command, "--resume"]) == 0
+    TrajectoryWriter(litter(tmp_path / "records"), {})
+    index = Index([tmp_path])
+    index.refresh()
+    assert sorted(run.name for run in index.runs.values()) == ["games/games", "run"]
+    assert index.problems() == []
+    (litter(tmp_path / "mine") / ".gitignore").touch()
+    assert main(["export", str(out), "--to", "sft", "--out", str(tmp_path / "mine")]) == 2  # it would be replaced
+    assert "is not empty" in capsys.readouterr().err
 
 
 def test_a_run_has_one_split(tmp_path: Path) -> None:

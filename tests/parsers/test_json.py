@@ -81,17 +81,21 @@ def test_fifty_thousand_hostile_pieces_are_read_at_once() -> None:
     for piece in ["{", '{"a":', "[", '{"action":', '{"action": "x" ', "{}", '"', "{[", "\\"]:
         assert parser.parse(piece * 50_000).failure is not None
 
-    def test_lists_nested_beyond_the_stack_do_not_raise() -> None:
-        assert parser.parse('{"action": ' + "[" * 50_000).failure == "bad_json"
 
-    def test_a_number_of_ten_thousand_digits_does_not_raise() -> None:
-        assert parser.parse('{"action": ' + "9" * 10_000 + "}").failure == "bad_json"
+def test_lists_nested_beyond_the_stack_do_not_raise() -> None:
+    assert parser.parse('{"action": ' + "[" * 50_000).failure == "bad_json"
 
-    def test_an_action_behind_more_than_32_braces_is_not_looked_for() -> None:
-        good = '{"action": "left"}'
-        assert parser.parse(good + "{" * 31).actions == ("left",)
-        assert parser.parse(good + "{" * 32).failure == "bad_json"
 
-    @given(st.text(max_size=40).map(str.strip).filter(bool), st.text(max_size=40))
-    def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
-        assert parser.parse(parser.format([action], thoughts)).actions == (action,)
+def test_a_number_of_ten_thousand_digits_does_not_raise() -> None:
+    assert parser.parse('{"action": ' + "9" * 10_000 + "}").failure == "bad_json"
+
+
+def test_an_action_behind_more_than_32_braces_is_not_looked_for() -> None:
+    good = '{"action": "left"}'
+    assert parser.parse(good + "{" * 31).actions == ("left",)
+    assert parser.parse(good + "{" * 32).failure == "bad_json"
+
+
+@given(st.text(max_size=40).map(str.strip).filter(bool), st.text(max_size=40))
+def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
+    assert parser.parse(parser.format([action], thoughts)).actions == (action,)

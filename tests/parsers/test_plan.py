@@ -66,9 +66,10 @@ def test_fifty_thousand_hostile_pieces_are_read_at_once() -> None:
         assert len(parser.parse(piece * 50_000).actions) <= MAX_ACTIONS
         assert len(parser.parse(f"<plan>{piece * 50_000}</plan>").actions) <= MAX_ACTIONS
 
-    @given(
-        st.lists(st.sampled_from(["up", "turn left", "pick up key 1", "(", "+"]), min_size=1, max_size=10),
-        st.sampled_from(["", "I go."]),
-    )
-    def test_what_it_formats_it_reads_back(actions: list[str], thoughts: str) -> None:
-        assert parser.parse(parser.format(actions, thoughts)).actions == tuple(actions)
+
+@given(
+    st.lists(st.sampled_from(["up", "turn left", "pick up key 1", "(", "+"]), min_size=1, max_size=10),
+    st.sampled_from(["", "I go."]),
+)
+def test_what_it_formats_it_reads_back(actions: list[str], thoughts: str) -> None:
+    assert parser.parse(parser.format(actions, thoughts)).actions == tuple(actions)

@@ -73,18 +73,21 @@ def test_fifty_thousand_hostile_pieces_are_read_at_once() -> None:
         parsed = parser.parse(piece * 50_000)
         assert parsed.failure is not None or len(parsed.actions) == 1
 
-    @given(
-        st.text(max_size=40).map(str.strip).filter(lambda text: text and "action>" not in text.lower()),
-        st.sampled_from(["", "<wall>?"]),
-    )
-    def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
-        text = parser.format([action], thoughts)
-        assert text.startswith(thoughts)
-        assert parser.parse(text).actions == (action,)
 
-    def test_only_the_last_action_is_formatted() -> None:
-        assert parser.format(["left", "right"]) == "<action>right</action>"
-        assert parser.format([]) == "<action></action>"
+@given(
+    st.text(max_size=40).map(str.strip).filter(lambda text: text and "action>" not in text.lower()),
+    st.sampled_from(["", "<wall>?"]),
+)
+def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
+    text = parser.format([action], thoughts)
+    assert text.startswith(thoughts)
+    assert parser.parse(text).actions == (action,)
 
-    def test_its_description_shows_the_format() -> None:
-        assert "<action>ACTION</action>" in parser.describe()
+
+def test_only_the_last_action_is_formatted() -> None:
+    assert parser.format(["left", "right"]) == "<action>right</action>"
+    assert parser.format([]) == "<action></action>"
+
+
+def test_its_description_shows_the_format() -> None:
+    assert "<action>ACTION</action>" in parser.describe()

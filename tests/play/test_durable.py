@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,10 @@ def test_a_file_is_flushed_before_it_replaces_the_old_one_and_its_folder_after(t
     for text in ("old", "new"):
         calls.clear()
         write_whole(tmp_path / "a", text)
-        assert calls == [("fsync", "a.part"), ("replace", "a"), ("fsync", tmp_path.name)]
+        (flushed, part), *rest = calls
+        assert flushed == "fsync"
+        assert re.fullmatch(r"\.a\.[0-9a-f]{8}\.part", part)
+        assert rest == [("replace", "a"), ("fsync", tmp_path.name)]
         assert (tmp_path / "a").read_text() == text
 
 
@@ -221,7 +225,7 @@ def test_a_folder_of_format_3_is_read_without_checksums(folder: Path) -> None:
 def test_an_episode_that_finds_no_room_leaves_no_half_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / METADATA
     before, episode = path.read_bytes(), next(read_trajectories(folder))
-    opened = Path.open
+    opened = durable.open_end
 
     class Full:
         """A file on a disk with room for a few bytes."""
@@ -245,7 +249,7 @@ def test_an_episode_that_finds_no_room_leaves_no_half_of_it(folder: Path, monkey
             return getattr(self.file, name)
 
     writer = TrajectoryWriter(folder, read_header(folder))
-    monkeypatch.setattr(Path, "open", lambda self, *a, **k: Full(opened(self, *a, **k)) if self == path else None)
+    monkeypatch.setattr(durable, "open_end", lambda path: Full(opened(path)))
     with pytest.raises(OSError, match="No space left"):
         writer.write(episode)
     monkeypatch.undo()

@@ -6,9 +6,12 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
+import tracemalloc
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +26,7 @@ from toys import Coin, Walk, make_spec
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
 from vlgym.env_groups import LOCAL, open_group, read_options, wire
+from vlgym.env_groups.answers import check_answer
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
@@ -378,6 +382,78 @@ def test_a_worker_that_writes_nonsense_is_given_up(answer: bytes) -> None:
     group.close()
 
 
+DRIPS = (
+    "import socket, sys, time; s = socket.socket(fileno=int(sys.argv[1])); s.recv(9)\n"
+    "while True: s.sendall(bytes(1)); time.sleep(0.1)"
+)
+
+
+def test_an_answer_that_comes_a_byte_at_a_time_has_one_deadline() -> None:
+    link = ProcessLink(0, [sys.executable, "-S", "-c", DRIPS])
+    link.send(b"something")
+    assert link._socket.recv(1) == bytes(1)  # it has begun
+    began = time.monotonic()
+    with pytest.raises(LostError, match=r"it did not answer within 0\.5 s"):
+        link.receive(0.5)
+    assert time.monotonic() - began < 1
+    link.end()
+
+
+def change(**said: Any) -> Callable[[Any], Any]:
+    """Return what changes keys of an answer's value, those of info with `info__` and of its details with `vlgym__`."""
+
+    def apply(value: Any) -> None:
+        for name, item in said.items():
+            where, _, key = name.rpartition("__")
+            held = {"": value, "info": value["info"], "vlgym": value["info"]["vlgym"], "seen": value["observation"]}
+            held[where][key] = item
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("lie", "why"),
+    [
+        (change(info__success="yes"), "success is 'yes', not bool"),
+        (change(info__invalid_action=0), "invalid is 0, not bool"),
+        (change(info__score=float("nan")), "score is nan"),
+        (change(info__score=np.float32("nan")), "score is .*nan"),
+        (change(info__score="9"), "score is '9'"),
+        (change(info__seat=[]), "the seat is no number"),
+        (change(info__vlgym=None), "the info is no dict of turn"),
+        (change(vlgym__span=(1, "x")), "span is"),
+        (change(vlgym__actions=[1]), "actions is"),
+        (change(vlgym__legal_actions=[None]), "a legal action is no text"),
+        (change(vlgym__more=1), "the info is no dict of turn"),
+        (change(more=np.zeros(50_000_000, np.uint8)), "the turn is no dict of observation"),
+        (change(seen__more=1), "the observation is no dict of image, text"),
+        (change(info__more=np.zeros(50_000_000, np.uint8)), "info is longer than"),
+        (change(reward=float("inf")), "reward is inf"),
+        (change(reward=True), "reward of the turn is bool"),
+        (change(terminated=True, truncated=True), "both terminated and truncated"),
+    ],
+)
+def test_a_worker_that_lies_about_an_episode_is_given_up(lie: Callable[[Any], Any], why: str) -> None:
+    class Liar(PretendLink):
+        def receive(self, limit: float) -> Any:
+            do, answer = self.requests[0]["do"], super().receive(limit)
+            if do == "step":
+                lie(answer["value"])
+            return answer
+
+    said: list[str] = []
+    env = WorkerGroup(lambda index: Liar(index), 1, tell=said.append).make("vlgym/Walk-v0")
+    env.reset(seed=1)
+    with pytest.raises(FailedError, match=why):
+        env.step("<action>right</action>")
+
+
+def test_an_answer_with_more_than_its_value_is_refused() -> None:
+    for more in ({"more": 1}, {"error": {"type": "KeyError", "user": False, "line": ""}}):
+        with pytest.raises(wire.NonsenseError, match="other keys"):
+            check_answer({"n": 1, "env": 1, "value": "left", **more}, "solve")
+
+
 # ---- the wire ------------------------------------------------------------------------------------------------------
 
 ATOMS = (
@@ -429,6 +505,47 @@ def test_nonsense_raises_nothing_else(damage: Any) -> None:
 def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
     with pytest.raises(wire.NonsenseError):
         wire.unpack(wire.PREFIX.pack(len(text), 8) + text + bytes(8))
+
+
+@pytest.mark.parametrize("item", ["[]", '{"":{"":0}}', f"{'[' * 60}{']' * 60}", '{"~a":["u1",[0]]}', '{"~d":[[0,0]]}'])
+def test_the_longest_text_of_a_frame_takes_little_memory(item: str) -> None:
+    text = b"[%s]" % ",".join([item] * (wire.MOST_TEXT // (len(item) + 1) - 1)).encode()
+    tracemalloc.start()
+    try:
+        wire.unpack(wire.PREFIX.pack(len(text), 0) + text)
+        assert tracemalloc.get_traced_memory()[1] < 128 * wire.MOST_TEXT
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("text", "arrays"), [(wire.MOST_TEXT + 1, 0), (0, wire.MOST_BYTES + 1)])
+def test_a_frame_that_is_too_long_is_not_read(text: int, arrays: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(wire.PREFIX.pack(text, arrays))
+        with pytest.raises(wire.NonsenseError, match="limit"):
+            wire.receive(ours, 30)
+    with pytest.raises(UserError, match=r"cannot be sent to another process: text of \d+ bytes \(limit"):
+        wire.pack({"text": "x" * text, "arrays": np.zeros(arrays, np.uint8)})
+
+
+def test_what_is_nested_deeper_than_is_sent_is_not_read() -> None:
+    deep: Any = 0
+    for _ in range(64):
+        deep = [deep]
+    assert wire.unpack(wire.pack([deep])) == [deep]
+    text = json.dumps([[deep]]).encode()
+    with pytest.raises(wire.NonsenseError, match="nested more than 64 deep"):
+        wire.unpack(wire.PREFIX.pack(len(text), 0) + text)
+
+
+def test_a_reply_of_any_length_is_read_there_as_here(processes: WorkerGroup) -> None:
+    there, here = processes.make(IDS[0]), LOCAL.make(IDS[0])
+    for env in (there, here):
+        env.reset(seed=0)
+    reply = "\U0001f600" * 2_000_000
+    assert repr(there.step(reply)) == repr(here.step(reply))
+    there.close()
 
 
 # ---- the option ----------------------------------------------------------------------------------------------------

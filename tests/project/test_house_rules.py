@@ -4,6 +4,7 @@ Small rooms, no running of outside text, no global random draws, a docstring eac
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,61 @@ def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> N
     assert found == []
 
 
+WRITING_CALLS = {
+    "write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rename", "copyfile", "copy2", "copytree",
+    "replace", "savefig", "save_file", "save_pretrained", "create_dataset_from_buffers", "ParquetWriter",
+    "SummaryWriter", "mkstemp", "NamedTemporaryFile",
+}  # fmt: skip
+WRITES = {
+    "vlgym/files.py": "the place",
+    "vlgym/browser/keeper.py": "/proc of its own process",
+    "vlgym/terminal.py": "the null device",
+    "plugins/football/src/vlgym_football/camera.py": "the null device",
+    "plugins/football/src/vlgym_football/build.py": "renames in a temporary folder of its own",
+    "vlgym/doors/parquet.py": "in the folder of `written_whole`",
+    "vlgym/doors/minari.py": "in the folder of `written_whole`",
+    "baselines/models/adapter.py": "in the folder of `written_whole`",
+    "baselines/models/lora.py": "in the folder of `written_whole`",
+    "baselines/runs/checkpoint.py": "in what `written_whole` and `written_file` make, and renames of folders",
+    "baselines/runs/curve.py": "a figure, in memory",
+    "baselines/runs/logs.py": "TensorBoard's files, in a folder of `make_folder`",
+    "plugins/webshop/src/vlgym_webshop/catalogue/build.py": "renames a folder of its own",
+    "plugins/webshop/src/vlgym_webshop/catalogue/store.py": "SQLite and the index, in a folder of their own",
+}
+"""Modules that write by other ways than those of `vlgym.files`, and where."""
+
+
+def writing(tree: ast.Module) -> list[str]:
+    """Return one line for each call that can write a file; `replace` and `connect` of other things are left out."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = dotted(node.func)
+        word = node.func.attr if isinstance(node.func, ast.Attribute) else name
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        modes = [each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        if word == "open" and name != "os.open":
+            writes = any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", mode) for mode in modes)
+        elif name == "os.open" or word in ("O_CREAT", "fdopen"):
+            writes = any("O_WRONLY" in ast.unparse(each) or "O_RDWR" in ast.unparse(each) for each in values)
+        elif word == "replace":
+            writes = name == "os.replace" or (name != word and len(node.args) == 1 and not node.keywords)
+        elif word in ("connect", "move", "truncate"):
+            writes = name in ("sqlite3.connect", "shutil.move", "os.truncate")
+        else:
+            writes = word in WRITING_CALLS
+        if writes:
+            found.append(f"line {node.lineno}: {name or word}()")
+    return found
+
+
+def test_files_are_written_by_the_one_module_that_follows_no_link() -> None:
+    lines = {show(path): writing(read_tree(path)) for path in FILES}
+    assert {name: each for name, each in lines.items() if each and name not in WRITES} == {}
+    assert [name for name in WRITES if not lines.get(name)] == []
+
+
 def test_a_folder_is_one_subject_and_the_root_of_the_package_small() -> None:
     folders = {path.parent for path in (*FILES, *(ROOT / "tests").rglob("*.py"))}
     assert [str(folder) for folder in folders if len(list(folder.glob("*.py"))) > 15] == []
@@ -144,3 +200,11 @@ def test_the_rules_leave_harmless_lines_alone(line: str) -> None:
 
 def test_every_listed_mutation_fits_the_sources() -> None:
     assert len(read_list()) > 300
+
+
+def test_every_test_runs() -> None:
+    for path in list_files("tests", "plugins"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                inner = [each.name for each in ast.walk(function) if isinstance(each, ast.FunctionDef)]
+                assert [name for name in inner[1:] if name.startswith("test_")] == [], show(path)

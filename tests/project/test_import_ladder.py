@@ -10,7 +10,8 @@ from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
     ("errors", "types", "intervals"),
-    ("files", "terminal", "parsers", "browser"),
+    ("files", "terminal", "parsers"),
+    ("browser",),
     ("env",),
     ("registry",),
     ("play",),
@@ -26,7 +27,7 @@ LADDER = (
 """The rooms of vlgym and the modules at its root; a module imports only from its own room and from rows above it."""
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = (
-    "errors", "types", "terminal", "parsers", "browser", "env", "testing", "games.multi", "sight.blind",
+    "errors", "types", "files", "terminal", "parsers", "browser", "env", "testing", "games.multi", "sight.blind",
     "registry.hookspecs", "registry.installing", "registry.limited_yaml", "registry.suites",
 )  # fmt: skip
 NOT_FOR_BASELINES = ("cli", "ui", "testing", "registry.plugins", "registry.hookspecs")

@@ -108,7 +108,7 @@ def test_a_hook_that_exits_is_recorded() -> None:
 
 def test_control_characters_of_a_plugin_are_shown_by_their_numbers() -> None:
     record = load_beside_good(raising(ValueError("\x1b[31mred\u202e\x07")))
-    assert record.error == "ValueError: \\u001b[31mred\\u202e\\u0007"
+    assert record.error == "ValueError: \\x1b[31mred\\u202e\\x07"
 
 
 @pytest.mark.parametrize("text", ["\x1b[2Jgone", "right \u202e left", "a\u200bb", "bell\x07"])

@@ -142,6 +142,9 @@ def test_a_part_whose_interval_is_wider_than_floor_to_ceiling_does_not_count_ove
     wide = {seed: [-4.0 if seed % 2 else 4.0] for seed in range(12)}
     assert leave_out_wide([close, None, wide]) == [close, None, None]
     assert leave_out_wide([wide]) == [wide]
+    for most, counts in ((0.98, True), (1.02, False)):  # 12 of -x and x have an interval of x
+        part = {seed: [-most if seed % 2 else most] for seed in range(12)}
+        assert leave_out_wide([close, part]) == [close, part if counts else None]
     assert leave_out_wide([{0: [5.0]}, close]) == [{0: [5.0]}, close]  # one episode has no interval
 
 

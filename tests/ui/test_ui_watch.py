@@ -6,7 +6,10 @@ import html
 import math
 import os
 import re
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from evaluations import COIN, WALK, Counting, toys_installed, write_run
@@ -109,7 +112,55 @@ def test_a_run_that_goes_on_and_drops_half_an_episode_is_read_again(tmp_path: Pa
     assert (tmp_path / "metadata.jsonl").stat().st_size > size
     index.refresh()
     assert [(episode.number, episode.turns) for episode in index.episodes()] == [(0, 1), (1, 2), (2, 1)]
-    assert index.episodes()[1].searched == "other\nhello"
+    assert index.episodes()[1].searched == ["other", "hello"]
+
+
+def test_the_time_of_reading_grows_with_the_turns_not_with_their_square(tmp_path: Path) -> None:
+    turn = row(episode=0, terminated=False, success=False, reply="x" * 3000)
+    write_raw(tmp_path, *({**turn, "turn": number} for number in range(4000)))
+    began = time.monotonic()
+    client = ask(tmp_path)
+    assert "4000" in client.get("/episodes").text
+    assert time.monotonic() - began < 3
+    assert numbers(client.get("/episodes?q=xxx").text) == [0]
+    assert numbers(client.get("/episodes?q=y").text) == []
+
+
+def test_numbers_that_take_long_keep_no_page_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready, computed, late, table = threading.Event(), [], "are being computed", "Success against turns"
+
+    def compute(run: Any) -> Any:
+        ready.wait(30)
+        computed.append(run)
+        return compute_report(run)
+
+    def read(until: bool = False) -> str:
+        for _ in range(600):
+            if late not in (page := client.get(address).text) or not until:
+                return page
+        pytest.fail("the numbers never come")
+
+    monkeypatch.setattr("vlgym.ui.runs.compute_report", compute)
+    monkeypatch.setattr("vlgym.ui.runs.WAITS_S", 0.05)
+    with toys_installed():
+        folder = write_run(tmp_path / "runs" / "one", RandomPolicy())
+        client = ask(tmp_path / "runs")
+        (address,) = set(re.findall(r'href="(/run/\w+)"', client.get("/").text))
+        for second in range(3):
+            os.utime(folder / "metadata.jsonl", (second, second))  # as after more records
+            page = read()
+            assert (late in page, "The newest 10 of 10" in page, table in page) == (True, True, False)
+        ready.set()
+        assert table in read(until=True)
+        count = len(computed)
+        assert count <= 2  # the first, and the newest
+        ready.clear()
+        os.utime(folder / "metadata.jsonl", (9, 9))
+        page = read()
+        assert (late in page, table in page) == (True, True)  # the last ones are shown meanwhile
+        ready.set()
+        assert table in read(until=True)
+        assert len(computed) == count + 1
 
 
 def test_a_folder_that_comes_later_is_found_and_one_that_goes_is_forgotten(

@@ -27,6 +27,7 @@ from multiprocessing.util import Finalize
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import MissingSystemPartError, NotInstalledError, VlgymError
+from ..files import discard, open_end
 from .room import Room, choose_user, make_folder
 
 try:
@@ -135,7 +136,8 @@ class Chromium:
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
         said = ""
         for attempt in range(ATTEMPTS):
-            with (self.profile / "driver.log").open("w") as log:
+            discard(self.profile / "driver.log")
+            with open_end(self.profile / "driver.log") as log:
                 try:
                     self.room = Room(self.profile, user, [port for port in (site, proxy) if port is not None], log)
                 except OSError as error:

@@ -53,7 +53,7 @@ class Room:
         OSError: the keeper does not run.
     """
 
-    def __init__(self, folder: Path, user: int | None, ports: Sequence[int], log: IO[str]) -> None:
+    def __init__(self, folder: Path, user: int | None, ports: Sequence[int], log: IO[bytes]) -> None:
         self._lock = Lock()
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(_ANSWERS_S)

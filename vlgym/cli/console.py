@@ -64,7 +64,7 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         return
     try:
         held = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"--config {path} cannot be read: {plain_line(str(error))}.") from None
     options: dict[str, Any] = {
         word.removeprefix("--"): option

@@ -33,7 +33,7 @@ from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
-from ..terminal import open_progress, show_safe
+from ..terminal import open_progress
 from ..types import Reply, StepRecord, Usage
 from .console import (
     Config,
@@ -180,8 +180,8 @@ def evaluate(
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
             arguments["parser"] = parser
-        elif wishes.get("parser") is not None:
-            arguments["parser"] = check_named(wishes["parser"], plain_address(policy))  # a model's folder may say it
+        elif wishes.get("parser") is not None:  # a model's folder may say it
+            arguments |= check_named({"parser": wishes["parser"]}, plain_address(policy))
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
         for each in both:
@@ -245,7 +245,7 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     console = open_console()
     found = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
     asked = found[len(probe) :]
-    console.print(f"First prompt of {asked[0].part}:\n{show_safe(write_messages(asked[0].first))}\n")
+    console.print(f"First prompt of {asked[0].part}:\n{write_messages(asked[0].first)}\n")
     for each in asked:
         console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens")
     if probe:
@@ -294,6 +294,7 @@ class EvaluationProgress(Watcher):
         self.quiet = quiet
         self._won: Counter[str] = Counter()
         self._new: Counter[str] = Counter()
+        self._bars = open_progress(open_console(stderr=True))
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
         """Show the bar."""
@@ -301,7 +302,6 @@ class EvaluationProgress(Watcher):
         self._left = Counter({part.key: part.total for part in parts})
         total = self._left.total()
         self._left.subtract(Counter(name for name, _ in already))
-        self._bars = open_progress(open_console(stderr=True))
         self._bars.start()
         if already:
             self.say(f"{len(already)} of {total} episodes are there already")

@@ -22,14 +22,14 @@ import typer
 
 from ..env import VLEnv
 from ..env.spec import EnvSpec
-from ..errors import UnknownEnvError, UserError, check_choice, check_writable, plain_line
+from ..errors import UnknownEnvError, UserError, check_choice, check_writable, plain_line, show_safe
 from ..files import write_whole
 from ..registry import FIRST_PARTY, Registry, get_registry
 from ..registry.installing import how_to_install_all
 from ..registry.making import load_class, make
 from ..registry.recorded import Comparison, compare_recorded
 from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share, rate_difficulty
-from ..terminal import print_wrapped, show_safe
+from ..terminal import print_wrapped
 from .console import Arguments, EnvId, open_console, read_arguments, write_messages
 
 WINS = ("floor", "blind", "ceiling")
@@ -158,7 +158,7 @@ def show(
                 _draw_levels(env, seed, picture)
     _print_card(registry, entry, full)
     if first:
-        open_console().print(f"\nFirst prompt, seed {seed}:\n{show_safe(first)}")
+        open_console().print(f"\nFirst prompt, seed {seed}:\n{first}")
 
 
 def _print_families(entries: list[Entry]) -> None:
@@ -278,7 +278,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     room = MOST_LINES - bool(spec.levels)
     print_wrapped(console, [[show_safe(spec.summary)]], room)
     if full and docstring:
-        console.print(f"{show_safe(docstring)}\n")
+        console.print(f"{docstring}\n")
     longest = max(map(len, rows))
     for name, value in rows.items():
         most = 0 if full else 1 if name.startswith("level ") else room if name in FIRST else MOST_LINES - 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import keyword
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ import typer
 
 from .. import __version__
 from ..errors import UserError
+from ..files import place_folder, write_whole
 from ..registry import FIRST_PARTY, get_registry, normal_name
 from ..types import find_version
 from .console import open_console
@@ -78,7 +78,7 @@ def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) ->
         path = folder / Template(name).substitute(values)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = Template((source / template).read_text(encoding="utf-8")).substitute(values)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
 
 
 def new_plugin(
@@ -105,7 +105,7 @@ def new_plugin(
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".new-plugin-") as made:
             _fill(Path(made) / "plugin", {**COMMON, **files}, values)
-            shutil.move(Path(made) / "plugin", folder)
+            place_folder(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
     env_id = values["env_id"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from ..doors.minari import NAME, write_minari
 from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
+from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
 from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
@@ -133,16 +133,12 @@ def export(
     """Write recorded episodes as a data set: Parquet with pictures, chats to learn from, or Minari."""
     check_choice("--to", to, tuple(WRITERS))
     check_writable("--out", out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and (not out.is_dir() or list_folder(out)):
         raise UserError(f"--out {out} is not empty; name a new folder.")
     places = find_recordings(folder)
-    part = out.with_name(out.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    console = open_console(stderr=True)
     kept = 0
-    try:
-        with open_progress(console) as progress:
+    with written_whole(out, without=None) as part:
+        with open_progress(open_console(stderr=True)) as progress:
             task = progress.add_task("episodes", total=None)
 
             def episodes() -> Iterator[Episode]:
@@ -158,11 +154,6 @@ def export(
         if not rows:
             why = "no reply that could be read as a legal action" if kept else "no finished episode"
             raise TrajectoryError(f"{folder} holds {why}{' that succeeded' if success else ''}.")
-        if out.exists():
-            out.rmdir()
-        part.rename(out)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     typer.echo(f"{rows} turns of {kept} episodes: {out}")
     load = f'datasets.load_dataset("{out}", split="train")'
     if to == "minari":

@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..endpoint.messages import NO_KEY, check_url, open_client, read_answer, write_messages
+from ..endpoint.messages import check_url, hide_in, make_hide, open_client, read_answer, write_messages
 from ..env.prompts import PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
 from ..evaluation.episodes import end_reply
+from ..parsers import check_named
 from ..play.curriculum import Course, Place
 from ..play.rollout import Runner
 from ..registry.making import make
@@ -57,12 +58,16 @@ class Task:
         return Place(self.env_id, self.arguments.get(LEVEL))
 
     def to_row(self) -> dict[str, Any]:
-        """Return a row of a data set, which `play` takes, too."""
+        """Return a row of a data set, which `play` takes, too; a row never names an import string."""
+        check_named(self.arguments, "A row")
         return {name: value for name, value in asdict(self).items() if value != {}}  # Parquet has no empty struct
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Task:
-        """Return the task of a row; other columns are not read."""
+        """Return the task of a row; other columns are not read, and an import string is refused."""
+        if not isinstance(arguments := row.get("arguments") or {}, Mapping):
+            raise UserError(f"A row says arguments={arguments!r:.80}, which is no mapping of names to values.")
+        check_named(arguments, "A row")
         return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
 
 
@@ -133,7 +138,7 @@ async def play(
 
     Raises:
         UserError: the environment cannot be made, or neither address nor client is given.
-        openai.OpenAIError: the address does not answer, or refuses.
+        openai.OpenAIError: the address does not answer, or refuses; without the key and the address's password.
     """
     task = task if isinstance(task, Task) else Task.from_row(task)
     if client is None:
@@ -141,7 +146,9 @@ async def play(
             raise UserError("play() needs base_url or client.")
         check_url(base_url)
     layout = None if history is None else PromptBuilder.asked(history, history + 1)
-    asked = client or open_client(base_url, api_key or NO_KEY, 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    asked = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
+    hide = make_hide(*(str(each or "") for each in known))
     env = make(task.env_id, **task.arguments)
     runner = Runner([env], split=task.split, first_episode=task.number, episodes=1, builder=layout)
     records: list[StepRecord] = []
@@ -150,8 +157,11 @@ async def play(
         while not runner.done:
             turn = runner.turns()[0]
             prompt = write_messages(turn.messages)
-            completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
-            answer = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode())
+            try:
+                completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
+            except Exception as error:
+                raise hide_in(error, hide) from None
+            answer = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
             usage = Usage(answer.prompt_tokens, answer.completion_tokens)
             reply = Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
             reply, after = end_reply(env.parser, reply)

@@ -136,7 +136,7 @@ def _describe(folder: Path, record: StepRecord) -> tuple[str, dict[str, Any]]:
     entry = parts.get(record.part) or parts.get(record.env_id)
     if not isinstance(entry, dict) or not isinstance(entry.get("arguments"), dict):
         raise TrajectoryError(f"{folder} does not say with which arguments {record.env_id} was made.")
-    return record.env_id, {**entry["arguments"], "parser": check_named(entry["parser"], str(folder))}
+    return record.env_id, check_named({**entry["arguments"], "parser": entry["parser"]}, str(folder))
 
 
 def _play_again(env: VLEnv, folder: Path, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:

@@ -19,28 +19,33 @@ import re
 import secrets
 import socket
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
 import uvicorn
+from fastapi.exceptions import RequestValidationError
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
 from PIL import Image as PILImage
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from ..env.arguments import to_plain
 from ..env_groups import EnvGroup, open_group
 from ..env_groups.tcp_server import is_loopback
-from ..errors import UserError
+from ..env_groups.workers import EnvError
+from ..errors import UserError, plain_line
 from ..registry import get_registry
 
 MOST_BYTES = 1 << 20
@@ -128,9 +133,11 @@ class Session(Environment[Reply, Seen, State]):
         self._over = False
         self._state = State(env_id=env_id, seed=None)
 
-    def reset(self, seed: int | None = None, episode_id: str | None = None) -> Seen:  # type: ignore[override]
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Seen:  # type: ignore[override]
         """Begin the episode of a seed, or of one that is drawn."""
         self._check_open()
+        if options:
+            raise UserError(f"A reset takes seed and episode_id, not {', '.join(options)}; leave that out.")
         if self._env is None:
             self._worker = self._pool.take()
             self._env = self._worker.make(self._env_id)
@@ -143,7 +150,7 @@ class Session(Environment[Reply, Seen, State]):
         """Give the environment a reply."""
         self._check_open()
         if self._env is None:
-            raise UserError("Reset the environment before the first step.")
+            raise UserError("Reset the environment before the first step, in the same WebSocket session.")
         observation, reward, terminated, truncated, info = self._env.step(action.reply)
         self._state.step_count += 1
         return _show(
@@ -187,8 +194,18 @@ def _show(observation: dict[str, Any], info: dict[str, Any], **more: Any) -> See
     return Seen(image=picture, text=observation["text"], info=to_plain(info), **more)
 
 
+async def answer_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer with an error as one line."""
+    if isinstance(error, HTTPException):
+        return JSONResponse({"detail": plain_line(str(error.detail))}, error.status_code, error.headers)
+    known = {RequestValidationError: 422, UserError: 400}
+    status = next((status for kind, status in known.items() if isinstance(error, kind)), 500)
+    return JSONResponse({"detail": plain_line(str(error))}, status)
+
+
 class Guard:
-    """Refuses requests without the token or to an unknown id; without a token, those of web pages."""
+    """Refuses requests without the token, to an unknown id, or of more than `MOST_BYTES`; without a token, those of web
+    pages."""
 
     def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
@@ -196,10 +213,22 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         refusal = None if scope["type"] == "lifespan" else self._refuse(Headers(scope=scope), scope["path"])
+        held, body = deque[Message](), bytearray()
+        while refusal is None and scope["type"] == "http" and not held:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > MOST_BYTES:
+                refusal = 413, f"A request has at most {MOST_BYTES} bytes."
+            elif not message.get("more_body", False):
+                held.append({**message, "body": bytes(body)})
         if refusal is None:
-            await self._app(scope, receive, send)
+
+            async def read() -> Message:
+                return held.popleft() if held else await receive()
+
+            await self._app(scope, read, send)
             return
-        answer = JSONResponse({"detail": refusal[1]}, refusal[0])
+        answer = JSONResponse({"detail": refusal[1]}, refusal[0], {"connection": "close"})
         if scope["type"] == "websocket":
             await WebSocket(scope, receive, send).send_denial_response(answer)
         else:
@@ -236,6 +265,10 @@ def create_app(env_ids: Sequence[str], pool: Pool, *, token: str | None, idle: f
         )
         for env_id in env_ids
     }
+
+    for app in apps.values():
+        for kind in (HTTPException, RequestValidationError, UserError, EnvError):
+            app.add_exception_handler(kind, answer_error)
 
     @asynccontextmanager
     async def run(outer: Starlette) -> AsyncIterator[None]:

@@ -23,6 +23,7 @@ from verifiers.v1.types import UserMessage
 from ..endpoint.messages import write_messages
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import check_choice, check_number
+from ..parsers import check_named
 from ..registry.making import make
 
 
@@ -57,7 +58,7 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
         check_choice("split", asked.split, SPLITS)
         check_number("episodes", asked.episodes, 1)
         check_number("first", asked.first, 0)
-        make(asked.env, **asked.arguments).close()
+        make(asked.env, **check_named(asked.arguments, "The taskset")).close()
         for number in range(asked.first, asked.first + asked.episodes):
             seed = episode_seed(asked.env, asked.split, number)
             data = EpisodeData(name=f"{asked.env} {seed}", env=asked.env, seed=seed, arguments=asked.arguments)
@@ -75,7 +76,8 @@ class Play(vf.Env[PlayConfig]):
 
     async def run(self, task: EpisodeTask, agents: vf.Agents) -> None:
         """Answer each reply with what it led to, until the episode or the context ends."""
-        env, total, success, over = make(task.data.env, **task.data.arguments), 0.0, False, False
+        env = make(task.data.env, **check_named(task.data.arguments, "A task"))
+        total, success, over = 0.0, False, False
         replies: list[str] = []
         try:
             observation, _ = env.reset(seed=task.data.seed)

@@ -170,19 +170,9 @@ def open_client(
             headers = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_LENGTH]
             return httpx2.Response(response.status_code, headers=headers, content=data, request=request)
 
-    def hide(text: str) -> str:
-        for secret in hidden:
-            text = text.replace(secret, "[secret]")
-        return text
-
-    split = urlsplit(url or "")
+    split, hide = urlsplit(url or ""), make_hide(url or "", key, secrets)
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
     plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
-    query = dict(parse_qsl(split.query))
-    known = {key, split.password or "", *(login or ())[1:], *query.values()} - {""}
-    known |= {each for each in secrets if len(each) >= 4}
-    written = {form for each in known for form in (each, quote(each, safe=""), json.dumps(each)[1:-1])}
-    hidden = sorted(written, key=len, reverse=True)
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     http = Client(
         auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL,
@@ -190,9 +180,31 @@ def open_client(
     )  # fmt: skip
     client = openai.AsyncOpenAI(
         base_url=plain, api_key=key or NO_KEY, max_retries=max_retries, timeout=timeout, http_client=http,
-        default_query=query,
+        default_query=dict(parse_qsl(split.query)),
     )  # fmt: skip
     return client, http, _without_secrets(str(client.base_url)), hide
+
+
+def make_hide(url: str, key: str, secrets: Iterable[str] = ()) -> Hide:
+    """Return the function that takes a key, the password and the query of an address, and further secrets out."""
+    split = urlsplit(url)
+    password = split.password or ""
+    known = {key, password, unquote(password), *dict(parse_qsl(split.query)).values()} - {""}
+    known |= {each for each in secrets if len(each) >= 4}
+    written = {form for each in known for form in (each, quote(each, safe=""), json.dumps(each)[1:-1])}
+    hidden = sorted(written, key=len, reverse=True)
+    return lambda text: functools.reduce(lambda said, secret: said.replace(secret, "[secret]"), hidden, text)
+
+
+def hide_in(error: Exception, hide: Hide) -> Exception:
+    """Return an error without secrets in its texts."""
+
+    def clean(value: Any) -> Any:
+        return json.loads(hide(json.dumps(value, default=str))) if isinstance(value, (str, dict, list)) else value
+
+    error.args = tuple(map(clean, error.args))
+    vars(error).update({name: clean(value) for name, value in vars(error).items()})
+    return error
 
 
 async def read_limited(response: Any, most: int) -> bytes:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..env.spaces import MAX_TEXT
-from .wire import NonsenseError
+from ..errors import UserError
+from ..play.trajectory import check_values
+from .wire import MOST_TEXT, NonsenseError, pack
 
 MOST_LINE = 100_000
 """Longest text of an answer that is not an observation: a plan, a thought, a system message."""
@@ -21,21 +22,22 @@ def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | No
     Raises:
         NonsenseError: it is not what an environment of this package answers.
     """
+    _demand(answer.keys() in ({"n", "env", "value"}, {"n", "env", "error"}), f"an answer of {len(answer)} other keys")
     if "error" in answer:
         _require(answer["error"], "error", type=str, user=bool, line=str)
         return
-    value: Any = answer.get("value")
+    value: Any = answer["value"]
     if do == "make":
         _require(value, "card", parser=dict, vlgym=str, spec=(dict, type(None)), image_size=list)
         _require(value["parser"], "parser", name=str, version=int, format=str)
         size = value["image_size"]
         _demand(len(size) == 2 and all(type(side) is int and side > 0 for side in size), f"a picture of size {size}")
     elif do in ("reset", "step"):
-        _require(value, "turn", observation=dict, info=dict, system=str, legal=list)
+        paid: dict[str, Any] = {"reward": (int, float), "terminated": bool, "truncated": bool} if do == "step" else {}
+        _require(value, "turn", observation=dict, info=dict, system=str, legal=list, **paid)
         _require(value["observation"], "observation", image=np.ndarray, text=str)
         _check_turn(value, shape)
-        if do == "step":
-            _check_outcome(value)
+        _check_info(value["info"], {name: value[name] for name in paid})
     elif do == "describe":
         _demand(isinstance(value, dict), "the description is no dict")
     elif do == "close":
@@ -53,19 +55,30 @@ def _check_turn(value: Mapping[str, Any], shape: tuple[int, ...] | None) -> None
     _demand(all(type(action) is str for action in value["legal"]), "a legal action is no text")
 
 
-def _check_outcome(value: Mapping[str, Any]) -> None:
-    _require(value, "outcome", reward=(int, float), terminated=bool, truncated=bool)
-    _demand(math.isfinite(value["reward"]), f"the reward is {value['reward']!r}")
-    _demand(not (value["terminated"] and value["truncated"]), "an episode both terminated and truncated")
+def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
+    """Check what a record will hold, by the schema of records; `paid` is the outcome of a step, empty at a reset."""
+    said: Any = info.get("vlgym")
+    _require(
+        said, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), legal_actions=list, feedback=str,
+        instructions=str, turn_text=str,
+    )  # fmt: skip
+    _demand(all(type(action) is str for action in said["legal_actions"]), "a legal action is no text")
+    _demand(type(info.get("seat", 0)) is int, "the seat is no number")
+    record = {name: info.get(name) for name in ("success", "score")} | {"invalid": info.get("invalid_action")}
+    try:
+        check_values({**paid, **record, "actions": said["actions"], "span": said["span"]})
+        _demand(len(pack(info)) <= MOST_TEXT, f"info is longer than {MOST_TEXT} bytes")
+    except (ValueError, UserError) as error:
+        raise NonsenseError(str(error)) from None
+    _demand(not (paid and paid["terminated"] and paid["truncated"]), "an episode both terminated and truncated")
 
 
 def _require(data: Any, what: str, /, **kinds: Any) -> None:
-    """Check that a dict has items of these types; a flag is no number."""
-    _demand(isinstance(data, dict), f"the {what} is no dict")
+    """Check that a dict has these items, with these types, and no others; a flag is no number."""
+    _demand(isinstance(data, dict) and data.keys() == kinds.keys(), f"the {what} is no dict of {', '.join(kinds)}")
     for key, kind in kinds.items():
-        held = data.get(key)
-        good = isinstance(held, kind) and (kind is bool or not isinstance(held, bool))
-        _demand(key in data and good, f"{key} of the {what} is {type(held).__name__}")
+        good = isinstance(data[key], kind) and (kind is bool or not isinstance(data[key], bool))
+        _demand(good, f"{key} of the {what} is {type(data[key]).__name__}")
 
 
 def _demand(good: bool, what: str) -> None:

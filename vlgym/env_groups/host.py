@@ -112,9 +112,7 @@ class Host:
 
 def make_without_code(env_id: str, **arguments: Any) -> VLEnv:
     """As `make`, but a parser is a name: an import string from another machine is refused."""
-    if arguments.get("parser") is not None:
-        check_named(arguments["parser"], "A learner on another machine")
-    return make(env_id, **arguments)
+    return make(env_id, **check_named(arguments, "A learner on another machine"))
 
 
 def _position(env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,11 +29,11 @@ class SocketLink:
 
     def __init__(self, connection: socket.socket, name: str) -> None:
         self._socket, self.name = connection, name
-        self._socket.settimeout(START)
 
     def send(self, frame: bytes) -> None:
         """See `Link`."""
         with suppress(OSError):  # it has ended; `receive` tells
+            self._socket.settimeout(START)
             self._socket.sendall(frame)
 
     def flush(self) -> None:
@@ -42,8 +42,7 @@ class SocketLink:
     def receive(self, limit: float) -> Any:
         """See `Link`."""
         try:
-            self._socket.settimeout(limit)
-            return receive(self._socket)
+            return receive(self._socket, limit)
         except TimeoutError:
             raise LostError(f"it did not answer within {limit:g} s") from None
         except (OSError, EOFError):

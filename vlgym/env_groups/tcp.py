@@ -3,11 +3,12 @@
 A connection begins with a proof that the client holds the token. The token is never sent.
 
     server   GREETING and 32 random bytes
-    client   ASK or WORK, and the HMAC-SHA256 of all these bytes under the token
-    server   TAKEN, WRONG or FULL, and the number of its workers in two bytes
+    client   ASK or WORK, 32 random bytes, and its proof
+    server   TAKEN, WRONG or FULL, the number of its workers in two bytes, and its proof
 
-After WORK and TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a
-network that is not yours, put it into a tunnel (`ssh -L`).
+A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and TAKEN the
+connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a network that is not yours,
+put it into a tunnel (`ssh -L`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from .workers import LostError
 TOKEN = "VLGYM_TOKEN"
 """Environment variable with the token; a command line would show it to every user of the machine."""
 
-GREETING, NONCE, DIGEST = b"vlgym workers 1\n", 32, 32
+GREETING, NONCE, DIGEST = b"vlgym workers 2\n", 32, 32
+CLIENT, SERVER = b"client\n", b"server\n"
 ASK, WORK = b"?", b"w"
 TAKEN, WRONG, FULL = b"+", b"-", b"~"
 
 HANDSHAKE_S = 10.0
-"""Seconds for the proof."""
+"""Seconds for both proofs."""
 
 _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
@@ -121,7 +123,7 @@ def read_token() -> str:
 
 
 def prove(said: bytes, token: str) -> bytes:
-    """Return the proof that the sender of some bytes holds the token."""
+    """Return the proof that a side holds the token; what is said begins with `CLIENT` or `SERVER`."""
     return hmac.digest(token.encode("utf-8", "replace"), said, hashlib.sha256)
 
 
@@ -137,19 +139,25 @@ def keep_alive(connection: socket.socket) -> None:
 def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
     """Connect to a server and prove the token; return the connection and the server's number of workers."""
     host, _, port = place.rpartition(":")
+    end = time.monotonic() + HANDSHAKE_S
     try:
         connection = socket.create_connection((host, int(port)), timeout=HANDSHAKE_S)
     except (UnicodeError, OverflowError) as error:
         raise OSError(str(error)) from None
     try:
         keep_alive(connection)
-        hello = bytes(read_bytes(connection, len(GREETING) + NONCE))
+        hello = bytes(read_bytes(connection, len(GREETING) + NONCE, end))
         if not hello.startswith(GREETING):
             raise OSError("it speaks another protocol or version")
-        connection.sendall(purpose + prove(hello + purpose, token))
-        answer = bytes(read_bytes(connection, 3))
+        asked = purpose + os.urandom(NONCE)
+        asked += prove(CLIENT + hello + asked, token)
+        connection.sendall(asked)
+        answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
+        proof = bytes(read_bytes(connection, DIGEST, end))
+        if not hmac.compare_digest(proof, prove(SERVER + hello + asked + answer, token)):
+            raise UserError(f"tcp://{place} does not prove the token in {TOKEN}; ask who runs that server.")
         if answer[:1] != TAKEN:
             raise _FullError("all its workers are taken")
         return connection, int.from_bytes(answer[1:], "little")

@@ -14,6 +14,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -24,7 +26,7 @@ from .wire import read_bytes
 
 COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
 MOST_WAITING = 64
-"""Most connections that have not proved the token."""
+"""Most connections that have not proved the token; one more ends the oldest of the host that has the most."""
 
 _GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
 _LOOK_MS = 100
@@ -57,16 +59,22 @@ class WorkerServer:
         self.port: int = self._listening.getsockname()[1]
         self.running: set[subprocess.Popen[bytes]] = set()
         self._free = threading.BoundedSemaphore(workers)
-        self._waiting = threading.BoundedSemaphore(MOST_WAITING)
+        self._unproved: dict[socket.socket, str] = {}
+        self._lock = threading.Lock()
 
     def serve(self) -> None:
         """Serve until the process is interrupted or `close` is called."""
         with suppress(OSError):
             while True:
-                connection, _ = self._listening.accept()
-                if not self._waiting.acquire(blocking=False):
-                    connection.close()
-                    continue
+                connection, address = self._listening.accept()
+                with self._lock:
+                    self._unproved[connection] = address[0]
+                    if len(self._unproved) > MOST_WAITING:
+                        crowd = Counter(self._unproved.values()).most_common(1)[0][0]
+                        oldest = next(each for each, host in self._unproved.items() if host == crowd)
+                        del self._unproved[oldest]
+                        with suppress(OSError):  # it has ended
+                            oldest.shutdown(socket.SHUT_RDWR)
                 threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
@@ -82,30 +90,38 @@ class WorkerServer:
     def _answer(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, EOFError):
             try:
-                purpose = self._hear(connection)
+                said, purpose = self._hear(connection)
             finally:
-                self._waiting.release()
-            count = self.workers.to_bytes(2, "little")
+                with self._lock:
+                    self._unproved.pop(connection, None)
+
+            def tell(status: bytes) -> None:
+                answer = status + self.workers.to_bytes(2, "little")
+                proof = tcp.prove(tcp.SERVER + said + answer, self._token) if purpose else b""
+                connection.sendall(answer + proof)
+
             if purpose != tcp.WORK:
-                connection.sendall((tcp.TAKEN if purpose == tcp.ASK else tcp.WRONG) + count)
+                tell(tcp.TAKEN if purpose == tcp.ASK else tcp.WRONG)
             elif not self._free.acquire(timeout=_WAIT_S):
-                connection.sendall(tcp.FULL + count)
+                tell(tcp.FULL)
             else:
                 try:
-                    connection.sendall(tcp.TAKEN + count)
+                    tell(tcp.TAKEN)
                     self._work(connection)
                 finally:
                     self._free.release()
 
-    def _hear(self, connection: socket.socket) -> bytes:
-        """Return the other side's purpose, or nothing where it does not prove the token."""
+    def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
+        """Return all that was said, and the other side's purpose: nothing where it does not prove the token."""
         connection.settimeout(tcp.HANDSHAKE_S)
         tcp.keep_alive(connection)
         hello = tcp.GREETING + secrets.token_bytes(tcp.NONCE)
         connection.sendall(hello)
-        said = bytes(read_bytes(connection, 1 + tcp.DIGEST))
-        purpose, proof = said[:1], said[1:]
-        return purpose if hmac.compare_digest(proof, tcp.prove(hello + purpose, self._token)) else b""
+        end = time.monotonic() + tcp.HANDSHAKE_S
+        said = hello + read_bytes(connection, 1 + tcp.NONCE + tcp.DIGEST, end)
+        asked, proof = said[: -tcp.DIGEST], said[-tcp.DIGEST :]
+        proved = hmac.compare_digest(proof, tcp.prove(tcp.CLIENT + asked, self._token))
+        return said, asked[len(hello) :][:1] if proved else b""
 
     def _work(self, connection: socket.socket) -> None:
         """Run a worker until it ends or the other side is gone."""

@@ -12,6 +12,7 @@ import json
 import math
 import socket
 import struct
+import time
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ import numpy as np
 from ..errors import UserError
 
 PREFIX = struct.Struct("<IQ")
-MOST_BYTES = 1 << 28
-"""Longest frame that is read."""
+MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26
+"""Longest text and longest arrays of a frame. Text becomes up to a hundred times as much memory, arrays only once."""
 
 _KINDS = frozenset("biuf")
 _TAG = "~"
@@ -35,11 +36,14 @@ def pack(data: Any) -> bytes:
     """Return a frame.
 
     Raises:
-        UserError: something in it is neither plain data nor a NumPy array.
+        UserError: something in it is neither plain data nor a NumPy array, or it is more than `unpack` reads.
     """
     arrays: list[Any] = []
     text = _write(data, arrays)
-    return b"".join([PREFIX.pack(len(text), sum(len(part) for part in arrays)), text, *arrays])
+    sizes = len(text), sum(len(part) for part in arrays)
+    if why := _explain_length(*sizes):
+        raise UserError(f"This cannot be sent to another process: {why}.")
+    return b"".join([PREFIX.pack(*sizes), text, *arrays])
 
 
 def unpack(frame: bytes | bytearray) -> Any:
@@ -49,11 +53,11 @@ def unpack(frame: bytes | bytearray) -> Any:
         NonsenseError: it is no frame.
     """
     try:
-        text, arrays = PREFIX.unpack_from(frame)
+        text, arrays = _read_sizes(frame)
         if PREFIX.size + text + arrays != len(frame):
             raise NonsenseError("it is cut off")
         place, end = [0], PREFIX.size + text
-        data = _decode(json.loads(frame[PREFIX.size : end]), memoryview(frame)[end:], place)
+        data = _decode(json.loads(frame[PREFIX.size : end]), memoryview(frame)[end:], place, 0)
         if place[0] != arrays:
             raise NonsenseError("it has bytes that belong to nothing")
         return data
@@ -63,30 +67,41 @@ def unpack(frame: bytes | bytearray) -> Any:
         raise NonsenseError(f"{type(error).__name__}: {error}") from None
 
 
-def receive(connection: socket.socket) -> Any:
-    """Read a frame and return what it holds.
+def receive(connection: socket.socket, limit: float | None = None) -> Any:
+    """Read a frame, in at most `limit` seconds, and return what it holds.
 
     Raises:
         NonsenseError: it is no frame, or longer than one may be.
         EOFError: the other side has closed the connection.
-        OSError: it does not answer within the socket's time limit, or has ended.
+        OSError: it does not answer in time, or has ended.
     """
-    prefix = read_bytes(connection, PREFIX.size)
-    size = sum(PREFIX.unpack(prefix))
-    if size > MOST_BYTES:
-        raise NonsenseError(f"a frame of {size} bytes is longer than {MOST_BYTES}")
-    return unpack(prefix + read_bytes(connection, size))
+    end = None if limit is None else time.monotonic() + limit
+    prefix = read_bytes(connection, PREFIX.size, end)
+    return unpack(prefix + read_bytes(connection, sum(_read_sizes(prefix)), end))
 
 
-def read_bytes(connection: socket.socket, size: int) -> bytearray:
-    """Read that many bytes; the errors are those of `receive`."""
+def read_bytes(connection: socket.socket, size: int, end: float | None) -> bytearray:
+    """Read that many bytes before `end` of the monotonic clock; the errors are those of `receive`."""
     held, got = bytearray(size), 0
     while got < size:
+        connection.settimeout(None if end is None else max(end - time.monotonic(), 1e-3))
         count = connection.recv_into(memoryview(held)[got:])
         if count == 0:
             raise EOFError
         got += count
     return held
+
+
+def _read_sizes(frame: bytes | bytearray) -> tuple[int, int]:
+    text, arrays = PREFIX.unpack_from(frame)
+    if why := _explain_length(text, arrays):
+        raise NonsenseError(why)
+    return text, arrays
+
+
+def _explain_length(text: int, arrays: int) -> str:
+    fits = text <= MOST_TEXT and arrays <= MOST_BYTES
+    return "" if fits else f"text of {text} bytes (limit {MOST_TEXT}), arrays of {arrays} (limit {MOST_BYTES})"
 
 
 def same(a: Any, b: Any) -> bool:
@@ -124,23 +139,26 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     )
 
 
-def _decode(value: Any, arrays: memoryview, place: list[int]) -> Any:
-    if isinstance(value, list):
-        return [_decode(item, arrays, place) for item in value]
-    if not isinstance(value, dict):
+def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any:
+    if not isinstance(value, (list, dict)):
         return value
+    if depth > _DEEPEST:
+        raise NonsenseError(f"data nested more than {_DEEPEST} deep")
+    depth += 1
+    if isinstance(value, list):
+        return [_decode(item, arrays, place, depth) for item in value]
     if len(value) == 1:
         ((key, held),) = value.items()
         if key == "~t":
-            return tuple(_decode(item, arrays, place) for item in held)
+            return tuple(_decode(item, arrays, place, depth) for item in held)
         if key == "~d":
-            return {_decode(name, arrays, place): _decode(item, arrays, place) for name, item in held}
+            return {_decode(name, arrays, place, depth): _decode(item, arrays, place, depth) for name, item in held}
         if key in ("~a", "~s"):
             array = _read_array(held, arrays, place)
             return array[()] if key == "~s" else array
     if any(key.startswith(_TAG) for key in value):
         raise NonsenseError("an unknown tag")
-    return {key: _decode(item, arrays, place) for key, item in value.items()}
+    return {key: _decode(item, arrays, place, depth) for key, item in value.items()}
 
 
 def _read_array(held: Any, arrays: memoryview, place: list[int]) -> Any:

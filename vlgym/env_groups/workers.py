@@ -248,10 +248,8 @@ class WorkerGroup:
                     f"({head.said['do']}); the last one, {name}: {why}. Play it alone: vlgym play {asked.get('id')}"
                 )
             episodes = sum(place.start is not None for place in worker.places)
-            self.tell(
-                f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes up to where "
-                "they stood."
-            )
+            told = f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes"
+            self.tell(plain_line(f"{told} up to where they stood.", 2000))
             try:
                 worker.link, worker.heard = self._start(worker.index), False
                 self._restore(worker)
@@ -307,7 +305,7 @@ def _without_picture(value: dict[str, Any]) -> dict[str, Any]:
 
 def _as_exception(said: dict[str, Any]) -> Exception:
     if said.get("user"):
-        return UserError(said["line"])
+        return UserError(plain_line(said["line"], 2000))
     name = said["type"]
     kind = type(name if name.isidentifier() and len(name) <= 80 else "EnvError", (EnvError,), {})
     return kind(plain_line(said["line"], 2000))

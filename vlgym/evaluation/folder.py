@@ -7,7 +7,6 @@ episodes are played again.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import TrajectoryError, UserError, check_writable
-from ..files import LOCK, lock_folder, seal, write_whole
+from ..files import LOCK, append_whole, list_folder, lock_folder, open_end, seal, write_whole
 from ..play.env_failures import Failure
 from ..play.policies import Policy
 from ..play.trajectory import (
@@ -143,8 +142,7 @@ class EvaluationFolder:
 
     def note(self, failure: Failure) -> None:
         """Write down that an environment failed."""
-        with (self.folder / FAILURES).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(seal(failure)) + "\n")
+        append_whole(self.folder / FAILURES, json.dumps(seal(failure)) + "\n")
 
     def _check_same(self, run: dict[str, Any]) -> None:
         held = read_header(self.folder)
@@ -169,7 +167,7 @@ def check_folder(folder: Path, resume: bool) -> bool:
         if not resume:
             raise UserError(f"--out {folder} holds a run already. Continue it with --resume, or choose another.")
         return True
-    if folder.exists() and any(path.name not in (LOCK, f"{HEADER}.part") for path in folder.iterdir()):
+    if any(path.name != LOCK for path in list_folder(folder)):
         raise UserError(f"--out {folder} is not empty and holds no {HEADER}; choose another folder.")
     return False
 
@@ -184,7 +182,8 @@ def _repair(folder: Path) -> set[tuple[str, int]]:
     finished, end = _read_finished(folder)
     path = folder / METADATA
     if path.exists() and path.stat().st_size > end:
-        os.truncate(path, end)
+        with open_end(path) as file:
+            file.truncate(end)
     return finished
 
 

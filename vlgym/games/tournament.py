@@ -17,7 +17,7 @@ import numpy as np
 from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
 from ..evaluation import changes_bounds
-from ..files import LOCK, is_cut, lock_folder, seal, unseal, write_whole
+from ..files import LOCK, append_whole, is_cut, list_folder, lock_folder, make_folder, seal, unseal, write_whole
 from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values, read_numbered
 from .loop import Game, Player, play_games
 from .several import open_table
@@ -140,15 +140,14 @@ class Tournament:
             return game
 
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
-        with self._lock, (self.out / RESULTS).open("a", encoding="utf-8") as file:
+        with self._lock:
             for game in play_games(min(at_once, self.total), begin):
                 if game.error is not None:
                     raise game.error
                 for seat in sorted(game.records):
                     writer.write(game.records[seat])
                 self.results.append(self._check(_result(game, seats.pop(game))))
-                file.write(json.dumps(seal(asdict(self.results[-1]))) + "\n")
-                file.flush()
+                append_whole(self.out / RESULTS, json.dumps(seal(asdict(self.results[-1]))) + "\n")
                 on_game(self.results[-1])
         writer.sync()
         return in_order(self.results)
@@ -168,16 +167,17 @@ class Tournament:
             raise UserError(
                 f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
-        if not held.exists() and self.out.exists() and any(path.name != LOCK for path in self.out.iterdir()):
+        if not held.exists() and any(path.name != LOCK for path in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             stack.enter_context(lock_folder(self.out))
+            make_folder(self.out / RECORDS)
             try:
                 TrajectoryWriter(self.out / RECORDS, self._header)
             except TrajectoryError as error:
                 raise UserError(f"--resume: {error}") from None
-            held.touch()
+            append_whole(held, "")
             found = [self._check(each) for each in read_results(self.out)]
             write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
             self._drop_records(found)
@@ -219,9 +219,8 @@ class Tournament:
             TrajectoryError: a line is malformed, or a turn or a seat of a game is missing or recorded twice.
         """
         path = self.out / RECORDS / METADATA
-        if not path.exists():
-            return
         known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in range(len(each.players))}
+        append_whole(path, "")
         data, begin = path.read_bytes(), 0
         lines: dict[tuple[int, str], bytes] = {}
         for end, records in read_numbered(path.parent, images=False, unfinished=False):

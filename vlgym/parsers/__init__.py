@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import UserError, nearest
@@ -61,17 +61,19 @@ def get_parser(parser: str | Parser) -> Parser:
     )
 
 
-def check_named(parser: Any, source: str) -> str:
-    """Return a parser's name that a file, a form or another process says; an import string is refused.
+def check_named(arguments: Mapping[str, Any], source: str, option: str = "--parser") -> dict[str, Any]:
+    """Return constructor arguments that a file, a form or another process says; an import string is refused, which
+    the `option` of a command line may say.
 
     Raises:
-        UserError: it is no name in `PARSERS`.
+        UserError: the parser among them is no name in `PARSERS`.
     """
-    if isinstance(parser, str) and parser in PARSERS:
-        return parser
+    parser = arguments.get("parser")
+    if parser is None or (isinstance(parser, str) and parser in PARSERS):
+        return dict(arguments)
     raise UserError(
         f"{source} says parser={parser!r:.80}; only {', '.join(PARSERS)} are taken from there. An import string is "
-        "code: give it on the command line (--parser)."
+        f"code: give it in code or on the command line ({option})."
     )
 
 

@@ -10,9 +10,10 @@ from ..env import VLEnv
 from ..env.prompts import write_messages
 from ..env.rendering import encode_png
 from ..env.spaces import match_legal
-from ..errors import UserError, nearest
+from ..errors import UserError, nearest, show_safe
+from ..files import write_whole
 from ..registry.making import unwrap
-from ..terminal import fit_words, measure_width, show_safe
+from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
 from .terminal_pictures import choose_protocol, show_picture
 
@@ -122,7 +123,7 @@ class HumanPolicy:
         if id(image) not in self._files:
             path = self.pictures / f"picture-{self._count:03d}.png"
             self.pictures.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encode_png(image))
+            write_whole(path, encode_png(image), durable=False)
             self._files[id(image)] = image, path
             self._count += 1
         return self._files[id(image)][1]

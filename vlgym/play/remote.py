@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium
 
-from ..env.spaces import ReplySpace
+from ..env.spaces import MAX_REPLY, ReplySpace
 from ..env.spec import EnvSpec
 from ..errors import UserError
 from ..parsers import PARSERS, get_parser
@@ -87,7 +87,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def send_step(self, action: str) -> None:
         """Begin a step; saying so again changes nothing."""
-        self._send(("step", action), text=action)
+        self._send(("step", action), text=action[:MAX_REPLY])
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -100,7 +100,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def step(self, action: str) -> Step:
         """As `VLEnv.step`."""
-        answer = self._take(("step", action), text=action)
+        answer = self._take(("step", action), text=action[:MAX_REPLY])
         return (
             answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"],
         )  # fmt: skip

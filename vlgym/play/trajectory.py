@@ -14,6 +14,7 @@ import errno
 import functools
 import hashlib
 import json
+import numbers
 import time
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ from ..env.arguments import describe, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
 from ..errors import GREATEST, TrajectoryError
-from ..files import is_cut, seal, sync, unseal, write_whole
+from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, unseal, write_whole
 from ..registry import get_registry
 from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, hash_code, list_versions
 from .remote import RemoteEnv
@@ -124,10 +125,10 @@ class TrajectoryWriter:
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
                     f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
                 )
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif list_folder(self.folder):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
         self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
-        (self.folder / "images").mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder / "images")
         if not header.exists():
             write_whole(header, encode_header(run))
         self._synced = time.monotonic()
@@ -147,14 +148,7 @@ class TrajectoryWriter:
                 row["learner"] = asdict(record.learner)
             row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
             lines.append(json.dumps(seal(row)) + "\n")
-        with (self.folder / METADATA).open("ab", buffering=0) as file:
-            end, data = file.tell(), "".join(lines).encode()
-            try:
-                while data:
-                    data = data[file.write(data) :]
-            except OSError:
-                file.truncate(end)  # half of an episode would be taken for damage when more come after it
-                raise
+        append_whole(self.folder / METADATA, "".join(lines))
         if time.monotonic() - self._synced >= SYNC_EVERY:
             self.sync()
 
@@ -172,9 +166,7 @@ class TrajectoryWriter:
         name = self._names[id(image)] = f"images/{hash_picture(image)}.png"
         path = self.folder / name
         if not path.exists():
-            part = path.with_suffix(".part")
-            part.write_bytes(encode_png(image))
-            part.replace(path)  # a file of that name is whole, wherever the program was killed
+            write_whole(path, encode_png(image), durable=False)
         return name
 
     def _without_images(self, message: Message) -> dict[str, Any]:
@@ -349,7 +341,8 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
 
 def _is_finite(value: Any) -> bool:
     items = value if isinstance(value, tuple) else (value,)
-    return all(abs(item) <= GREATEST for item in items if isinstance(item, (int, float)))
+    reals: list[Any] = [item for item in items if isinstance(item, numbers.Real)]
+    return all(abs(item if isinstance(item, int) else float(item)) <= GREATEST for item in reals)
 
 
 @functools.cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -13,6 +12,7 @@ from typing import Any
 
 from ..env.spec import ID_PATTERN, EnvSpec
 from ..errors import NotInstalledError, PluginError, RegistryFileError, UnknownEnvError, nearest
+from ..terminal import say_error
 from .installing import how_to_install
 from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
@@ -202,7 +202,7 @@ def _load_registry() -> Registry:
         file_error = str(error)
     registry = build_registry(load_plugins(), known, file_error, _list_extras())
     for problem in list_problems(registry):
-        sys.stderr.write(f"vlgym: {problem}\n")
+        say_error(f"vlgym: {problem}")
     return registry
 
 

@@ -27,15 +27,8 @@ from ..types import StepRecord, hash_code
 from .records import Part, Run, read_run
 
 CARD = (
-    "class",
-    "arguments",
-    "spec_hash",
-    "prompt_version",
-    "parser",
-    "parser_version",
-    "parser_settings",
-    "reply_ends",
-)
+    "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
+)  # fmt: skip
 """Fields of a part in run.json that follow from the installed environment and the part's arguments."""
 PATH = re.compile(r'"[^"]*/(?![A-Za-z][\w-]*-v\d+")[^"]*"')
 """A text with a slash in JSON that is no environment id: reading a device, or asking a server, may never end."""
@@ -114,8 +107,7 @@ def _is_exact(env_id: str) -> bool:
 def _check_part(run: Run, part: Part) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
-        if "parser" in arguments:
-            check_named(arguments["parser"], str(run.folder / HEADER))
+        check_named(arguments, str(run.folder / HEADER))
         if path := PATH.search(json.dumps(arguments)):
             raise UserError(f"{run.folder / HEADER} says {path[0]}: no path or address in a record is opened.")
     env = part.make()

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from ..env.spec import EnvSpec
 from ..errors import PluginError, UserError
 from ..play.policies import IdlePolicy, Policy, RandomPolicy
+from ..registry import get_registry
 from ..registry.making import build, unwrap
 from ..registry.registry_file import read_registry
 from ..types import Reply, Turn
@@ -43,7 +44,8 @@ class BestBlind:
         for turn in turns:
             if turn.env_id not in self._chosen:
                 entry = read_registry().get(turn.env_id)
-                self._chosen[turn.env_id] = choose_player(unwrap(turn.env).vlgym_spec, entry)
+                card = get_registry().specs.get(turn.env_id)  # not a worker's, whose import strings are code
+                self._chosen[turn.env_id] = choose_player(card, entry)
             replies += self._chosen[turn.env_id].reply([turn])
         return replies
 

@@ -75,7 +75,7 @@ class Episode:
         offsets: first byte and size of each turn's line.
         pictures: file of what was seen at each turn; empty where the record names none.
         codes: how each reply was read: `ok` or the failure code.
-        searched: all replies in lower case.
+        searched: the replies in lower case.
     """
 
     folder: str
@@ -94,7 +94,7 @@ class Episode:
     over: bool = False
     truncated: bool = False
     success: bool = False
-    searched: str = ""
+    searched: list[str] = field(default_factory=list)
 
     @property
     def total(self) -> float:
@@ -129,8 +129,7 @@ class Episode:
         self.codes.append(row["parse"])
         self.truncated = row["truncated"]
         self.over, self.success = self.truncated or row["terminated"], row["success"]
-        said = row["reply"][:SEARCHED].casefold()
-        self.searched += f"\n{said}" if self.searched else said
+        self.searched.append(row["reply"][:SEARCHED].casefold())
 
 
 @dataclass

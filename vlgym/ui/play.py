@@ -100,9 +100,7 @@ def begin(request: Request, said: dict[str, str]) -> Response:
         if not 1 <= episodes <= MOST_EPISODES:
             raise UserError(f"Episodes: {said['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
         lines = [line for line in said.get("arguments", "").splitlines() if line.strip()]
-        arguments = read_arguments(lines, "Arguments:")
-        if "parser" in arguments:
-            check_named(arguments["parser"], "The form")
+        arguments = check_named(read_arguments(lines, "Arguments:"), "The form")
         if others := said.get("opponents", "").strip():
             if SKILL not in spec.skills:
                 raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")

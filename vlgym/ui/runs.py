@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -30,6 +33,7 @@ from .index import Episode, Index, Run, get_index, make_key, read_row, split_lin
 from .watch import choose, cut_page, read_choice
 
 SHOWN = 20  # episodes on a run's page
+WAITS_S = 0.5  # for the numbers of a run; later they are shown where they are ready
 FRAMES = 6  # pictures of an episode on a run's card
 SANDBOX = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -171,15 +175,38 @@ def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
     if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
         return None, ""
     try:
-        return _compute(run.path, folder.read, (run.path / METADATA).lstat().st_mtime_ns), ""
+        version = (folder.read, (run.path / METADATA).lstat().st_mtime_ns)
+        with _LOCK:
+            known, newest, last = _NUMBERS.get(run.path, (None, None, None))
+            if newest is None or (known != version and newest.done()):
+                newest, last = _compute(run.path), newest
+                _NUMBERS[run.path] = version, newest, last
+        return newest.result(WAITS_S), ""
+    except TimeoutError:
+        old = last and not last.exception() and last.result()
+        return old or None, "The numbers of this run are being computed; open the page again in a moment."
     except (VlgymError, OSError, ValueError, TypeError, LookupError, ArithmeticError) as error:
         return None, f"The numbers of this run cannot be computed: {plain_line(str(error))}"
 
 
-@lru_cache(16)
-def _compute(folder: Path, read: int, changed: int) -> dict[str, Any]:
-    run = read_run(folder)
-    return describe_results(run, compute_report(run))
+_NUMBERS: dict[Path, tuple[tuple[int, int], Future[Any], Future[Any] | None]] = {}
+_LOCK = threading.Lock()
+
+
+def _compute(folder: Path) -> Future[Any]:
+    """Begin to compute what a run's page shows of its report."""
+    found: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            run = read_run(folder)
+            found.set_result(describe_results(run, compute_report(run)))
+        except Exception as error:
+            found.set_exception(error)
+
+    sys.setswitchinterval(2e-4)  # other pages are answered meanwhile
+    threading.Thread(target=work, daemon=True).start()  # an executor's would keep the program from ending
+    return found
 
 
 def _find_run(request: Request, index: Index) -> Run:

@@ -72,7 +72,7 @@ def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
         and env in ("", episode.env_id)
         and result in ("", episode.result)
         and (not code or code in episode.codes)
-        and words in episode.searched
+        and any(words in reply for reply in episode.searched)
     ]
     return sorted(found, key=ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 

@@ -13,11 +13,13 @@ from typing import Any
 import by_hand
 import pytest
 import torch
-from bandit import CUT, GIFT, Steps, bandits, make_update, on_stage, perturb, small_engine
+from bandit import CUT, GIFT, LADDER, Steps, bandits, make_update, on_stage, perturb, small_engine
 
 from baselines import rl4vlm, vldac
 from baselines.learning.collect import RewardOptions
 from baselines.learning.optimizers import Metrics
+from vlgym.env import VLEnv
+from vlgym.play.env_failures import ENV_ERROR
 
 STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
 REWARD = {"penalty": 0.7}
@@ -146,6 +148,19 @@ def test_an_update_makes_no_further_step_once_the_policy_is_beyond_the_target_kl
         assert (len(found.moved), len(found.rows["value"])) == (steps, 24)
 
 
+def test_how_far_the_policy_moved_weighs_forward_passes_by_their_steps(update):
+    rows = update.rows["policy"][0]
+    passes, kls = [rows[:3], rows[3:6], rows[6:]], []
+    for part in passes:
+        samples = [update.batch.samples[row] for row in part]
+        new = by_hand.log_probs(update.learner.weights.engine, samples)
+        change = torch.cat([(a - s.logp).detach() for a, s in zip(new, samples, strict=True)])
+        kls.append(float((change.exp() - 1 - change).mean()))
+    by_hand_kl = sum(kl * len(part) for kl, part in zip(kls, passes, strict=True)) / 8
+    assert abs(sum(kls) / 3 - by_hand_kl) > 0.01 * by_hand_kl
+    assert update.moved[0] == pytest.approx(by_hand_kl, rel=1e-3)
+
+
 def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
     """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL, by hand."""
     learner, samples = update.learner, update.batch.samples
@@ -181,6 +196,53 @@ def test_rollouts_are_valued_by_the_averaged_head():
     torch.nn.init.zeros_(learner.value.outer.weight)
     batch, _ = learner.collect()
     assert batch.values.abs().min() > 0
+
+
+@pytest.mark.parametrize("stop_gradient", [True, False])
+def test_the_averaged_head_goes_3_per_cent_of_the_way_to_the_head_at_each_of_its_steps(stop_gradient):
+    learner = learner_that_values(vldac, value_lr=1e-2, stop_gradient=stop_gradient)
+    head, step = learner.value, learner.optimizers.step
+    mean = [p.detach().clone() for p in head.parameters()]
+
+    def noted_step(name, *rest):
+        step(name, *rest)
+        if name == "value":
+            for at, weights in enumerate(head.parameters()):
+                mean[at] = 0.97 * mean[at] + 0.03 * weights.detach()
+
+    learner.optimizers.step = noted_step
+    make_update(learner, 5)
+    assert (torch.cat([(a - b).flatten() for a, b in zip(mean, head.parameters(), strict=True)])).abs().max() > 1e-3
+    for expected, found in zip(mean, learner.steady.module.parameters(), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_the_scale_of_rewards_is_not_that_of_the_penalty():
+    learner = on_stage(vldac, reward=RewardOptions(unreadable_penalty=0.7, scale=3.0))
+    rows = learner.collector.play(7)
+    expected = [[3 * r.reward - 0.7 * r.invalid for r in row] for row in rows]
+    assert {0.0, 3.0, -0.7} == {paid for row in expected for paid in row}
+    assert learner.collector.rewards(rows) == expected
+
+
+def test_a_curriculum_counts_no_episode_that_an_environment_ended_by_an_error(monkeypatch):
+    learner = on_stage(vldac, env=LADDER, num_envs=3, curriculum="uniform")
+    step, calls, noted, played = VLEnv.step, [], [], learner.collector.play
+
+    def broken(self, action):
+        calls.append(action)
+        if len(calls) % 5 == 0:
+            raise RuntimeError("the engine fell over")
+        return step(self, action)
+
+    monkeypatch.setattr(VLEnv, "step", broken)
+    monkeypatch.setattr(learner.collector.course, "note", lambda place, success: noted.append((place.level, success)))
+    rows: list[Any] = []
+    monkeypatch.setattr(learner.collector, "play", lambda steps: rows.extend(played(steps)) or rows)
+    learner.collect()
+    ended = [r for row in rows for r in row if r.terminated or r.truncated]
+    assert {r.parse == ENV_ERROR for r in ended} == {True, False}
+    assert noted == [(r.level, r.success) for r in ended if r.parse != ENV_ERROR]
 
 
 def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from samples import messages, picture
 from stage import SMALL
 from transformers import AutoModelForImageTextToText
@@ -110,6 +110,39 @@ def test_damaged_adapters_are_refused_in_one_line(model_folder, tmp_path):
     with pytest.raises(UserError, match="adapter") as error:
         load_family(str(folder))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"megatron_config": {"x": 1}, "megatron_core": "strangers_code"},
+        {"peft_type": "PROMPT_TUNING"},
+        {"peft_type": None},
+    ],
+)
+def test_adapters_that_bring_more_than_lora_are_refused_before_peft_reads_them(
+    said, model_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("peft.PeftModel.from_pretrained", lambda *_, **__: pytest.fail("PEFT read it"))
+    base = str(model_folder("qwen2_vl"))
+    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+    (folder / "checksums.json").unlink()
+    (folder / CONFIG).write_text(json.dumps(json.loads((folder / CONFIG).read_text()) | said))
+    with pytest.raises(UserError, match="only plain LoRA is read"):
+        load_family(str(folder))
+
+
+def test_adapters_with_nan_are_refused_by_name(model_folder, tmp_path):
+    base = str(model_folder("qwen2_vl"))
+    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+    (folder / "checksums.json").unlink()
+    for number in (torch.nan, torch.inf):
+        tensors = load_file(folder / WEIGHTS)
+        name = sorted(tensors)[5]
+        tensors[name][0, 0] = number
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+        with pytest.raises(UserError, match=rf"\({WEIGHTS}: {name} holds NaN or infinity"):
+            load_family(str(folder))
 
 
 def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(model_folder, tmp_path):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import json
+import math
 import shutil
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from sources import ROOT
 
 from baselines.learning.config import RunConfig
-from baselines.models.load import load_family
+from baselines.models.load import find_model, load_family
+from baselines.plugin import make_hf
 from baselines.runs.threads import check_device
 from vlgym.errors import UserError
 
@@ -68,6 +73,88 @@ def test_a_damaged_or_foreign_model_is_one_line(model_folder, tmp_path, damage, 
     with pytest.raises(UserError, match=words) as told:
         load_family(str(folder))
     assert "\n" not in str(told.value)
+
+
+CODE = {"AutoConfig": "strangers.Config", "AutoModelForImageTextToText": "strangers.Model", "AutoTokenizer": ["a.b", 0]}
+
+
+def say(name, **said):
+    """Add to a JSON file of a model, which may not be there yet."""
+
+    def change(folder):
+        path = folder / name
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | said))
+
+    return change
+
+
+def pickled(folder):
+    torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
+    (folder / WEIGHTS).unlink()
+
+
+def in_part(**said):
+    """Name a pickle in the list of the weights' parts, or in what leads to that list."""
+
+    def change(folder):
+        tensors = load_file(folder / WEIGHTS)
+        torch.save(tensors, folder / "part.bin")
+        (folder / WEIGHTS).unlink()
+        parts = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "part.bin")}
+        (folder / said.get("transformers_weights", "model.safetensors.index.json")).write_text(json.dumps(parts))
+        say("config.json", **said)(folder)
+
+    return change
+
+
+def spoilt(number):
+    def change(folder):
+        tensors = load_file(folder / WEIGHTS)
+        tensors[UP][1, 2] = number
+        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        *((say(f"{name}config.json", auto_map=CODE), rf"its {name}config\.json wants code of others to be run")
+          for name in ("", "tokenizer_", "preprocessor_", "video_preprocessor_", "processor_")),
+        (say("processor_config.json", image_processor={"auto_map": CODE}), r"its processor_config\.json wants code"),
+        (say("config.json", model_type="strangers", auto_map=CODE), r"its config\.json wants code"),
+        (say("config.json", attn_implementation="strangers/kernel"), r"its config\.json wants code"),
+        (pickled, r"Error no file named model\.safetensors found in directory"),
+        (in_part(), r"its model\.safetensors\.index\.json names weights that are no safetensors"),
+        (in_part(transformers_weights="x.safetensors.index.json"), r"its config\.json names weights that are no"),
+        (in_part(transformers_weights="xmodel.safetensors.index.json"), r"its config\.json names weights that are no"),
+        (say("config.json", transformers_weights="adapter_model.bin"), r"its config\.json names weights that are no"),
+        *((spoilt(bad), r"mlp\.up_proj\.weight holds NaN or infinity") for bad in (math.nan, math.inf, -math.inf)),
+    ],
+)  # fmt: skip
+def test_a_model_brings_no_code_no_pickle_and_no_nan(model_folder, tmp_path, monkeypatch, change, words):
+    folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
+    change(folder)
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the library asked whether to run its code"))
+    monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("a pickle was read"))
+    with pytest.raises(UserError, match=words) as told:
+        load_family(str(folder))
+    assert "\n" not in str(told.value)
+    with pytest.raises(UserError, match=words):
+        make_hf(str(folder))
+
+
+def test_every_reader_of_the_library_is_told_to_trust_no_code(model_folder):
+    calls = [
+        {keyword.arg: keyword.value for keyword in node.keywords}
+        for path in (ROOT / "baselines").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "from_pretrained"
+        and getattr(node.func.value, "id", "") != "PeftModel"
+    ]  # fmt: skip
+    assert len(calls) >= 4
+    assert [ast.unparse(each[None]) for each in calls] == ["source"] * len(calls)
+    assert find_model(str(model_folder("qwen2_vl")))[1]["trust_remote_code"] is False
 
 
 def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):

@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 
 from vlgym.errors import MissingSystemPartError, UserError
+from vlgym.files import open_end, write_whole
 
 ENGINE_VERSION = "2.10.2"
 """Version of the package `gfootball` that is built; states and measured numbers belong to it."""
@@ -147,7 +148,7 @@ def build_wheel(target: Path) -> None:
         pip = [tools / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
         _run([*pip, "install", "--upgrade", *TOOLS], log, f"install {', '.join(TOOLS)}", environment)
         pinned = work / "source.txt"
-        pinned.write_text(f"gfootball=={ENGINE_VERSION} --hash=sha256:{SOURCE_SHA256}\n")
+        write_whole(pinned, f"gfootball=={ENGINE_VERSION} --hash=sha256:{SOURCE_SHA256}\n")
         compile_it = [
             *pip, "wheel", "--no-cache-dir", "--no-build-isolation", "--no-deps", "--no-binary", "gfootball",
             "--require-hashes", "--wheel-dir", work, "-r", pinned,
@@ -157,9 +158,7 @@ def build_wheel(target: Path) -> None:
         _run(compile_it, log, "compile the engine", environment)
         print(f"done in {time.monotonic() - began:.0f} s", flush=True)
         slim = _slim_wheel(next(work.glob("gfootball-*.whl")), work, tools / "bin" / "python", log)
-        part = target.with_suffix(".part")
-        shutil.copyfile(slim, part)
-        part.replace(target)
+        write_whole(target, slim.read_bytes())
 
 
 def install_wheel(wheel: Path) -> None:
@@ -198,7 +197,7 @@ def _slim_wheel(wheel: Path, work: Path, python: Path, log: Path) -> Path:
     lines = (card / "METADATA").read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith("Requires-Dist:")]
     marked = [f"Version: {ENGINE_VERSION}+{LOCAL_LABEL}\n" if line.startswith("Version:") else line for line in kept]
-    (card / "METADATA").write_text("".join(marked), encoding="utf-8")
+    write_whole(card / "METADATA", "".join(marked))
     card.rename(root / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}.dist-info")
     (work / "slim").mkdir()
     _run([python, "-m", "wheel", "pack", "--dest-dir", work / "slim", root], log, "pack the wheel")
@@ -208,9 +207,8 @@ def _slim_wheel(wheel: Path, work: Path, python: Path, log: Path) -> Path:
 def _run(command: Sequence[object], log: Path, purpose: str, environment: dict[str, str] | None = None) -> None:
     words = [str(word) for word in command]
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "ab") as output:
+    with open_end(log) as output:
         output.write(f"\n$ {' '.join(words)}\n".encode())
-        output.flush()
         status = subprocess.run(words, stdout=output, stderr=subprocess.STDOUT, env=environment, check=False).returncode
     if status:
         last = "\n".join(log.read_text(errors="replace").strip().splitlines()[-5:])

@@ -12,6 +12,7 @@ import numpy as np
 
 from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.errors import UserError
+from vlgym.files import write_whole
 
 from .generator import LevelGenerator, RoomSize
 from .groups import GROUPS, get_group
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             level = generator.draw(rng, chosen.split)
             levels.append(replace(level, title=f"{group.name}/{chosen.split}/{index}"))
         comment = f"{len(levels)} levels of group {group.name}, split {chosen.split}, drawn with gym-sokoban 0.0.6."
-        chosen.file.write_text(write_levels(levels, comment), encoding="utf-8")
+        write_whole(chosen.file, write_levels(levels, comment))
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -14,6 +14,7 @@ from PIL import Image as PILImage
 
 from vlgym.browser.chromium import Limits
 from vlgym.errors import UserError
+from vlgym.files import make_folder, write_whole
 
 from .browser import Browser
 from .project import FOLDER, list_folders, read_folder
@@ -48,11 +49,13 @@ def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
     render = browser.render(project.files, project.interactions, project.viewport)
     if render.failure or render.problems:
         raise ProjectError(f"{folder}: the ground truth fails: {render.failure or render.problems}; fix page or steps.")
-    (folder / "_images").mkdir(exist_ok=True)
+    make_folder(folder / "_images")
     written = []
     for number, picture in enumerate(render.pictures):
         path = folder / "_images" / f"{number}.png"
-        written.append((path, path.write_bytes(shrink(picture or b""))))
+        small = shrink(picture or b"")
+        write_whole(path, small)
+        written.append((path, len(small)))
     return written
 
 

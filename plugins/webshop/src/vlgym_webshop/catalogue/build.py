@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlgym.errors import UserError, check_number
+from vlgym.files import open_end
 
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_product
@@ -117,6 +118,6 @@ def _keep_briefs(products: Iterator[Product], kept: list[Product]) -> Iterator[P
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
+    with open_end(path) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

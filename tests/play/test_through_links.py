@@ -1,0 +1,117 @@
+"""A folder from elsewhere may hold a link of any name: nothing is written through one, and the command says which."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from toy_games import NIM
+from toys import installed, make_spec
+
+from vlgym.cli.app import main
+from vlgym.errors import UserError
+from vlgym.files import append_whole, discard, make_folder, open_end, write_whole, written_file, written_whole
+
+WALK = make_spec()
+KEY = "what the reader of the folder keeps\n"
+
+
+@pytest.fixture(autouse=True)
+def toys_installed() -> Iterator[None]:
+    with installed(WALK, NIM):
+        yield
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    path = tmp_path / "authorized_keys"
+    path.write_text(KEY)
+    return path
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "write_whole": lambda path: write_whole(path, "new"),
+    "append_whole": lambda path: append_whole(path, "new"),
+    "open_end": open_end,
+    "written_file": lambda path: written_file(path).__enter__(),
+    "make_folder": make_folder,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_no_way_of_writing_follows_a_link(name: str, tmp_path: Path, victim: Path) -> None:
+    for target in (victim, tmp_path / "nothing"):
+        path = tmp_path / "link"
+        path.symlink_to(target)
+        with pytest.raises(UserError, match="link is a link; nothing was written through it"):
+            WRITERS[name](path)
+        path.unlink()
+    assert victim.read_text() == KEY
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_guessed_temporary_name_is_an_error(tmp_path: Path, victim: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _: "00")
+    (tmp_path / ".a.00.part").symlink_to(victim)
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "a", "new")
+    assert victim.read_text() == KEY
+
+
+def test_lines_are_added_to_no_file_of_two_names_and_to_no_pipe(tmp_path: Path, victim: Path) -> None:
+    os.link(victim, tmp_path / "hard")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match="has another name"):
+        append_whole(tmp_path / "hard", "new")
+    with pytest.raises(OSError, match="No such device"):
+        append_whole(tmp_path / "pipe", "new")
+    write_whole(tmp_path / "hard", "new")
+    assert victim.read_text() == KEY
+
+
+def test_a_folder_is_written_beside_links_of_its_temporary_names(tmp_path: Path, victim: Path) -> None:
+    held = tmp_path / "held"
+    held.mkdir()
+    (held / "a").write_text(KEY)
+    for name in (".run.part", ".run.old"):
+        (tmp_path / name).symlink_to(held)
+    for text in ("old", "new"):
+        with written_whole(tmp_path / "run") as part:
+            (part / "a").write_text(text)
+    assert (held / "a").read_text() == KEY
+    assert (tmp_path / "run" / "a").read_text() == "new"
+    assert not (tmp_path / "run").is_symlink()
+
+
+EVAL = ("eval", "--policy", "random", "--env", WALK.id, "--episodes", "2")
+TOURNAMENT = ("tournament", "--env", NIM.id, "random", "oracle", "--games", "2")
+COMMANDS = {"report": EVAL, "eval": EVAL, "tournament": TOURNAMENT}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_file_of_a_strangers_folder_leads_out_of_it(
+    name: str, tmp_path: Path, victim: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file and folder of a finished run, and each name that a file had while it was written, is a link in turn."""
+    out, whole, outside = tmp_path / "run", tmp_path / "whole", tmp_path / "outside"
+    assert main([*COMMANDS[name], "--out", str(out)]) == 0
+    again = ["report", str(out)] if name == "report" else [*COMMANDS[name], "--resume", "--out", str(out)]
+    assert main(again) == 0
+    shutil.copytree(out, whole)
+    names = [path.relative_to(out) for path in sorted(out.rglob("*")) if path.suffix != ".png"]
+    capsys.readouterr()
+    for each in [*names, *(each.with_name(f"{each.name}.part") for each in names)]:
+        held = whole / each if (whole / each).exists() else victim
+        before = {path: path.read_bytes() for path in [held, *held.rglob("*")] if path.is_file()}
+        discard(out / each)
+        (out / each).symlink_to(outside)
+        held.rename(outside)
+        status, told = main(again), capsys.readouterr().err
+        outside.rename(held)
+        assert status == 0 or (status == 2 and told.splitlines()[-1].startswith("vlgym: ")), told
+        assert {path: path.read_bytes() for path in [held, *held.rglob("*")] if path.is_file()} == before, each
+        discard(out)
+        shutil.copytree(whole, out)
