@@ -30,7 +30,7 @@ from vlgym.play.trajectory import hash_picture, read_header
 from vlgym.reports import verification
 from vlgym.reports.compare import compare_runs
 from vlgym.reports.records import read_run
-from vlgym.reports.verification import PATH, is_verified, verify_run
+from vlgym.reports.verification import FOREIGN, is_verified, verify_run
 
 WALK = make_spec(pictures="exact")
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=6, reward_range=(-1.0, 2.0))
@@ -93,7 +93,7 @@ def bomb(folder: Path) -> None:
 
 
 def test_ids_of_environments_are_no_paths() -> None:
-    assert PATH.search(json.dumps({"game": "vlgym/Nim-v0", "n": [1, "left"]})) is None
+    assert FOREIGN.search(json.dumps({"game": "vlgym/Nim-v0", "n": [1, "left"]})) is None
 
 
 def change_part(**changes: Any) -> Callable[[Path], None]:
@@ -109,7 +109,7 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
     turns = len(read_rows(folder))
     assert verify_run(folder) == (
         f"verified: 12 episodes, {turns} turns are as the installed environments play them; pictures of "
-        "vlgym/Coin-v0 are not compared, as machines draw them differently"
+        "1 environment(s), which machines draw differently, are not compared"
     )
     done = CliRunner().invoke(build(), ["verify", str(folder)])
     assert (done.exit_code, done.output) == (0, verify_run(folder) + "\n")
@@ -156,8 +156,9 @@ def test_the_command_ends_with_status_1_at_a_difference(folder: Path) -> None:
     [
         (change_part(given={"parser": "os:system"}), "says parser='os:system'; only .* An import string is code"),
         (change_part(items=[{"parser": "os:system"}]), "says parser='os:system'"),
-        (change_part(given={"level_file": "/dev/zero"}), r'says "/dev/zero": no path or address in a record is opened'),
-        (change_part(items=[{"a": [{"site": "http://a.example"}]}]), r'says "http://a.example": no path'),
+        (change_part(given={"level_file": "/dev/zero"}), r'says "/dev/zero": no object, path or address of a'),
+        (change_part(given={"opponents": {"class": "a:B"}}), r'says "class": "a:B": no object'),
+        (change_part(items=[{"a": [{"site": "http://a.example"}]}]), r'says "http://a.example": no object'),
         (bomb, r"metadata.jsonl, line \d+: DecompressionBombError"),
         (change_part(given={"nonsense": 1}), "has no argument 'nonsense'"),
         (lambda folder: write_rows(folder, []), "holds no finished episode"),

@@ -30,8 +30,8 @@ CARD = (
     "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
 )  # fmt: skip
 """Fields of a part in run.json that follow from the installed environment and the part's arguments."""
-PATH = re.compile(r'"[^"]*/(?![A-Za-z][\w-]*-v\d+")[^"]*"')
-"""A text with a slash in JSON that is no environment id: reading a device, or asking a server, may never end."""
+FOREIGN = re.compile(r'"class": "[^"]*"|"[^"]*/(?![A-Za-z][\w-]*-v\d+")[^"]*"')
+"""An object in JSON, or a text with a slash that is no environment id: a device or a server may never answer."""
 
 
 def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None) -> str:
@@ -72,8 +72,8 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
         raise TrajectoryError(f"{run.folder} holds no finished episode.")
     mark.parent.mkdir(parents=True, exist_ok=True)
     write_whole(mark, b"")
-    drawn = sorted({part.env_id for part in run.parts.values() if not _is_exact(part.env_id)})
-    unseen = f"; pictures of {', '.join(drawn)} are not compared, as machines draw them differently" if drawn else ""
+    drawn = len({part.env_id for part in run.parts.values() if not _is_exact(part.env_id)})
+    unseen = f"; pictures of {drawn} environment(s), which machines draw differently, are not compared" if drawn else ""
     return f"verified: {episodes} episodes, {turns} turns are as the installed environments play them{unseen}"
 
 
@@ -108,8 +108,11 @@ def _check_part(run: Run, part: Part) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
         check_named(arguments, str(run.folder / HEADER))
-        if path := PATH.search(json.dumps(arguments)):
-            raise UserError(f"{run.folder / HEADER} says {path[0]}: no path or address in a record is opened.")
+        if foreign := FOREIGN.search(json.dumps(arguments)):
+            raise UserError(
+                f"{run.folder / HEADER} says {foreign[0][:80]}: no object, path or address of a record is used, so this "
+                "run cannot be replayed."
+            )
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
