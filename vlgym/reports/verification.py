@@ -110,8 +110,8 @@ def _check_part(run: Run, part: Part) -> None:
         check_named(arguments, str(run.folder / HEADER))
         if foreign := FOREIGN.search(json.dumps(arguments)):
             raise UserError(
-                f"{run.folder / HEADER} says {foreign[0][:80]}: no object, path or address of a record is used, so this "
-                "run cannot be replayed."
+                f"{run.folder / HEADER} says {foreign[0][:80]}: no object, path or address of a record is used; "
+                "the run cannot be replayed."
             )
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
