@@ -359,5 +359,7 @@ def lock_folder(folder: Path) -> IO[bytes]:
 
 
 def find_cache(name: str) -> Path:
-    """Return a folder of this user's cache."""
+    """Return a folder of this user's cache: `$VLGYM_CACHE/NAME`, else `vlgym/NAME` in the user's cache folder."""
+    if chosen := os.environ.get("VLGYM_CACHE"):
+        return Path(chosen) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / name

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from vlgym_webshop.catalogue.build import CatalogueSource, cache_folder, open_catalogue
+from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
 from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.reward import score_purchase
@@ -17,6 +17,7 @@ from vlgym_webshop.shop import Shop
 
 from vlgym.env.spaces import CHARSET
 from vlgym.errors import UserError
+from vlgym.files import find_cache
 
 
 def test_another_seed_makes_another_product() -> None:
@@ -87,7 +88,7 @@ def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_o
     )
     running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate(timeout=120)[0].split() for process in running] == [["150", "12087"]] * 2
-    leftovers = [path.name for path in cache_folder().glob("generated-*-150-9*") if path.is_dir()]
+    leftovers = [path.name for path in find_cache("webshop").glob("generated-*-150-9*") if path.is_dir()]
     assert len(leftovers) == 1
 
 

@@ -24,7 +24,7 @@ from importlib import metadata
 from pathlib import Path
 
 from vlgym.errors import MissingSystemPartError, UserError
-from vlgym.files import open_end, write_whole
+from vlgym.files import find_cache, open_end, write_whole
 
 ENGINE_VERSION = "2.10.2"
 """Version of the package `gfootball` that is built; states and measured numbers belong to it."""
@@ -79,13 +79,6 @@ def require_engine() -> None:
         )
 
 
-def cache_folder() -> Path:
-    """Return the folder of kept wheels: `$VLGYM_CACHE/football`, else `vlgym/football` in the user's cache folder."""
-    if chosen := os.environ.get("VLGYM_CACHE"):
-        return Path(chosen) / "football"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "football"
-
-
 def find_missing_packages() -> list[str]:
     """Return the Debian packages that building needs and that are absent here."""
     missing = [] if shutil.which("g++") else ["build-essential"]
@@ -99,7 +92,7 @@ def kept_wheel() -> Path:
     release = boost[-1].rsplit(".so.", 1)[1] if boost else "none"
     key = f"{sys.implementation.cache_tag}-{platform.machine()}-boost{release}"
     tag = f"cp{_PYTHON}-cp{_PYTHON}-linux_{platform.machine()}"
-    return cache_folder() / key / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}-{tag}.whl"
+    return find_cache("football") / key / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}-{tag}.whl"
 
 
 def ensure_engine(*, rebuild: bool = False) -> str:

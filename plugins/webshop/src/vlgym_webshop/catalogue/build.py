@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlgym.errors import UserError, check_number
-from vlgym.files import open_end
+from vlgym.files import find_cache, open_end
 
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_product
@@ -59,20 +58,13 @@ class CatalogueSource:
         return f"files-{LAYOUT}-{digest.hexdigest()[:16]}"
 
 
-def cache_folder() -> Path:
-    """Return where catalogues are kept: `$VLGYM_CACHE/webshop`, else `vlgym/webshop` in the user's cache folder."""
-    if os.environ.get("VLGYM_CACHE"):
-        return Path(os.environ["VLGYM_CACHE"]) / "webshop"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / "webshop"
-
-
 def open_catalogue(source: CatalogueSource) -> Catalogue:
     """Open a catalogue; make it first where the cache does not hold it.
 
     Raises:
         UserError: a file is missing, malformed or damaged, or the cache cannot be written.
     """
-    root = cache_folder()
+    root = find_cache("webshop")
     folder = root / source.name()
     if not (folder / FILE).is_file():
         try:
