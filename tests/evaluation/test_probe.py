@@ -43,8 +43,8 @@ class Sighted:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "vlgym" / "can-it-see"
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "can-it-see"
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ PARTS = [
 
 @pytest.fixture(autouse=True)
 def _toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "cache"))
     with installed(WALK, COIN, NIM):
         yield
 
