@@ -17,7 +17,7 @@ from vlgym.cli.app import main
 from vlgym.doors import parquet
 from vlgym.doors.minari import write_minari
 from vlgym.env.prompts import PromptBuilder
-from vlgym.errors import NotInstalledError, TrajectoryError
+from vlgym.errors import FailedError, NotInstalledError, TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_header, read_trajectories
@@ -132,7 +132,7 @@ def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp
     episodes = list(read_trajectories(folder, images=False))
     episodes[1][0].reward += 1
     (tmp_path / "out").mkdir()
-    with pytest.raises(TrajectoryError, match=r"turn 0 of episode 1 .* cannot be reproduced"):
+    with pytest.raises(FailedError, match=r"episode 1, turn 0: reward is .* as recorded, .* as replayed"):
         write_minari([(folder, episode) for episode in episodes], tmp_path / "out")
     other = tmp_path / "other"
     record(other, max_turns=7)

@@ -17,12 +17,12 @@ from typing import Any
 
 import gymnasium
 
-from ..env import VLEnv
 from ..errors import TrajectoryError
 from ..parsers import check_named
+from ..play.replay import replay
 from ..play.trajectory import read_header
 from ..registry.making import make
-from ..types import Image, StepRecord
+from ..types import StepRecord
 from .parquet import Episode, encodable, need
 
 NAME = "vlgym/records-v0"
@@ -43,7 +43,8 @@ def write_minari(episodes: Iterable[Episode], out: Path) -> int:
         the number of turns.
 
     Raises:
-        TrajectoryError: the records are of several environments, or the environment does not play them again.
+        TrajectoryError: the records are of several environments.
+        FailedError: the environment does not play them again.
         UserError: the environment cannot be made.
         NotInstalledError: `minari` is missing.
     """
@@ -81,7 +82,7 @@ class _Sink:
         self.count = 0
 
     def add(self, folder: Path, episode: list[StepRecord]) -> None:
-        images, texts = _play_again(self.env, folder, episode)
+        images, texts = replay(self.env, episode)
         buffer = importlib.import_module("minari.data_collector").EpisodeBuffer(
             id=self.count, seed=episode[0].seed, observations={"image": images, "text": texts},
             actions=[encodable(record.reply) for record in episode],
@@ -137,21 +138,3 @@ def _describe(folder: Path, record: StepRecord) -> tuple[str, dict[str, Any]]:
     if not isinstance(entry, dict) or not isinstance(entry.get("arguments"), dict):
         raise TrajectoryError(f"{folder} does not say with which arguments {record.env_id} was made.")
     return record.env_id, check_named({**entry["arguments"], "parser": entry["parser"]}, str(folder))
-
-
-def _play_again(env: VLEnv, folder: Path, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:
-    """Return the pictures and texts that the replies lead through, the last observation included."""
-    observation, _ = env.reset(seed=episode[0].seed)
-    images, texts = [observation["image"]], [observation["text"]]
-    for record in episode:
-        observation, reward, terminated, truncated, _ = env.step(record.reply)
-        if (texts[-1], float(reward), terminated, truncated) != (
-            record.text, record.reward, record.terminated, record.truncated,
-        ):  # fmt: skip
-            raise TrajectoryError(
-                f"{folder}: turn {record.turn} of episode {record.episode} of {record.env_id} cannot be reproduced; "
-                "it was played with another version, or the run was cut there."
-            )
-        images.append(observation["image"])
-        texts.append(observation["text"])
-    return images, texts

@@ -17,6 +17,7 @@ from ..intervals import wilson_interval
 from ..play.controls import SHOWN
 from ..play.env_failures import EnvFailures, Failure, warn
 from ..play.policies import Policy
+from ..play.replay import ROUNDING
 from ..play.rollout import Runner, run_episodes
 from ..registry import get_registry
 from ..sight.blind_gap import leaves_room
@@ -29,10 +30,6 @@ own form."""
 USUAL: Mapping[str, Any] = {"invalid_penalty": 0.0}
 """Default cost of an invalid turn. It counts in the floors: rules may refuse what random play takes from the legal
 actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
-
-
-ROUNDING = 1e-6
-"""Rewards that differ by no more are equal: machines differ in the last bits of sines."""
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ..env import VLEnv
 from ..env.arguments import to_plain
 from ..errors import FailedError, TrajectoryError, UserError, check_writable
 from ..evaluation import plan
 from ..evaluation.folder import SESSIONS, read_episodes
-from ..evaluation.held_out import ROUNDING
 from ..files import find_cache, write_whole
 from ..parsers import check_named
-from ..play.trajectory import HEADER, METADATA, describe_env, find_differences, hash_picture, without_none
+from ..play.replay import is_exact, replay
+from ..play.trajectory import HEADER, METADATA, describe_env, find_differences, without_none
 from ..registry import get_registry
-from ..types import StepRecord, hash_code
+from ..types import hash_code
 from .records import Part, Run, read_run
 
 CARD = (
@@ -62,7 +60,7 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
                 if len(envs) >= 8:  # enough for the items that were played side by side
                     envs.pop(next(iter(envs))).close()
                 envs[place] = part.make(place[1])
-            _replay(envs[place], episode)
+            replay(envs[place], episode)
             episodes, turns = episodes + 1, turns + len(episode)
             advance()
     finally:
@@ -72,7 +70,7 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
         raise TrajectoryError(f"{run.folder} holds no finished episode.")
     mark.parent.mkdir(parents=True, exist_ok=True)
     write_whole(mark, b"")
-    drawn = len({part.env_id for part in run.parts.values() if not _is_exact(part.env_id)})
+    drawn = len({part.env_id for part in run.parts.values() if not is_exact(part.env_id)})
     unseen = f"; pictures of {drawn} environment(s), which machines draw differently, are not compared" if drawn else ""
     return f"verified: {episodes} episodes, {turns} turns are as the installed environments play them{unseen}"
 
@@ -100,10 +98,6 @@ def is_verified(run: Run) -> bool:
     return mark is not None and mark.is_file()
 
 
-def _is_exact(env_id: str) -> bool:
-    return get_registry().get(env_id).pictures == "exact"
-
-
 def _check_part(run: Run, part: Part) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
@@ -120,41 +114,3 @@ def _check_part(run: Run, part: Part) -> None:
     held["changed"], live["changed"] = part.changed, plan.Part.changed.__get__(part)
     if found := find_differences(held, live):
         raise FailedError(f"{part.key}: run.json differs from the installed environment in {', '.join(found)}.")
-
-
-def _replay(env: VLEnv, episode: list[StepRecord]) -> None:
-    """Play an episode again, and compare each turn."""
-    place = f"{episode[0].part}, episode {episode[0].episode}"
-    try:
-        observation, _ = env.reset(seed=episode[0].seed)
-        for turn, record in enumerate(episode):
-            place = f"{record.part}, episode {record.episode}, turn {turn}"
-            held = {**vars(record), "picture": hash_picture(record.image)}
-            live: dict[str, Any] = {"text": observation["text"], "level": None}
-            if _is_exact(record.env_id):
-                live["picture"] = hash_picture(observation["image"])
-            observation, live["reward"], live["terminated"], live["truncated"], info = env.step(record.reply)
-            live |= {"invalid": info["invalid_action"], "success": info["success"], "score": info.get("score")}
-            live |= {name: info["vlgym"][name] for name in ("parse", "span")}
-            live["actions"] = tuple(info["vlgym"]["actions"])
-            if wrong := next((name for name in live if not _equal(held[name], live[name])), None):
-                one, other = _shorten(held[wrong], live[wrong])
-                raise FailedError(f"{place}: {wrong} is {one} as recorded, {other} as replayed.")
-    except UserError:
-        raise
-    except Exception as error:
-        raise FailedError(f"{place}: the environment failed: {type(error).__name__}: {error}") from error
-
-
-def _equal(held: Any, value: Any) -> bool:
-    if isinstance(held, float) and isinstance(value, (int, float)):
-        return math.isclose(held, value, rel_tol=1e-9, abs_tol=ROUNDING)
-    return bool(held == value)
-
-
-def _shorten(*values: Any) -> list[str]:
-    """Return values in words, texts from a little before their first difference."""
-    if all(isinstance(value, str) for value in values):
-        same = next((at for at, (a, b) in enumerate(zip(*values, strict=False)) if a != b), min(map(len, values)))
-        values = tuple(value[max(0, same - 20) :] for value in values)
-    return [f"{value!r:.80}" for value in values]
