@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from vlgym.errors import FailedError, UserError, check_writable
-from vlgym.files import lock_folder, make_folder, open_end, write_whole
+from vlgym.files import discard, lock_folder, make_folder, open_end, write_whole
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
 from ..runs.checkpoint import checkpoints
@@ -60,7 +59,7 @@ class Runs:
         """The folder of the warm start that all arms of a seed share; made if missing."""
         out = self.folder / "warm" / f"seed-{seed}"
         if not (out / WARM_REPORT).is_file():
-            shutil.rmtree(out, ignore_errors=True)
+            discard(out)
             arguments = [
                 "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
                 "--threads", "1", *(study.warm_options or ()),
@@ -88,7 +87,7 @@ class Runs:
             return
         begun = bool(checkpoints(out / "checkpoints"))
         if not begun:
-            shutil.rmtree(out, ignore_errors=True)
+            discard(out)
         arguments = [module, *["--resume"] * begun, "--out", str(out), *steps, "--threads", "1", *fresh]
         if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
             return  # failed, or stopped and resumable
