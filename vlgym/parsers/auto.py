@@ -34,11 +34,11 @@ _CALLS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"<[^<>\s]*param(?:eter)?(?:=|\s+name\s*=\s*)[\"']?action[\"']?[^<>]*>(?:<!\[CDATA\[)?([^<]*?)(?:\]\]>)?</",
-        r"arg_key>\s*action\s*(?:</[^<>]*>\s*<[^<>]*arg_value>|=)([^<]*)</",
-        r"argument key=\"action\"[^<>]*<\|sep\|>([^<]*)<\|close\|>",
+        r"arg_key>\s*action\s*(?:</[^<>]*>\s*<[^<>]*arg_value>|=)([^<>]*)</",
+        r"argument key=\"action\"[^<>]{0,80}<\|sep\|>([^<]*)<\|close\|>",
         r"<\|tool_arg:start\|>action<\|tool_arg:value\|>([^<]*)<\|tool_arg:end\|>",
         r"\w\(\s*action\s*=\s*[\"']([^\"'\n]*)[\"']\s*,?\s*\)",
-        r"\bcall:[\w.]{1,64}\{\s*action\s*:\s*(?:<\|\"\|>|<escape>|[\"'])?([^<}\"'\n]*)(?:<\|\"\|>|<escape>|[\"'])?\s*\}",
+        r"\bcall:[\w.]{1,64}\{\s*action\s*:\s*(?:<\|\"\|>|<escape>|[\"'])?([^<{}\"'\n]*)(?:<\|\"\|>|<escape>|[\"'])?\s*\}",
         r"[{,]\s*'action'\s*:\s*'([^'\n]*)'\s*[,}]",
         r"<tool: ?\w{1,32}>\s*act\s+([^<]*)</tool>",
     )
@@ -48,7 +48,8 @@ _LINE = re.compile(
     r"^[ \t>#*_`-]*(?:final |next )?(?:action(?: input)?|answer|move)[*_`]*[ \t]*:[*_`]*[ \t]*(?:\n[ \t]*)?(\S[^\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
+_BRACKETS = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\]){1,200}+)\]")
+_END_TOKEN = re.compile(r"(?:</?[\w|:]{1,40}>|\[END FINAL RESPONSE\])\Z", re.IGNORECASE)
 
 _PLAIN: dict[int, int | str] = {
     **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
@@ -60,6 +61,7 @@ _PLAIN: dict[int, int | str] = {
 }
 _FENCE = re.compile(r"```\w*\n(.*)\n[ \t]*```", re.DOTALL)
 _LATEX = re.compile(r"\\(?:text|mathrm|mathbf|mathtt|operatorname)[a-z]*\s*\{(.*)\}", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?=[_%&#$ ])")
 _WRAPS = ("```", "***", "**", "*", "__", "_", "``", "`", '"', "'", "$")
 _NAME_CALL = re.compile(r"(.*\w)\(\s*\)", re.DOTALL)
 _JOINT = re.compile(r"(?<=[^\W\d_])(?:_+(?=[^\W_])|-(?=[^\W\d_]))")
@@ -190,7 +192,7 @@ def _strip(word: str) -> str:
             return word[len(wrap) : -len(wrap)]
     if word.startswith("[") and word.endswith("]"):
         return word[1:-1]
-    return re.sub(r"\\(?=[_%&#$ ])", "", word.removesuffix(".").removesuffix("**"))
+    return word[:-1] if word.endswith(".") else _ESCAPE.sub("", word.removesuffix("**"))
 
 
 def _find_inside(text: str, plain: str, tag: re.Pattern[str]) -> list[Claim]:
@@ -226,7 +228,9 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
     if legality.known:
         yield "brackets", find(_BRACKETS)
         body = plain.rstrip().removesuffix("\n```").rstrip()
-        start = body.rfind("\n") + 1
+        while ended := _END_TOKEN.search(body, max(0, len(body) - 48)):
+            body = body[: ended.start()].rstrip()
+        start = len(body) - len(body[body.rfind("\n") + 1 :].lstrip())
         yield "bare", [(text[start : len(body)], start, len(body))]
 
 

@@ -38,6 +38,11 @@ class Mark(NamedTuple):
     start: bool = False
     words: bool = False
 
+    @property
+    def tag(self) -> bool:
+        """True if the marks are in brackets: only these end a thought that marks of another kind opened."""
+        return self.opening[:1] in ("<", "[", "◁")
+
 
 _TAGS = "think thinking thought reason reasoning analysis think:opensource seed:think mm:think longcat_think "
 _TAGS += "ifm|think ifm|think_fast ifm|think_faster"
@@ -106,7 +111,7 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
                 inside, begun = opens, word.start()
             elif not opens.words:
                 unclosed = min(unclosed, word.start())
-        elif any(mark.absent for mark in _CLOSINGS.get(word[0], ())):
+        elif any(mark.absent and (unclosed == len(text) or mark.tag) for mark in _CLOSINGS.get(word[0], ())):
             border = _add(thoughts, min(border, unclosed), word.end())
             unclosed = len(text)
     if unclosed < len(text):
