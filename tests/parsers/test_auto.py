@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import time
 from collections.abc import Callable
 from itertools import pairwise
 
+import gymnasium
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import vlgym
 from vlgym.parsers import find_end, get_parser, read_reply
+from vlgym.registry.making import unwrap
 from vlgym.types import Parsed
 
 AUTO = get_parser("auto")
@@ -331,7 +332,7 @@ def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
 
 @pytest.mark.parametrize("env_id", ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0"])
 def test_a_player_who_knows_the_action_wins_in_every_form(env_id: str) -> None:
-    env = vlgym.make(f"vlgym/{env_id}", parser="auto")
+    env = unwrap(gymnasium.make(f"vlgym/{env_id}", parser="auto"))
     for name, (form, write) in FORMS.items():
         won = []
         for wrap in (AUTO.format, lambda actions, write=write: write(actions[0])):
