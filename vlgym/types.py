@@ -87,14 +87,18 @@ class Parsed:
     """Result of parsing a reply.
 
     Attributes:
-        actions: candidate actions in order, as written by the model (stripped); empty on a failure.
+        actions: candidate actions in order, as written by the model (stripped); empty on a failure, except that a
+            `matching` parser's `illegal_action` names what was written.
         failure: `None`, or a failure code of the parser (`no_action`, `empty_action`, `bad_json`, ...).
-        span: character range `[start, end)` of the action in the reply; `None` on a failure.
+        span: character range `[start, end)` of the action in the reply; `None` on a failure without an action.
+        form: by which form it was read: the parser's name, or one of the forms of `auto` (`tag`, `answer`, `boxed`,
+            ...); `None` on a failure.
     """
 
     actions: tuple[str, ...] = ()
     failure: str | None = None
     span: tuple[int, int] | None = None
+    form: str | None = None
 
 
 @runtime_checkable
@@ -106,6 +110,9 @@ class Parser(Protocol):
 
     A parser may also have `end(text) -> int | None`, its stop rule: the length of the shortest beginning of `text` that
     `parse` reads an action from, or `None`. What a model would write after that is not asked for (see `find_end`).
+
+    A parser whose attribute `matching` is true reads by legality: `parse` and `end` take `(text, legal, matches)`, the
+    last being the environment's own match (see `read_reply`).
     """
 
     name: str
@@ -269,7 +276,8 @@ class StepRecord:
         messages: the exact prompt that the policy saw.
         image: image of this turn, `[H, W, 3] uint8`.
         text: text of this turn's observation.
-        reply: the policy's text, as far as an environment reads it (`vlgym.env.spaces.MAX_REPLY`).
+        reply: the policy's text, as far as an environment reads it, thoughts shortened where it is longer than
+            `MAX_REPLY` (see `vlgym.parsers.thoughts.shorten`).
         actions: actions that were executed, in order.
         parse: `"ok"`, the failure code, or `"env_error"` where the environment itself failed (see `Runner`).
         reward: reward of the turn.
@@ -286,7 +294,8 @@ class StepRecord:
         after: what the policy went on to write after its reply was over (see `Parser.end`); it is not read.
         usage: what the reply took, where the policy says so.
         extra: what the policy attached to its reply; not written to disk.
-        span: character range `[start, end)` of the action in the reply; `None` where none was read.
+        span: character range `[start, end)` of the action in `reply`; `None` where none was read.
+        form: by which form the action was read (see `Parsed`); `None` where none was.
         learner: what a learner computed of the turn, where one recorded it.
         final_messages: where the episode was truncated, the prompt that the next turn would have had (for
             bootstrapping a value);
@@ -319,4 +328,5 @@ class StepRecord:
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
+    form: str | None = None
     learner: LearnerNotes | None = None

@@ -57,6 +57,21 @@ def test_records_and_header_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert f"{key}: 6 episodes done" in said
 
 
+def test_forms_of_auto_are_read_and_recorded_and_verified(tmp_path: Path) -> None:
+    said = ["<think>" + "So <action>left</action>? " * 900 + "</think>**Action:** Right.", r"\boxed{\text{left}}", "?"]
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    out = str(tmp_path / "run")
+    command = ["eval", "--policy", f"scripted:{tmp_path / 'said.json'}", "--env", WALK.id, "--episodes", "1"]
+    assert main([*command, "--parser", "auto", "--out", out]) == 0
+    turns = next(iter(read_trajectories(out)))[:3]
+    assert [(turn.actions, turn.form, turn.parse, turn.cut) for turn in turns] == [
+        (("right",), "line", "ok", False), (("left",), "boxed", "ok", False), ((), None, "no_action", False),
+    ]  # fmt: skip
+    assert turns[0].span is not None
+    assert (len(turns[0].reply), turns[0].reply[slice(*turns[0].span)]) == (16_384, "Right.")
+    assert main(["verify", out]) == 0
+
+
 def test_play_by_words_asks_without_pictures(tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1", "--modality", "text"]

@@ -101,6 +101,22 @@ def test_what_a_model_writes_after_its_action_is_not_read() -> None:
     assert episode.turns[0].after == " or <action>tails</action>"
 
 
+def test_a_task_with_auto_reads_a_habit_of_models() -> None:
+    class Boxing:
+        def __init__(self) -> None:
+            self.chat = self.completions = self
+
+        async def create(self, **body: Any) -> Any:
+            message = {"role": "assistant", "content": r"So \boxed{heads}."}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+            return openai.types.chat.ChatCompletion.model_validate(data)
+
+    task = Task(COIN.id, "val", arguments={"parser": "auto"})
+    turn = asyncio.run(play(task, client=Boxing(), model="m")).turns[0]
+    assert (turn.actions, turn.form, turn.after) == (("heads",), "boxed", "")
+
+
 def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
     task = tasks("vlgym/CanaryMemory-v0", "train", 2, first=5, image_size=(32, 32))[1]
     row = {**json.loads(json.dumps(task.to_row())), "images": None, "prompt": "of the trainer"}

@@ -58,7 +58,7 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
 
 def test_another_argument_is_another_record() -> None:
     for kwargs, value in (
-        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v1"),
+        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v2"),
         ({"image_size": (30, 44)}, [30, 44]),
     ):  # fmt: skip
         (name,) = kwargs
@@ -133,7 +133,7 @@ def test_values_become_plain_data_by_one_rule() -> None:
         "path": "a/b",
         "class": "toys:Walk",
         "function": "toys:make_walk",
-        "parser": "json-v1",
+        "parser": "json-v2",
         "record": {"class": f"{kind}.Size", "wide": 1, "tall": 2.0},
         "object": {"class": f"{kind}.Thing", "shape": [1, 2]},
         "3": None,

@@ -50,6 +50,7 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
         "actions": ["right"],
         "parse": "ok",
         "span": (11, 16),
+        "form": "tag",
         "legal_actions": ["left", "right"],
         "feedback": "went right",
         "turn_text": "You are in cell 1. Legal actions: left, right.",

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlgym.parsers import JsonParser, Parser, PlanParser, TagParser, find_end, read_reply
+from vlgym.parsers import AutoParser, JsonParser, Parser, PlanParser, TagParser, find_end, read_reply
 
 PIECES = {
+    "auto": ["<action>", "</action>", "<ACTION>", "+", " ", "\n", "<", "＜action＞"],
     "tag": ["<action>", "</action>", "<ACTION>", "</Action>", "+", " ", "\n", "<", "é"],
     "plan": ["<plan>", "</plan>", "</PLAN>", "up", ";", "\n", " ", "1. ", "- "],
     "json": [
@@ -22,7 +23,7 @@ PIECES = {
         "[]",
     ],
 }
-PARSERS: dict[str, Parser] = {"tag": TagParser(), "plan": PlanParser(), "json": JsonParser()}
+PARSERS: dict[str, Parser] = {"tag": TagParser(), "plan": PlanParser(), "json": JsonParser(), "auto": AutoParser()}
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -101,7 +101,7 @@ def evaluate(
         int, typer.Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
     ] = 0,
     parser: Annotated[
-        str | None, typer.Option(help="Reply style: tag, json, plan, choice, or an import string.")
+        str | None, typer.Option(help="Reply style: tag, auto, json, plan, choice, or an import string.")
     ] = None,
     env_kwargs: EnvKwargs = None,
     opponents: Annotated[

@@ -49,7 +49,7 @@ from ..errors import UserError, plain_line
 from ..registry import get_registry
 
 MOST_BYTES = 1 << 20
-"""Longest message of a client; a reply is cut at 16,384 characters."""
+"""Longest message of a client; a reply is shortened to 16,384 characters."""
 
 HIGHEST_SEED = 2**31
 

@@ -24,7 +24,7 @@ from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
 from .reset_options import LEVEL, level_option, plain_options, read_level, read_options
 from .seeding import split_of
-from .spaces import MAX_REPLY, MessageSpace, ReplySpace, clean_text
+from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
 
@@ -41,10 +41,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     (with an oracle) `oracle` and `think`.
 
     Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
-    Action: any string up to 16,384 characters.
+    Action: any string; 16,384 characters of it are read, thoughts aside.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
-    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`),
-    `legal_actions` (empty with a `notation`), `feedback`, `instructions`, `turn_text`.
+    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`), `form` (by
+    which form it was read, or `None`), `legal_actions` (empty with a `notation`), `feedback`, `instructions`,
+    `turn_text`.
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
@@ -189,9 +190,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
         if not isinstance(action, str):
             raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
-        parsed = read_reply(self.parser, action[:MAX_REPLY], self.legal_actions())
+        parsed = read_reply(self.parser, action, self.legal_actions(), self.match_action)
         executed, outcome, failure = self._execute(parsed)
-        parsed = Parsed(parsed.actions, failure, parsed.span)
+        parsed = Parsed(parsed.actions, failure, parsed.span, None if failure else parsed.form)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
         info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
@@ -458,6 +459,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "actions": list(executed),
             "parse": parsed.failure or "ok",
             "span": parsed.span,
+            "form": parsed.form,
             "legal_actions": [] if self.notation else list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
             "instructions": self.instructions,

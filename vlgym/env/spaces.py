@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 
+from ..parsers.thoughts import MAX_REPLY
 from ..types import Parser
 
 CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))
@@ -23,9 +24,6 @@ CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))
 
 MAX_TEXT = 8192
 """Longest observation text, in characters."""
-
-MAX_REPLY = 16384
-"""Longest reply that is read, in characters; the rest is cut off."""
 
 _ALLOWED = frozenset(CHARSET)
 

@@ -59,8 +59,8 @@ def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
     """Check what a record will hold, by the schema of records; `paid` is the outcome of a step, empty at a reset."""
     said: Any = info.get("vlgym")
     _require(
-        said, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), legal_actions=list, feedback=str,
-        instructions=str, turn_text=str,
+        said, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), form=(str, type(None)),
+        legal_actions=list, feedback=str, instructions=str, turn_text=str,
     )  # fmt: skip
     _demand(all(type(action) is str for action in said["legal_actions"]), "a legal action is no text")
     _demand(type(info.get("seat", 0)) is int, "the seat is no number")

@@ -19,6 +19,7 @@ from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
 from ..parsers import find_end
+from ..parsers.thoughts import MAX_REPLY
 from ..play.controls import GREY, SHUFFLED, in_grey, with_pictures_of
 from ..play.env_failures import EnvFailures, Failure, close_env
 from ..play.policies import AskingPolicy, Policy
@@ -231,11 +232,11 @@ def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
 
     A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
     """
-    reply = cut_reply(reply)
     end = find_end(parser, reply.text)
     if end is None:
-        return reply, ""
-    return replace(reply, text=reply.text[:end], cut=False), reply.text[end:]
+        return cut_reply(reply), ""
+    kept = cut_reply(replace(reply, text=reply.text[:end], cut=False))
+    return kept, reply.text[end : end + MAX_REPLY - len(kept.text)]
 
 
 def _place(job: Job) -> tuple[str, str, str]:

@@ -192,6 +192,6 @@ def _record(game: Game, seat: int, turn: Turn, picture: Any, reply: Reply) -> St
         env_id=game.table.game.title, episode=game.number, seed=turn.seed or 0, turn=turn.turn, messages=turn.messages,
         image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
         parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
-        success=False, score=info.get("score"), span=details["span"], cut=reply.cut, refused=reply.refused,
-        usage=reply.usage, part=game.parts[seat], extra=reply.extra,
+        success=False, score=info.get("score"), span=details["span"], form=details["form"], cut=reply.cut,
+        refused=reply.refused, usage=reply.usage, part=game.parts[seat], extra=reply.extra,
     )  # fmt: skip

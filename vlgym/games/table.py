@@ -27,7 +27,7 @@ from gymnasium.utils.seeding import np_random
 from ..env.prompts import PastTurn, PromptBuilder
 from ..env.reset_options import LEVEL, plain_options
 from ..env.seeding import split_of
-from ..env.spaces import MAX_REPLY, ReplySpace, clean_text
+from ..env.spaces import ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import list_actions, read_reply, write_reply
 from ..types import Image, Parsed, Turn
@@ -168,7 +168,7 @@ class Table:
     def read(self, seat: int, reply: str) -> Reading:
         """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
         legal = self.legal(seat)
-        parsed = read_reply(self.game.parser, reply[:MAX_REPLY], legal)
+        parsed = read_reply(self.game.parser, reply, legal, lambda wanted: self.game.match_move(wanted, seat))
         failure = parsed.failure
         if failure is None:
             action = self.game.match_move(parsed.actions[0], seat) if len(parsed.actions) == 1 else None
@@ -243,6 +243,7 @@ class Table:
             "actions": [reading.action] if reading else [],
             "parse": (reading.failure if reading else None) or "ok",
             "span": reading.parsed.span if reading else None,
+            "form": reading.parsed.form if reading and not reading.failure else None,
             "legal_actions": self.told(seat),
             "feedback": self.feedback,
             "instructions": self._instructions[seat],
@@ -281,7 +282,8 @@ class Table:
 
     def save(self) -> dict[str, Any]:
         """Return JSON-able data that restores the position: seeds, moves, and where the last ones stood in replies."""
-        spans = {str(seat): reading.parsed.span for seat, reading in self.readings.items() if reading.parsed.span}
+        read = {str(seat): reading.parsed for seat, reading in self.readings.items()}
+        spans = {seat: (*parsed.span, parsed.form) for seat, parsed in read.items() if parsed.span}
         fallback = self._fallback.bit_generator.state
         return copy.deepcopy({**self._start, "log": self.log, "spans": spans, "fallback": fallback})
 
@@ -295,7 +297,8 @@ class Table:
             self._execute(entry)
         for seat, action in self.log[-1]["moves"].items() if self.log else ():
             span = saved["spans"].get(seat)
-            parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])))
+            form = (*span, None)[2] if span else None
+            parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])), form=form)
             self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
         self._fallback.bit_generator.state = saved["fallback"]
 

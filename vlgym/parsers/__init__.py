@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import importlib
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..errors import UserError, nearest
 from ..types import Parsed, Parser
+from .auto import AutoParser
 from .choice import ChoiceParser, Number
 from .json_reply import JsonParser
 from .plan_reply import PlanParser
 from .tag import TagParser
+from .thoughts import blank_thoughts
 
 __all__ = [
-    "PARSERS", "ChoiceParser", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named", "find_end",
-    "get_parser", "list_actions", "read_reply", "write_reply",
+    "PARSERS", "AutoParser", "ChoiceParser", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named",
+    "find_end", "get_parser", "list_actions", "read_reply", "write_reply",
 ]  # fmt: skip
 
-PARSERS: dict[str, type] = {"tag": TagParser, "json": JsonParser, "plan": PlanParser, "choice": ChoiceParser}
+PARSERS: dict[str, type] = {
+    "tag": TagParser, "json": JsonParser, "plan": PlanParser, "choice": ChoiceParser, "auto": AutoParser,
+}  # fmt: skip
 
-
-_THOUGHT = re.compile(r"(?:\A(?:(?!<think>).)*|<think>.*?)</think>|<think>.*\Z", re.IGNORECASE | re.DOTALL)
-"""A thought: up to `</think>` where the prompt's template opened it, and to the reply's end where nothing closes it."""
+Match = Callable[[str], str | None]
+"""An environment's own match: returns the action that a candidate means, or `None` where it is illegal."""
 
 
 def get_parser(parser: str | Parser) -> Parser:
@@ -40,7 +43,7 @@ def get_parser(parser: str | Parser) -> Parser:
     >>> get_parser("jsn")
     Traceback (most recent call last):
         ...
-    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, choice, or ... Nearest: json.
+    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, choice, auto, or ... Nearest: json.
     """
     if not isinstance(parser, str):
         if isinstance(parser, Parser):
@@ -77,13 +80,21 @@ def check_named(arguments: Mapping[str, Any], source: str, option: str = "--pars
     )
 
 
-def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None) -> Parsed:
+def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
     """Return what a parser reads in a reply; what stands in a thought (`<think>...</think>`) is no action.
+
+    Args:
+        parser: its `parse` reads.
+        text: the reply; what is read of it is at most 16,384 characters, thoughts aside.
+        legal: the legal actions, as far as they are listed.
+        matches: the environment's own match, for a parser that is `matching`.
 
     >>> read_reply(get_parser("tag"), "<think>maybe <action>left</action>, but").failure
     'no_action'
     """
-    return parser.parse(_blank_thoughts(text), legal)
+    more = {"matches": matches} if getattr(parser, "matching", False) else {}
+    parsed = parser.parse(blank_thoughts(text), legal, **more)
+    return parsed if parsed.failure or parsed.form else replace(parsed, form=parser.name)
 
 
 def list_actions(parser: Parser, legal: Sequence[str]) -> list[str]:
@@ -103,17 +114,13 @@ def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Se
     return parser.format(actions, thoughts)
 
 
-def _blank_thoughts(text: str) -> str:
-    """Return the text with spaces in the place of thoughts, so that positions stay."""
-    return _THOUGHT.sub(lambda found: " " * len(found[0]), text) if "think>" in text.lower() else text
-
-
-def find_end(parser: Parser, text: str) -> int | None:
+def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
     """Return after how many characters a reply is over because it holds what the parser asked for: its stop rule.
 
     Args:
         parser: its `end` says it; a parser without one has no stop rule.
         text: the reply so far.
+        legal, matches: as in `read_reply`, for a parser that is `matching`: with them only a legal action ends a reply.
 
     Returns:
         The length of the shortest beginning that the parser reads an action from, thoughts aside; `None` while it reads
@@ -124,4 +131,5 @@ def find_end(parser: Parser, text: str) -> int | None:
     '<action>left</action>'
     """
     end = getattr(parser, "end", None)
-    return None if end is None else end(_blank_thoughts(text))
+    more = (legal, matches) if getattr(parser, "matching", False) else ()
+    return None if end is None else end(blank_thoughts(text), *more)

@@ -6,7 +6,7 @@ The last complete tag wins, so a model may mention the format while it thinks. R
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..types import Parsed
 
@@ -68,12 +68,15 @@ def end_of_tag(text: str, tag: re.Pattern[str], *, holds: Callable[[str], bool])
         tag: matches opening and closing tags; its group 1 is empty in an opening one.
         holds: says whether the text between an opening tag and the next closing one is enough.
     """
+    return next((stop for start, end, stop in find_pairs(text, tag) if holds(text[start:end])), None)
+
+
+def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield where the content of each pair of tags begins and ends, and where its closing tag does; `tag` as above."""
     begun: int | None = None
     for match in tag.finditer(text):
         if not match[1]:
             begun = match.end()
         elif begun is not None:
-            if holds(text[begun : match.start()]):
-                return match.end()
+            yield begun, match.start(), match.end()
             begun = None
-    return None

@@ -14,10 +14,11 @@ from typing import Any
 
 import gymnasium
 
-from ..env.spaces import MAX_REPLY, ReplySpace
+from ..env.spaces import ReplySpace
 from ..env.spec import EnvSpec
 from ..errors import UserError
 from ..parsers import PARSERS, get_parser
+from ..parsers.thoughts import shorten
 from ..registry import get_registry
 from ..types import Parser
 
@@ -87,7 +88,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def send_step(self, action: str) -> None:
         """Begin a step; saying so again changes nothing."""
-        self._send(("step", action), text=action[:MAX_REPLY])
+        self._send(("step", action), text=shorten(action))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -99,8 +100,8 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return answer["observation"], answer["info"]
 
     def step(self, action: str) -> Step:
-        """As `VLEnv.step`."""
-        answer = self._take(("step", action), text=action[:MAX_REPLY])
+        """As `VLEnv.step`; `span` counts in `shorten(action)`."""
+        answer = self._take(("step", action), text=shorten(action))
         return (
             answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"],
         )  # fmt: skip

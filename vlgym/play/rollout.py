@@ -16,8 +16,8 @@ import gymnasium
 from ..env.prompts import PastTurn, PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import episode_seed
-from ..env.spaces import MAX_REPLY
 from ..errors import UserError
+from ..parsers.thoughts import MAX_REPLY, blank_thoughts, shorten
 from ..registry.making import unwrap
 from ..types import Message, Reply, StepRecord, Turn
 from .controls import GREY, SHOWN, SHUFFLED, in_grey, with_pictures_of
@@ -205,7 +205,7 @@ class Runner:
         details = slot.info["vlgym"]
         record.actions, record.parse = tuple(details["actions"]), details["parse"]
         record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
-        record.score, record.span = slot.info.get("score"), details["span"]
+        record.score, record.span, record.form = slot.info.get("score"), details["span"], details["form"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
         if record.terminated or record.truncated:
             self.failures.end_row(slot.index)
@@ -363,8 +363,11 @@ class Runner:
 
 
 def cut_reply(reply: Reply) -> Reply:
-    """Return a reply as far as an environment reads it, marked as cut where that is not all."""
-    return reply if len(reply.text) <= MAX_REPLY else replace(reply, text=reply.text[:MAX_REPLY], cut=True)
+    """Return a reply as far as an environment reads it, marked as cut where that is not all; see `shorten`."""
+    if len(reply.text) <= MAX_REPLY:
+        return reply
+    unread = len(blank_thoughts(reply.text)) < len(reply.text)
+    return replace(reply, text=shorten(reply.text), cut=reply.cut or unread)
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:

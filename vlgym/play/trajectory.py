@@ -50,7 +50,7 @@ NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
 """Errors of `read_record` on a line that is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
-_IF_ANY = ("level",)
+_IF_ANY = ("level", "form")
 
 
 def describe_run(

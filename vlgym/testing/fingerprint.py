@@ -37,7 +37,7 @@ TURNS = 40
 ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
 """Most turns of the oracle's episode on each split."""
 
-UNHASHED = ("span",)
+UNHASHED = ("span", "form")
 """Fields of `info["vlgym"]` that depend on the reply alone: the parser's hash covers them."""
 
 Make = Callable[..., VLEnv]

@@ -1,0 +1,372 @@
+r"""The parser `auto`: what models write by habit is read, and the nearest illegal reply of each form is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import gymnasium
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vlgym
+from vlgym.parsers import find_end, get_parser, read_reply
+from vlgym.registry.making import unwrap
+from vlgym.types import Parsed
+
+AUTO = get_parser("auto")
+LEGAL = ["turn left", "turn right", "move forward", "pick up 1", "pick up 10"]
+
+
+def call(action: str, **names: str) -> str:
+    return json.dumps({names.get("name", "name"): "act", names.get("arguments", "arguments"): {"action": action}})
+
+
+def pipes(text: str) -> Callable[[str], str]:
+    """Return the writer of a call whose marks have bars, the action at `@`."""
+    return lambda action: text.replace("@", action)
+
+
+FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
+    "tag": ("tag", "I think. <action>{}</action>".format),
+    "tag, upper case": ("tag", "<ACTION> {} </ACTION> and on".format),
+    "tag, full stop": ("tag", "<action>{}.</action>".format),
+    "tag, quotes": ("tag", '<action>"{}"</action>'.format),
+    "tag, typographic quotes": ("tag", "<action>“{}”</action>".format),
+    "tag, bold": ("tag", "<action>**{}**</action>".format),
+    "tag, italics": ("tag", "<action>_{}_</action>".format),
+    "tag, backticks": ("tag", "<action>`{}`</action>".format),
+    "tag, fence": ("tag", "<action>\n```text\n{}\n```\n</action>".format),
+    "tag, brackets": ("tag", "<action>[{}]</action>".format),
+    "tag, full-width": ("tag", "＜action＞{}＜/action＞".format),
+    "tag, closing mark cut off by the server": ("tag", "So I do it. <action>{}".format),
+    "tag of MiniMax M3's call": ("tag", pipes("]<]minimax[>[<action>@]<]minimax[>[</action>")),
+    "answer": ("answer", "<answer>\n{}\n</answer>".format),
+    "response": ("answer", "<response>{}</response>".format),
+    "action of BALROG": ("answer", pipes("<|ACTION|>@<|END|>")),
+    "boxed": ("boxed", lambda action: rf"Therefore $\boxed{{{action}}}$."),
+    "boxed text": ("boxed", lambda action: rf"Answer: \boxed{{\text{{{action}}}}}"),
+    "box of GLM": ("box", pipes("It is <|begin_of_box|>@<|end_of_box|>.")),
+    "JSON": ("call", lambda action: json.dumps({"thoughts": "a {wall}", "action": action})),
+    "JSON in a fence": ("call", lambda action: f"```json\n{json.dumps({'Action': action}, indent=1)}\n```"),
+    "JSON with a comma and a line break": ("call", lambda action: f'{{"thoughts": "a\nwall", "action": "{action}",}}'),
+    "JSON list of actions": ("call", lambda action: json.dumps({"actions": [action]})),
+    "call of Hermes, Qwen": ("call", lambda action: f"<tool_call>{call(action)}</tool_call>"),
+    "call of xLAM, Mistral": ("call", lambda action: f"[TOOL_CALLS][{call(action)}]"),
+    "call of Llama": ("call", lambda action: f"<|python_tag|>{call(action, arguments='parameters')}"),
+    "call of Inkling": ("call", lambda action: f"<|message_model|>act{call(action, arguments='args')}<|end_message|>"),
+    "call of Apertus": ("call", lambda action: f"<|tools_prefix|>{json.dumps([{'act': {'action': action}}])}"),
+    "call of Kimi K2": (
+        "call",
+        lambda action: f"functions.act:0<|x|>{json.dumps({'action': action})}<|end|>",
+    ),
+    "call with arguments as a string": (
+        "call",
+        lambda action: json.dumps({"function": {"name": "act", "arguments": json.dumps({"action": action})}}),
+    ),
+    "call by name": ("call", lambda action: json.dumps({"name": action, "arguments": {}})),
+    "call of Qwen3-Coder": (
+        "call",
+        "<tool_call><function=act><parameter=action>\n{}\n</parameter></function></tool_call>".format,
+    ),
+    "call of MiniMax M2": ("call", '<invoke name="act"><parameter name="action">{}</parameter></invoke>'.format),
+    "call of DeepSeek V3.2": (
+        "call",
+        '<｜DSML｜invoke name="act"><｜DSML｜parameter name="action" string="true">{}</｜DSML｜parameter>'.format,
+    ),
+    "call of MiniCPM": ("call", '<function name="act"><param name="action"><![CDATA[{}]]></param></function>'.format),
+    "call of GLM": (
+        "call",
+        "<tool_call>act\n<arg_key>action</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>".format,
+    ),
+    "call of K2 Horizon": (
+        "call",
+        pipes("<ifm|tool_call>act<ifm|arg_key>action</ifm|arg_key><ifm|arg_value>@</ifm|arg_value>"),
+    ),
+    "call of GLM Flash": ("call", "<tool_call>act><arg_key>action={}</arg_value>".format),
+    "call of Kimi K3": (
+        "call",
+        pipes('<|open|>argument key="action" type="string"<|sep|>@<|close|>argument<|sep|>'),
+    ),
+    "call of Solar Open 2": (
+        "call",
+        pipes("<|tool_arg:start|>action<|tool_arg:value|>@<|tool_arg:end|>"),
+    ),
+    "call of Llama 4, Gemma 3, Olmo 3": ("call", '<function_calls>act(action="{}")</function_calls>'.format),
+    "call of Gemma 4": ("call", pipes('<|tool_call>call:act{action:<|"|>@<|"|>}<tool_call|>')),
+    "call of Gemma 4, stripped": ("call", pipes("call:act{action:@}")),
+    "call of FunctionGemma": ("call", pipes("call:act{action:<escape>@<escape>}<end_function_call>")),
+    "call of gpt-oss, stripped": (
+        "call",
+        lambda action: f"assistantcommentary to=functions.act json{json.dumps({'action': action})}",
+    ),
+    "call of CWM": ("call", "<tool: function>act {}</tool>".format),
+    "dict of Python": ("call", pipes("{'action': '@'}")),
+    "line": ("line", "A wall.\nAction: {}".format),
+    "line, bold": ("line", "A wall.\n**Action:** {}\nSo be it.".format),
+    "line, bold as a whole": ("line", "**Action: {}**".format),
+    "line, upper case": ("line", "ACTION: {}.".format),
+    "line, value below": ("line", "Final Answer:\n`{}`".format),
+    "line of ReAct": ("line", "Thought: go\nAction: act\nAction Input: {}".format),
+    "brackets": ("brackets", "I choose [{}] here".format),
+    "last line": ("bare", "There is a wall.\n\n{}".format),
+    "last line, full stop": ("bare", "**{}.**\n".format),
+    "response of Apriel": (
+        "bare",
+        "A wall. [BEGIN FINAL RESPONSE]{}[END FINAL RESPONSE]".format,
+    ),
+    "last line, end tokens": ("bare", pipes("<|START_ACTION|>\n@<|END_OF_TURN_TOKEN|>\n</s>")),
+    "fence": ("bare", "So:\n```\n{}\n```\n".format),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_is_read_and_its_nearest_illegal_twin_is_refused(name: str) -> None:
+    form, write = FORMS[name]
+    for action in LEGAL if "cut off" not in name else LEGAL[:3] + LEGAL[4:]:
+        text = write(action)
+        parsed = read_reply(AUTO, text, LEGAL)
+        assert (parsed.actions, parsed.failure, parsed.form) == ((action,), None, form)
+        assert parsed.span is not None
+        assert action in text[slice(*parsed.span)]
+    for illegal in ("turn lef", "turn leftt", "pick up 2", "pick up 1 0", "turn left or turn right"):
+        parsed = read_reply(AUTO, write(illegal), LEGAL)
+        assert parsed.failure == ("illegal_action" if form == "tag" and "cut off" not in name else "no_action"), illegal
+        assert parsed.form is None
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_in_a_thought_is_not_read(name: str) -> None:
+    write = FORMS[name][1]
+    assert read_reply(AUTO, f"<think>{write('turn left')}", LEGAL).failure == "no_action"
+    assert read_reply(AUTO, f"{write('turn left')}</think>{write('turn right')}", LEGAL).actions == ("turn right",)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FORMS if FORMS[n][0] != "bare" and "cut off" not in n and "gpt-oss" not in n]
+)
+def test_two_different_legal_actions_of_one_form_are_ambiguous_except_of_tags(name: str) -> None:
+    form, write = FORMS[name]
+    twice, two = (f"{write('turn left')}\n{write(other)}" for other in ("turn left", "turn right"))
+    assert read_reply(AUTO, twice, LEGAL).actions == ("turn left",)
+    if form == "tag":
+        assert read_reply(AUTO, two, LEGAL).actions == ("turn left",)
+    else:
+        assert read_reply(AUTO, two, LEGAL) == Parsed(failure="ambiguous")
+    assert read_reply(AUTO, f"{write('ACTION')}\n{write('turn right')}", LEGAL).actions == ("turn right",)
+
+
+def test_the_more_trusted_form_wins() -> None:
+    first = dict(reversed(FORMS.values()))
+    order = ["tag", "answer", "boxed", "box", "call", "line", "brackets", "bare"]
+    assert set(order) == set(first)
+    for high, low in pairwise(order):
+        text = f"{first[low]('turn right')}\n{first[high]('turn left')}" if low != "bare" else "[turn left]\nturn right"
+        assert read_reply(AUTO, text, LEGAL).form == high, text
+        text = f"{first[high]('fly')}\n{first[low]('turn right')}"
+        assert read_reply(AUTO, text, LEGAL).form == low, text
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Turn_Left()", "turn left"),
+        ("TURN-LEFT", "turn left"),
+        ("turn_left( )", "turn left"),
+        ("ｔｕｒｎ　ｌｅｆｔ。", "turn left"),
+        ("**`turn  left`**.", "turn left"),
+        ("«turn left»", "turn left"),
+        (r"turn\_left", "turn left"),
+        ("pick_up_10", "pick up 10"),
+        ("pick up 1.", "pick up 1"),
+        ("pick up 1.0", None),
+        ("pick up-1", None),
+        ("pick up ²", None),
+        ("pick up ①", None),
+        ("turnleft", None),
+        ("turn left!", None),
+        ("turn left()()x", None),
+    ],
+)
+def test_what_is_folded(written: str, meant: str | None) -> None:
+    parsed = read_reply(AUTO, f"<action>{written}</action>", LEGAL)
+    assert parsed.actions == (meant or written,)
+    assert parsed.failure == (None if meant else "illegal_action")
+
+
+SIGNS = ["1", "2", "10", "+", "-", "*", "/", "(", ")", "="]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_signs_and_numbers_are_read_in_every_form(sign: str) -> None:
+    for name, (form, write) in FORMS.items():
+        if name == "tag, closing mark cut off by the server" and sign == "1":
+            assert read_reply(AUTO, write(sign), SIGNS).failure == "no_action", "10 may have been cut"
+            continue
+        assert read_reply(AUTO, write(sign), SIGNS).actions == (sign,), name
+        assert read_reply(AUTO, write(f"{sign}{sign}"), SIGNS).failure is not None, (name, form)
+    assert read_reply(AUTO, "<action>−</action>", SIGNS).actions == ("-",)
+    assert read_reply(AUTO, "<action>＋</action>", SIGNS).actions == ("+",)
+
+
+def test_exact_beats_folded_and_folded_words_that_fit_two_are_ambiguous() -> None:
+    legal = ["bxc3", "Bxc3", '"go"', "go", "a-b", "a b"]
+    for action in legal:
+        assert read_reply(AUTO, f"<action>{action}</action>", legal).actions == (action,)
+    for doubtful in ("BXC3", "GO", "a_b"):
+        assert read_reply(AUTO, f"<action>{doubtful}</action>", legal) == Parsed(failure="ambiguous")
+        assert read_reply(AUTO, f"Action: {doubtful}", legal) == Parsed(failure="ambiguous")
+
+
+def test_an_environment_s_own_match_decides() -> None:
+    def match(wanted: str) -> str | None:
+        inside = wanted.removeprefix("search[").removesuffix("]")
+        return f"search[{inside.lower()}]" if wanted == f"search[{inside}]" and inside else None
+
+    for name, (form, write) in FORMS.items():
+        if "cut off" in name or name == "tag, fence":
+            continue
+        parsed = read_reply(AUTO, write("search[red mug]"), ["click[back]"], match)
+        assert (parsed.actions, parsed.form) == (("search[red mug]",), form), name
+        assert read_reply(AUTO, write("search[]"), ["click[back]"], match).failure is not None
+    same = "Action: search[a]\nAction: search[A]"
+    assert read_reply(AUTO, same, None, match).actions == ("search[a]",), "equal by the environment's match"
+    assert read_reply(get_parser("tag"), "<action>x</action>", None, match).actions == ("x",), "other parsers take none"
+
+
+def test_without_legal_actions_marked_forms_are_read_and_no_others() -> None:
+    for name, (form, write) in FORMS.items():
+        parsed = AUTO.parse(write("act"), None)
+        assert (parsed.form == form) == (form not in ("brackets", "bare") and "cut off" not in name), name
+
+
+def test_only_a_legal_action_ends_a_reply_early() -> None:
+    text = "I write <action>ACTION</action>: <action>Turn_Left</action> then <action>turn right</action>"
+    over = text[: find_end(AUTO, text, LEGAL)]
+    assert over.endswith("<action>Turn_Left</action>")
+    assert read_reply(AUTO, over, LEGAL).actions == read_reply(AUTO, text, LEGAL).actions == ("turn left",)
+    assert find_end(AUTO, text, None, lambda _: None) is None
+    assert find_end(AUTO, text) == find_end(get_parser("tag"), text)
+    assert find_end(AUTO, "Action: turn left", LEGAL) is None
+
+
+@given(st.text(max_size=40).map(str.strip).filter(bool), st.text(alphabet="ab<>/\n {}", max_size=40))
+def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
+    if "action>" not in action and "＞" not in action and "minimax" not in action:
+        assert AUTO.parse(AUTO.format([action], thoughts), [action]).actions == (action,)
+    assert (AUTO.format([action], thoughts), AUTO.describe()) == (
+        get_parser("tag").format([action], thoughts),
+        get_parser("tag").describe(),
+    )
+
+
+# ---- garbage --------------------------------------------------------------------------------------------------------
+
+PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
+PIECES += [
+    "<action>",
+    "</action>",
+    "{",
+    '{"action":',
+    "[",
+    "\\boxed{",
+    "<think>",
+    "</think>",
+    "\n",
+    " ",
+    "`",
+    "Action:",
+]
+PIECES += [
+    "<answer>",
+    "<|begin_of_box|>",
+    "arg_key>action",
+    "call:a{action:",
+    ",",
+    ", ",
+    "(action='",
+    "*",
+    "_a",
+    ".",
+    "\\",
+]
+
+
+def write_garbage(draw: random.Random) -> str:
+    chosen = draw.sample(PIECES, draw.randint(1, 4))
+    text = (
+        "".join(draw.choices(chosen, k=16_384)) if draw.random() < 0.7 else "".join(chosen[:-1]) + chosen[-1] * 16_384
+    )
+    return text[:16_384]
+
+
+def measure(text: str) -> float:
+    def once() -> float:
+        begun = time.thread_time()
+        read_reply(AUTO, text, LEGAL)
+        return time.thread_time() - begun
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
+    draw = random.Random(count)
+    for _ in range(count):
+        text = write_garbage(draw)
+        begun = time.thread_time()
+        read = read_reply(AUTO, text, LEGAL)
+        taken = time.thread_time() - begun
+        assert (read.failure is None) == (read.form is not None)
+        assert read.failure or read.actions[0] in LEGAL
+        if taken > 0.02:  # where it is quadratic, 16 times as long as a quarter
+            assert measure(text) < 10 * max(measure(text[: len(text) // 4]), 1e-3), text[:200]
+
+
+# ---- players --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("env_id", ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0"])
+def test_a_player_who_knows_the_action_wins_in_every_form(env_id: str) -> None:
+    env = unwrap(gymnasium.make(f"vlgym/{env_id}", parser="auto"))
+    for name, (form, write) in FORMS.items():
+        won = []
+        for wrap in (AUTO.format, lambda actions, write=write: write(actions[0])):
+            _, info = env.reset(seed=vlgym.episode_seed(f"vlgym/{env_id}", "test", 1))
+            ended, total = False, 0.0
+            while not ended:
+                action = env.oracle()
+                text = wrap([action])
+                _, reward, terminated, truncated, info = env.step(text)
+                ended, total = terminated or truncated, total + reward
+                if "cut off" not in name:
+                    assert info["vlgym"]["form"] == ("tag" if wrap == AUTO.format else form)
+            won.append((info["success"], total))
+        assert won[0] == won[1] or "cut off" in name, name
+        assert won[0][0], name
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0"])
+def test_random_replies_get_the_same_from_auto_and_tag(env_id: str) -> None:
+    envs = [vlgym.make(f"vlgym/{env_id}", parser=parser) for parser in ("tag", "auto")]
+    for seed in range(5):
+        results: list[list[object]] = []
+        for env in envs:
+            env.reset(seed=seed)
+            draw, result = random.Random(seed), []
+            for turn in range(12):
+                legal = env.legal_actions()
+                text = AUTO.format([draw.choice([*legal, "fly"])]) if turn % 5 else "I do not know."
+                observation, *outcome, info = env.step(text)
+                result += [observation["text"], *outcome, info]
+                if outcome[1] or outcome[2]:
+                    break
+            results.append(result)
+        assert results[0] == results[1]
+    for env in envs:
+        env.close()

@@ -1,0 +1,192 @@
+"""Thoughts: marks of every family, nested, doubly closed, unclosed; before the limit of what is read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from toys import make_walk
+
+from vlgym.evaluation.episodes import end_reply
+from vlgym.parsers import get_parser, read_reply
+from vlgym.parsers.thoughts import _HINTS, _WORDS, MARKS, MAX_RAW, MAX_REPLY, blank_thoughts, find_thoughts, shorten
+from vlgym.play.rollout import cut_reply
+from vlgym.types import Reply
+
+TAG = get_parser("tag")
+LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
+
+# Opening, what ends the thought, whether the opening may be absent, whether a thought without an end is one.
+FAMILIES = [
+    ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, Kimi K2, MiMo, Nemotron, Olmo, ...
+    ("<THINK>", "</Think>", True, True),
+    ("<think:opensource>", "</think:opensource>", True, True),  # Hy3, Hy4
+    ("<analysis>", "</analysis>", True, True),  # Keye-VL
+    ("<thinking>", "</thinking>", True, True),  # Apriel 1.5, prompted models
+    ("<reason>", "</reason>", True, True),
+    ("<reasoning>", "</reasoning>", True, True),
+    ("<Thought>", "</Thought>", True, True),
+    ("<think>\n", "\n</think>\n<answer>\n", True, True),  # Hunyuan-A13B
+    ("<think>", "</think><response>", True, True),  # ERNIE-4.5, Granite 3.3
+    ("<seed:think>", "</seed:think>", True, True),  # Seed-OSS
+    ("<mm:think>", "</mm:think>", True, True),  # MiniMax M3
+    ("<longcat_think>", "</longcat_think>", True, True),  # LongCat
+    ("<ifm|think>", "</ifm|think>", True, True),  # K2 Horizon
+    ("<ifm|think_fast>", "</ifm|think_fast>", True, True),
+    ("<ifm|think_faster>", "</ifm|think_faster>", True, True),
+    ("[THINK]", "[/THINK]", True, True),  # Magistral, Ministral 3
+    ("◁think▷", "◁/think▷", True, True),  # Kimi
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>", True, True),  # Kimi K3
+    ("", "thinkresponse", True, False),  # Kimi K3, special tokens stripped
+    ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", False, True),  # gpt-oss
+    ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", False, True),
+    ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, special tokens stripped
+    ("analysis", " assistantfinal", True, True),
+    ("<|channel>thought\n", "<channel|>", True, True),  # Gemma 4
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_TEXT|>", True, True),  # Cohere
+    ("<|inner_prefix|>", "<|inner_suffix|>", True, True),  # Apertus
+    ("<|content_thinking|>", "<|end_message|><|message_model|><|content_text|>", False, True),  # Inkling
+    ("<|think|>", "<|end|><|begin|>assistant<|content|>", False, True),  # Solar Open
+    ("<|think:start|>", "<|think:end|>", True, True),  # Solar Open 2
+    ("to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>", False, True),  # Muse Glimmer
+    ("to=self", "assistant to=user", False, True),  # Muse Glimmer, special tokens stripped
+    ("/think\nSo ", "<|im_end|>\n<|im_start|>assistant", True, True),  # HyperCLOVAX 14B
+    ("[unused16]", "[unused17]", True, True),  # Pangu
+    ("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", True, True),  # PLaMo 3
+    ("<|begin_of_thought|>", "<|end_of_thought|><|begin_of_solution|>", True, True),  # OpenThinker
+    ("Here is my thought process:", "Here is my response:", False, False),  # Granite 3.2
+    ("Here's my thought process:", "Here's my response:", False, False),
+    ("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]", True, False),  # Apriel 1.6
+]
+
+
+def read(text: str) -> str | None:
+    parsed = read_reply(TAG, text)
+    return parsed.actions[0] if parsed.actions else parsed.failure
+
+
+@pytest.mark.parametrize(("opening", "closing", "absent", "unclosed"), FAMILIES)
+def test_an_action_that_was_only_considered_is_not_executed(
+    opening: str, closing: str, absent: bool, unclosed: bool
+) -> None:
+    thought = f"{opening}{LEFT}? Or {RIGHT}? No, {LEFT}."
+    assert read(f"{thought}{closing} {RIGHT}") == "right"
+    assert read(f"{thought}{closing} I wait.") == "no_action"
+    bare = f"Maybe {LEFT}.{closing} {RIGHT} and on"
+    assert read(bare) == "right"
+    assert ("left" in blank_thoughts(bare)) == (not absent), "a general end token ends no thought of other marks"
+    assert read(thought) == ("no_action" if unclosed else "left")
+
+
+def test_every_kind_in_the_table_is_tried() -> None:
+    tried = "".join(opening + closing for opening, closing, *_ in FAMILIES).lower()
+    assert all(mark.opening in tried and any(closing in tried for closing in mark.closings) for mark in MARKS)
+    assert all(any(hint in word for hint in _HINTS) for word in _WORDS), "the quick test sees every mark"
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        (f"<think>a <think>{LEFT}</think> {LEFT}</think> {RIGHT}", "right"),
+        (f"<think>{LEFT}</think> so {LEFT}</think> {RIGHT}", "right"),
+        (f"<think><think>{LEFT}</think> {RIGHT}", "right"),
+        (f"</mm:think>{RIGHT}", "right"),
+        (f"{LEFT}? </think> {RIGHT}", "right"),
+        (f"{LEFT}? </think>", "no_action"),
+        (f"<think>a</think> {RIGHT} <think>{LEFT}", "right"),
+        (f"<think>a</think> {RIGHT} <think>{LEFT}</think> or {LEFT}</think>", "right"),
+        (f"I may write <thinking>. {LEFT}? </think> {RIGHT}", "right"),
+        (f"<think>as <thinking> says {LEFT}</think> {RIGHT}", "right"),
+        (f"<thinking><think>a</think> {LEFT}", "no_action"),
+        (f"<thinking>a <think>b</think> {LEFT}</think> {RIGHT}", "right"),
+        (f"<|channel|>analysis<|message|>{LEFT}<|end|>{RIGHT}<|end|>", "right"),
+        (f"analysis: a wall. {RIGHT}", "right"),
+        (f"My analysis {RIGHT}", "right"),
+        (f"thought\n{RIGHT}", "right"),
+        (f"Here is my response: {RIGHT}", "right"),
+        (f"İ<think>{LEFT}</think>İ{RIGHT}", "right"),
+    ],
+)
+def test_nested_doubly_closed_mixed_and_stray_marks(text: str, action: str) -> None:
+    assert read(text) == action
+    if action == "right":
+        span = read_reply(TAG, text).span
+        assert span is not None
+        assert text[slice(*span)] == "right"
+
+
+PIECES = ["<think>", "</think>", "<thinking>", "</thinking>", "[THINK]", "<|channel|>analysis", "<|end|>", "to=self"]
+PIECES += [
+    "analysis",
+    "assistantfinal",
+    "Here is my thought process:",
+    "Here is my response:",
+    "<|think|>",
+    LEFT,
+    RIGHT,
+]
+
+
+@given(st.lists(st.sampled_from([*PIECES, " ", "x" * 3000, "y" * 9000, "hm"]), max_size=14).map("".join))
+def test_thoughts_are_in_order_and_apart_and_a_shortened_reply_is_read_alike(text: str) -> None:
+    ends = [place for thought in find_thoughts(text) for place in thought]
+    assert ends == sorted(set(ends))
+    short = shorten(text)
+    assert len(short) <= MAX_REPLY
+    assert shorten(short) == short
+    one, other = read_reply(TAG, text), read_reply(TAG, short)
+    assert (one.actions, one.failure) == (other.actions, other.failure)
+    assert one.span is None or text[slice(*one.span)] == one.actions[0]
+    assert other.span is None or short[slice(*other.span)] == one.actions[0]
+
+
+@pytest.mark.parametrize("piece", [*PIECES, "<think></think>", "<think>x</think>y", "<thinking></think>", "x</think>"])
+def test_ten_thousand_marks_take_time_in_proportion(piece: str) -> None:
+    def measure(count: int) -> float:
+        begun = time.thread_time()
+        shorten(piece * count)
+        return time.thread_time() - begun
+
+    few = min(measure(2_500) for _ in range(3))
+    assert min(measure(10_000) for _ in range(3)) < 10 * max(few, 1e-3), "16 times as long where it is quadratic"
+
+
+LONG = "It may be wise. " * 1300
+
+
+@pytest.mark.parametrize("opening", ["<think>", ""])
+@pytest.mark.parametrize("rest", [0, 10_000, MAX_REPLY - len(RIGHT)])
+def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening: str, rest: int) -> None:
+    text = f"{opening}{LONG}{LEFT}{LONG}</think>{'y' * rest}{RIGHT}"
+    assert read(text) == "right"
+    env = make_walk()
+    env.reset(seed=0)
+    info = env.step(text)[4]["vlgym"]
+    assert info["actions"] == ["right"]
+    assert text[slice(*info["span"])] == "right"
+    assert read(text.replace(RIGHT, f"y{RIGHT}")) == ("right" if rest < 16_000 else "unclosed_action")
+
+
+def test_what_is_read_is_bounded() -> None:
+    assert read("x" * (MAX_REPLY - len(RIGHT)) + RIGHT) == "right"
+    assert read("x" * (MAX_REPLY - len(RIGHT) + 1) + RIGHT) == "unclosed_action"
+    assert read(f"<think>{'x' * MAX_RAW}</think>{RIGHT}") == "no_action"
+
+
+def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> None:
+    text = f"<think>First, {LONG} last.</think> So {RIGHT} and more."
+    kept, after = end_reply(TAG, Reply(text))
+    assert (kept.cut, len(kept.text), after) == (False, MAX_REPLY, "")
+    assert kept.text.startswith("<think>First, ")
+    assert kept.text.endswith(f" last.</think> So {RIGHT}")
+    assert f"[... {text.index(' So '):,} characters of thought, shortened ...]" in kept.text
+    assert cut_reply(kept) == kept
+    assert cut_reply(Reply(text + "x" * MAX_REPLY)).cut
+
+
+def test_thoughts_are_left_out_of_a_record_that_they_do_not_fit_in() -> None:
+    text = f"<think>{LONG}</think>{'y' * 8000}<think>{LONG}</think>{'z' * (MAX_REPLY - 8001 - len(RIGHT))}{RIGHT}"
+    short = shorten(text)
+    assert (len(short), short.count("y"), short.count("…"), read(short)) == (MAX_REPLY, 8000, 1, "right")

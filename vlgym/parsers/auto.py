@@ -1,0 +1,257 @@
+r"""`<action>turn left</action>`, and the other forms in which models write an action by habit; see docs/evaluate.md.
+
+The first complete tag with a legal action is the action. Without one the forms are looked through in the order of
+trust: `<answer>`, `\boxed{}`, GLM's box, a tool call, `Action:` at the beginning of a line, brackets, the last line. Of
+the first form with legal actions all must claim the same one. What is not legal, such as a placeholder, does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+from ..types import Parsed
+from .json_reply import find_objects
+from .tag import TagParser, end_of_tag, find_pairs
+
+Claim = tuple[str, int, int]
+"""Words that may be an action, and where they stand."""
+
+_MOST_CLAIMS = 256  # of one form; more are no honest reply
+_TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
+_MINIMAX = "]<]minimax[>["  # MiniMax M3 writes it before each of its tags
+_ANSWER = re.compile(
+    r"<(?:answer|response|\|(?:ACTION|begin_of_solution|START_TEXT|START_RESPONSE)\|)>|\[BEGIN FINAL RESPONSE\]"
+    r"|(</(?:answer|response)>|<\|(?:END|end_of_solution|END_TEXT|END_RESPONSE)\|>|\[END FINAL RESPONSE\])",
+    re.IGNORECASE,
+)
+_BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*+)\}")
+_BOX = re.compile(r"<\|(?:begin_of_box|(end_of_box))\|>")
+_CALLS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"<[^<>\s]*param(?:eter)?(?:=|\s+name\s*=\s*)[\"']?action[\"']?[^<>]*>(?:<!\[CDATA\[)?([^<]*?)(?:\]\]>)?</",
+        r"arg_key>\s*action\s*(?:</[^<>]*>\s*<[^<>]*arg_value>|=)([^<>]*)</",
+        r"argument key=\"action\"[^<>]{0,80}<\|sep\|>([^<]*)<\|close\|>",
+        r"<\|tool_arg:start\|>action<\|tool_arg:value\|>([^<]*)<\|tool_arg:end\|>",
+        r"\w\(\s*action\s*=\s*[\"']([^\"'\n]*)[\"']\s*,?\s*\)",
+        r"\bcall:[\w.]{1,64}\{\s*action\s*:\s*(?:<\|\"\|>|<escape>|[\"'])?([^<{}\"'\n]*)(?:<\|\"\|>|<escape>|[\"'])?\s*\}",
+        r"[{,]\s*'action'\s*:\s*'([^'\n]*)'\s*[,}]",
+        r"<tool: ?\w{1,32}>\s*act\s+([^<]*)</tool>",
+    )
+)
+_ARGUMENTS = ("arguments", "parameters", "args", "function", "input")
+_LINE = re.compile(
+    r"^[ \t>#*_`-]*(?:final |next )?(?:action(?: input)?|answer|move)[*_`]*[ \t]*:[*_`]*[ \t]*(?:\n[ \t]*)?(\S[^\n]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BRACKETS = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\]){1,200}+)\]")
+_END_TOKEN = re.compile(r"(?:</?[\w|:]{1,40}>|\[END FINAL RESPONSE\])\Z", re.IGNORECASE)
+
+_PLAIN: dict[int, int | str] = {
+    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+    **dict.fromkeys(map(ord, "\u3000\u00a0\u2009\u202f"), " "),
+    **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
+    **dict.fromkeys(map(ord, "‘’‚‛"), "'"),
+    **dict.fromkeys(map(ord, "−‐‑‒–—―﹣"), "-"),
+    ord("。"): ".",
+}
+_FENCE = re.compile(r"```\w*\n(.*)\n[ \t]*```", re.DOTALL)
+_LATEX = re.compile(r"\\(?:text|mathrm|mathbf|mathtt|operatorname)[a-z]*\s*\{(.*)\}", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?=[_%&#$ ])")
+_WRAPS = ("```", "***", "**", "*", "__", "_", "``", "`", '"', "'", "$")
+_NAME_CALL = re.compile(r"(.*\w)\(\s*\)", re.DOTALL)
+_JOINT = re.compile(r"(?<=[^\W\d_])(?:_+(?=[^\W_])|-(?=[^\W\d_]))")
+
+
+class AutoParser(TagParser):
+    r"""Reads the first legal `<action>` tag, else the most trusted other form that claims a legal action.
+
+    >>> AutoParser().parse(r"So: \boxed{\text{Turn_Left}}", ["turn left", "turn right"]).actions
+    ('turn left',)
+    >>> AutoParser().parse("[turn left] or [turn right]?", ["turn left", "turn right"]).failure
+    'ambiguous'
+    """
+
+    name = "auto"
+    version = 1
+    matching = True
+
+    def parse(
+        self, text: str, legal: Sequence[str] | None = None, matches: Callable[[str], str | None] | None = None
+    ) -> Parsed:
+        """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
+
+        Args:
+            text: the reply.
+            legal: the legal actions, as far as they are listed.
+            matches: the environment's own match, where it accepts more than it lists. Without both, any action counts.
+        """
+        legality = _Legality(legal, matches)
+        tags: list[Claim] = []
+        for form, claims in _list_claims(text, _straighten(text), legality):
+            tags = claims if form == "tag" else tags
+            words = [legality.find(written) for written, _, _ in claims[:_MOST_CLAIMS]]
+            meant = {legality.mean(word) for word in words if word}
+            if (None in words or len(meant) > 1) and not (form == "tag" and meant):
+                return Parsed(failure="ambiguous")
+            for word, (_, start, end) in zip(words, claims, strict=False):
+                if word:
+                    return Parsed((word,), span=(start, end), form=form)
+        written, start, end = tags[-1] if tags else ("", 0, 0)
+        if written.strip():
+            return Parsed((written.strip(),), failure="illegal_action", span=(start, end))
+        return Parsed(failure="illegal_action" if tags else "no_action")
+
+    def end(
+        self, text: str, legal: Sequence[str] | None = None, matches: Callable[[str], str | None] | None = None
+    ) -> int | None:
+        """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
+        legality = _Legality(legal, matches)
+        return end_of_tag(_straighten(text), _TAG, holds=lambda inside: bool(legality.find(inside)))
+
+
+class _Legality:
+    """Decides what words mean in a state: as they are first, then folded.
+
+    Args:
+        legal: the legal actions, as far as they are listed; `None` where they are not known.
+        matches: the environment's own match, where there is one.
+    """
+
+    def __init__(self, legal: Sequence[str] | None, matches: Callable[[str], str | None] | None) -> None:
+        self.known = legal is not None or matches is not None
+        self.legal = frozenset(legal or ())
+        self.matches = matches or (lambda _: None)
+        self._found: dict[str, str | None] = {}
+
+    @cached_property
+    def _folded(self) -> dict[str, set[str]]:
+        folded = defaultdict(set)
+        for action in self.legal:
+            for word in _unwrap(action):
+                folded[_fold(word)].add(action)
+        return folded
+
+    def find(self, written: str) -> str | None:
+        """Return the words of what is written that mean a legal action; none where it is illegal; `None` where folded
+        words fit two.
+        """
+        if written not in self._found:
+            self._found[written] = self._find(written.strip())
+        return self._found[written]
+
+    def _find(self, written: str) -> str | None:
+        if not self.known or not written:
+            return written
+        for word in _unwrap(written):
+            if word in self.legal:
+                return word
+            fits = self._folded.get(_fold(word), ())
+            if len(fits) > 1:
+                return None
+            for each in dict.fromkeys((word, _straighten(word), *fits, _JOINT.sub(" ", _straighten(word)))):
+                if each in self.legal or self.matches(each) is not None:
+                    return each
+        return ""
+
+    def mean(self, word: str) -> str:
+        """Return the action that found words mean."""
+        return self.matches(word) or word
+
+
+def _straighten(text: str) -> str:
+    """Return the text with full-width forms and typographic signs as those of ASCII; positions stay."""
+    return (text if text.isascii() else text.translate(_PLAIN)).replace(_MINIMAX, " " * len(_MINIMAX))
+
+
+def _fold(word: str) -> str:
+    return " ".join(_JOINT.sub(" ", _straighten(word)).split()).casefold()
+
+
+def _unwrap(word: str) -> Iterator[str]:
+    """Yield words as they are, then without each fence, quote, mark of emphasis, full stop and `()` around them."""
+    word = word.strip()
+    for _ in range(8):
+        yield word
+        inner = _strip(_straighten(word)).strip()
+        if not inner or inner == word:
+            return
+        word = inner
+
+
+def _strip(word: str) -> str:
+    for pattern in (_FENCE, _LATEX, _NAME_CALL):
+        if found := pattern.fullmatch(word):
+            return found[1]
+    for wrap in _WRAPS:
+        if len(word) > 2 * len(wrap) and word.startswith(wrap) and word.endswith(wrap):
+            return word[len(wrap) : -len(wrap)]
+    if word.startswith("[") and word.endswith("]"):
+        return word[1:-1]
+    return word[:-1] if word.endswith(".") else _ESCAPE.sub("", word.removesuffix("**"))
+
+
+def _find_inside(text: str, plain: str, tag: re.Pattern[str]) -> list[Claim]:
+    return [(text[start:end], start, end) for start, end, _ in find_pairs(plain, tag)]
+
+
+def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
+    """Yield the content of a last tag without its closing mark: servers cut the mark off at which they stop.
+
+    It is left out where a listed action goes on behind it: that may have been cut in the middle.
+    """
+    *_, last = [None, *_TAG.finditer(plain)]
+    if last is not None and not last[1]:
+        written = plain[last.end() :].strip()
+        if written in legality.legal and sum(action.startswith(written) for action in legality.legal) == 1:
+            yield written, last.end(), len(plain)
+
+
+def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[str, list[Claim]]]:
+    """Yield each form and its claims, the most trusted first; those without marks only if it is known what is legal."""
+
+    def find(*patterns: re.Pattern[str]) -> list[Claim]:
+        found = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
+        return [(text[start:end], start, end) for start, end in found]
+
+    yield "tag", [*_find_inside(text, plain, _TAG), *_find_unclosed(plain, legality)]
+    yield "answer", _find_inside(text, plain, _ANSWER)
+    yield "boxed", find(_BOXED)
+    yield "box", _find_inside(text, plain, _BOX)
+    objects = [(claim, start, end) for value, start, end in find_objects(plain) for claim in _list_actions(value)]
+    yield "call", [*objects, *find(*_CALLS)]
+    yield "line", find(_LINE)
+    if legality.known:
+        yield "brackets", find(_BRACKETS)
+        body = plain.rstrip().removesuffix("\n```").rstrip()
+        while ended := _END_TOKEN.search(body, max(0, len(body) - 48)):
+            body = body[: ended.start()].rstrip()
+        start = len(body) - len(body[body.rfind("\n") + 1 :].lstrip())
+        yield "bare", [(text[start : len(body)], start, len(body))]
+
+
+def _list_actions(value: Any) -> Iterator[str]:
+    """Yield what a JSON value names as actions: under `action` or `actions`, in a call's arguments, or as its name."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            waiting += [each for each, _, _ in find_objects(value)]
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, dict):
+            named = {key.casefold(): item for key, item in value.items()} | value
+            said = named.get("action", named.get("actions"))
+            for each in said if isinstance(said, list) else [said]:
+                if isinstance(each, str | int | float) and not isinstance(each, bool):
+                    yield str(each)
+                elif each is not None:
+                    waiting.append(each)
+            arguments = [named[key] for key in _ARGUMENTS if key in named] if said is None else []
+            if said is None and not any(arguments) and isinstance(name := named.get("name"), str):
+                yield name
+            waiting += arguments if arguments else [each for each in value.values() if isinstance(each, dict | list)]
