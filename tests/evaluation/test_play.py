@@ -250,3 +250,24 @@ def test_an_environment_that_always_fails_ends_the_play(monkeypatch: pytest.Monk
     monkeypatch.setattr(toys.Walk, "act", act)
     with pytest.raises(FailedError, match=r"failed 3 times in a row, last with RuntimeError: the engine died"):
         play([Part(WALK.id, episodes=4)])
+
+
+class Echo:
+    """Repeats the reply format before it answers as the oracle does."""
+
+    name = "echo"
+
+    def __init__(self) -> None:
+        self.oracle = OraclePolicy()
+
+    def reply(self, turns: list[Turn]) -> list[Reply]:
+        told = [reply.text for reply in self.oracle.reply(turns)]
+        return [Reply(f"I answer as <action>ACTION</action>. {text} or <action>left</action>") for text in told]
+
+
+def test_a_placeholder_ends_no_reply_of_auto_and_a_legal_action_does() -> None:
+    (oracle,) = play([Part(WALK.id, episodes=1)])
+    (episode,) = play([Part(WALK.id, episodes=1, arguments={"parser": "auto"})], Echo())
+    assert [record.actions for record in episode] == [record.actions for record in oracle]
+    assert {record.parse for record in episode} == {"ok"}
+    assert {record.after for record in episode} == {" or <action>left</action>"}

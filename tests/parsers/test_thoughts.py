@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -177,7 +178,7 @@ def test_what_is_read_is_bounded() -> None:
 
 def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> None:
     text = f"<think>First, {LONG} last.</think> So {RIGHT} and more."
-    kept, after = end_reply(TAG, Reply(text))
+    kept, after = end_reply(SimpleNamespace(parser=TAG, legal_actions=list), Reply(text))  # type: ignore[arg-type]
     assert (kept.cut, len(kept.text), after) == (False, MAX_REPLY, "")
     assert kept.text.startswith("<think>First, ")
     assert kept.text.endswith(f" last.</think> So {RIGHT}")

@@ -104,7 +104,7 @@ def test_no_file_of_a_strangers_run_is_run_from_the_folder_above(trap: Path) -> 
     command = [sys.executable, "-m", "baselines.vldac", "--resume", "--out", trap.name]
     done = subprocess.run(command, cwd=trap.parent, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
-    assert "only tag, json, plan, choice are taken from there" in done.stderr
+    assert "only tag, json, plan, choice, auto are taken from there" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -126,7 +126,7 @@ def test_an_evaluations_record_is_compared_shown_and_not_imported(
     assert "holds another run" in capsys.readouterr().err
     assert main(["report", str(out)]) == 0
     assert main(["export", str(out), "--to", "minari", "--out", str(tmp_path / "minari")]) == 2
-    assert "only tag, json, plan, choice are taken from there" in capsys.readouterr().err
+    assert "only tag, json, plan, choice, auto are taken from there" in capsys.readouterr().err
 
 
 # --- rows of a data set -----------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def door(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def refuse() -> Any:
-    return pytest.raises(UserError, match=r"says parser='strangers_code:made'; only tag, json, plan, choice")
+    return pytest.raises(UserError, match=r"says parser='strangers_code:made'; only tag, json, plan, choice, auto")
 
 
 def test_a_row_names_no_import_string() -> None:

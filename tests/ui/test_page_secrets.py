@@ -52,7 +52,7 @@ def begin(client: TestClient, **said: str) -> str:
 @pytest.mark.parametrize("said", [CODE, json.dumps(CODE), json.dumps([CODE])])
 def test_a_form_imports_no_parser(tmp_path: Path, imported: Path, said: str) -> None:
     page = begin(ask(tmp_path), env="vlgym/NumberLine-v1", arguments=f"parser={said}")
-    assert "only tag, json, plan, choice are taken" in page
+    assert "only tag, json, plan, choice, auto are taken" in page
     assert not imported.exists()
 
 

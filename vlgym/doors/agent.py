@@ -164,7 +164,7 @@ async def play(
             answer = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
             usage = Usage(answer.prompt_tokens, answer.completion_tokens)
             reply = Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
-            reply, after = end_reply(env.parser, reply)
+            reply, after = end_reply(env, reply)
             record = runner.advance([turn], [reply], model)[0]
             record.final_messages, record.after = None, after
             records.append(record)

@@ -27,7 +27,7 @@ from ..play.remote import RemoteEnv
 from ..play.rollout import Runner, cut_reply
 from ..play.trajectory import check_values
 from ..registry.making import unwrap
-from ..types import Message, Parser, Reply, StepRecord, Turn
+from ..types import Message, Reply, StepRecord, Turn
 from .held_out import find_wrong_reward
 from .plan import Job
 
@@ -103,7 +103,7 @@ class Player:
             for table, reply in zip(tables, replies, strict=True):
                 env = self._ask(table).env
                 if isinstance(env, RemoteEnv):  # all of them work at the same time
-                    env.send_step(end_reply(env.parser, reply)[0].text)
+                    env.send_step(end_reply(env, reply)[0].text)
             for table, reply in zip(tables, replies, strict=True):
                 self._answer(table, reply)
 
@@ -175,7 +175,7 @@ class Player:
 
     def _answer(self, table: _Table, reply: Reply) -> None:
         turn, table.turn = self._ask(table), None
-        reply, after = end_reply(unwrap(turn.env).parser, reply)
+        reply, after = end_reply(unwrap(turn.env), reply)
         self.on_reply(reply, table.job.part.key)
         try:
             record = table.runner.advance([turn], [reply], self.policy.name)[0]
@@ -227,12 +227,12 @@ def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Repl
     answers.put((table, future))
 
 
-def end_reply(parser: Parser, reply: Reply) -> tuple[Reply, str]:
-    """Return the reply up to where the parser has what it asked for, and what came after that.
+def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
+    """Return the reply up to where the environment's parser has what it asked for, and what came after that.
 
     A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
     """
-    end = find_end(parser, reply.text)
+    end = find_end(env.parser, reply.text, env.legal_actions(), getattr(env, "match_action", None))
     if end is None:
         return cut_reply(reply), ""
     kept = cut_reply(replace(reply, text=reply.text[:end], cut=False))

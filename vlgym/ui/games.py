@@ -94,7 +94,7 @@ class Game:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
         text = env.parser.format([self.legal[said]]) if isinstance(said, int) else complete_reply(env, said)
-        reply, after = end_reply(env.parser, Reply(text))
+        reply, after = end_reply(env, Reply(text))
         (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
         record.after, record.final_messages = after, None
         self.records.append(record)
