@@ -9,7 +9,7 @@ import functools
 import hashlib
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -80,6 +80,9 @@ Image = NDArray[np.uint8]
 Message = dict[str, Any]
 """`{"role": "system"|"user"|"assistant", "content": [PART, ...]}`; a part is `{"type": "image", "image": Image}` or
 `{"type": "text", "text": str}`."""
+
+Match = Callable[[str], str | None]
+"""An environment's own match: returns the action that a candidate means, or `None` where it is illegal."""
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..errors import UserError, nearest
-from ..types import Parsed, Parser
+from ..types import Match, Parsed, Parser
 from .auto import AutoParser
 from .choice import ChoiceParser, Number
 from .json_reply import JsonParser
@@ -24,9 +24,6 @@ __all__ = [
 PARSERS: dict[str, type] = {
     "tag": TagParser, "json": JsonParser, "plan": PlanParser, "choice": ChoiceParser, "auto": AutoParser,
 }  # fmt: skip
-
-Match = Callable[[str], str | None]
-"""An environment's own match: returns the action that a candidate means, or `None` where it is illegal."""
 
 
 def get_parser(parser: str | Parser) -> Parser:

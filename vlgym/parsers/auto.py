@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from ..types import Parsed
+from ..types import Match, Parsed
 from .json_reply import find_objects
 from .tag import TagParser, end_of_tag, find_pairs
 
@@ -80,9 +80,7 @@ class AutoParser(TagParser):
     version = 1
     matching = True
 
-    def parse(
-        self, text: str, legal: Sequence[str] | None = None, matches: Callable[[str], str | None] | None = None
-    ) -> Parsed:
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
         """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
 
         Args:
@@ -106,9 +104,7 @@ class AutoParser(TagParser):
             return Parsed((written.strip(),), failure="illegal_action", span=(start, end))
         return Parsed(failure="illegal_action" if tags else "no_action")
 
-    def end(
-        self, text: str, legal: Sequence[str] | None = None, matches: Callable[[str], str | None] | None = None
-    ) -> int | None:
+    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
         """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
         legality = _Legality(legal, matches)
         return end_of_tag(_straighten(text), _TAG, holds=lambda inside: bool(legality.find(inside)))
@@ -122,7 +118,7 @@ class _Legality:
         matches: the environment's own match, where there is one.
     """
 
-    def __init__(self, legal: Sequence[str] | None, matches: Callable[[str], str | None] | None) -> None:
+    def __init__(self, legal: Sequence[str] | None, matches: Match | None) -> None:
         self.known = legal is not None or matches is not None
         self.legal = frozenset(legal or ())
         self.matches = matches or (lambda _: None)
@@ -228,8 +224,8 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
     if legality.known:
         yield "brackets", find(_BRACKETS)
         body = plain.rstrip().removesuffix("\n```").rstrip()
-        while ended := _END_TOKEN.search(body, max(0, len(body) - 48)):
-            body = body[: ended.start()].rstrip()
+        for _ in range(4):
+            body = (body[:-48] + _END_TOKEN.sub("", body[-48:])).rstrip()
         start = len(body) - len(body[body.rfind("\n") + 1 :].lstrip())
         yield "bare", [(text[start : len(body)], start, len(body))]
 

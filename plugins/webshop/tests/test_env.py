@@ -12,6 +12,7 @@ from vlgym_webshop.services import get_services
 
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
+from vlgym.parsers import get_parser, read_reply
 from vlgym.registry.making import make, unwrap
 
 ID = "vlgym/WebShop-v0"
@@ -97,6 +98,27 @@ def test_the_oracle_recovers_from_any_page() -> None:
             if outcome.terminated:
                 break
         assert outcome.reward == 1.0, index
+    env.close()
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["<action>**{}**.</action>", "<answer>{}</answer>", r"\boxed{{{}}}", '{{"action": "{}"}}', "Action: {}", "So\n{}"],
+)
+def test_auto_reads_searches_and_clicks_that_the_page_accepts_and_no_others(form: str) -> None:
+    env, auto = build(), get_parser("auto")
+    env.start(np.random.default_rng(0), {"split": "val"})
+    for action in ("search[a red mug, 3 pieces]", env.oracle() or ""):
+        read = read_reply(auto, form.format(action), env.legal_actions(), env.match_action)
+        assert read.actions == (action,)
+    for refused in ("click[no such product]", "search[]", "buy now"):
+        read = read_reply(auto, form.format(refused), env.legal_actions(), env.match_action)
+        assert read.failure in ("no_action", "illegal_action")
+    env.act(env.match_action(env.oracle() or "") or "")
+    click = env.legal_actions()[-1]
+    assert click.startswith("click[")
+    assert read_reply(auto, form.format(click), env.legal_actions(), env.match_action).actions == (click,)
+    assert read_reply(auto, form.format("search[mug]"), env.legal_actions(), env.match_action).failure
     env.close()
 
 
