@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlgym.endpoint.messages import BadAnswerError, read_answer, show, write_messages, write_picture
+from vlgym.endpoint.completion import BadAnswerError, read_answer, show
+from vlgym.endpoint.messages import write_messages, write_picture
 from vlgym.env.rendering import decode_png
 
 
@@ -52,7 +53,8 @@ def test_an_answer_without_a_message_is_what_its_end_says() -> None:
 def test_a_count_of_tokens_that_is_none_is_zero(count: Any) -> None:
     body = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": count, "completion_tokens": 3}}
     answer = read_answer(json.dumps(body).encode())
-    assert (answer.prompt_tokens, answer.completion_tokens) == (0, 3)
+    assert answer.usage is not None
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (0, 3)
 
 
 NAMES = st.sampled_from(
@@ -72,8 +74,9 @@ def test_whatever_json_comes_is_an_answer_or_a_bad_one(body: Any) -> None:
         answer = read_answer(json.dumps(body).encode())
     except BadAnswerError:
         return
-    answer.text.encode()
-    assert answer.prompt_tokens >= 0
+    (answer.text + answer.reasoning + str(answer.extra)).encode()
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens >= 0
 
 
 def test_one_line_is_cut_where_it_is_too_long() -> None:
