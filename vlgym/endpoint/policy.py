@@ -208,7 +208,7 @@ class OpenAIPolicy:
         if not reply.text.strip():
             raise UserError(
                 f"{self._url} answers the first question without a text; it sent: {reply.extra['came']}. Check "
-                "--max-tokens, the model's chat template, and the server's filter and parsers of thoughts and tool calls."
+                "--max-tokens, the chat template, and the server's filter and parsers of thoughts and tool calls."
             )
 
     def close(self) -> None:

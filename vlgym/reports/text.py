@@ -124,7 +124,13 @@ SIGHT = (
     "lost then was seen."
 )
 INVALID = (
-    "Replies from which no legal action was read, by the parser's failure code; and those refused, empty or cut off."
+    "Replies of the model from which no legal action was read, by the parser's failure code; and all replies that were "
+    "refused, empty or cut off."
+)
+STATUSES = (
+    "The model wrote a tool_call by the server's own field. The others are not the model's replies, and none of them "
+    "counts as invalid: thoughts without a text (reasoning_only), a prompt that a filter declined (filtered) or the "
+    "server refused (refused)."
 )
 
 
@@ -184,6 +190,12 @@ def explain_sight(row: Mapping[str, Any]) -> str:
     return "As far as these episodes tell, this policy does no better with the pictures than without."
 
 
+def explain_foreign(found: Mapping[str, Any]) -> str:
+    """Return in a sentence how many replies are not the model's."""
+    kinds = ", ".join(f"{status} {count}" for status, count in found["statuses"].items())
+    return f"{sum(found['statuses'].values())} of {found['replies']} replies are not the model's: {kinds}."
+
+
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
@@ -210,6 +222,11 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for key, part in parts.items()
         for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
     ]
+    statuses = [
+        [key, status, str(count), write_share(count / part["replies"])]
+        for key, part in parts.items()
+        for status, count in part.get("statuses", {}).items()
+    ]
     tables = [
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
         Table(
@@ -217,6 +234,7 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
         ),
         Table("Invalid replies", ("part", "why", "replies", "share"), invalid, INVALID),
+        Table("Status of replies", ("part", "status", "replies", "share"), statuses, STATUSES),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
 
