@@ -26,7 +26,7 @@ from vlgym.endpoint.messages import find_proxy, is_own
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
-from vlgym.play.trajectory import read_trajectories
+from vlgym.play.trajectory import check_values, read_trajectories
 from vlgym.types import Reply, Turn
 
 WALK = make_spec(max_turns=4)
@@ -236,6 +236,52 @@ def test_deep_nesting_is_no_traceback(depth: int) -> None:
             assert read_answer(data.encode()).text == ""
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "expected"),
+    [
+        (400, LONG, "refused"),
+        (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", "refused"),
+        (400, "The input (5000 tokens) is longer than the model's context length (4096 tokens).", "refused"),
+        (400, "Input length (5000 tokens) exceeds the maximum allowed length (4096 tokens).", "refused"),
+        (400, "the request exceeds the available context size, try increasing it", "refused"),
+        (422, "Input validation error: `inputs` must have less than 1024 tokens. Given: 5000", "refused"),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "refused"),
+        (400, "The input token count (5000) exceeds the maximum number of tokens allowed (4096).", "refused"),
+        (413, "Request Entity Too Large", "refused"),
+        (400, "Content Exists Risk", "filtered"),
+        (403, "Your chosen model requires moderation and your input was flagged", "filtered"),
+        (400, "At most 1 image(s) may be provided in one prompt.", None),
+        (400, "'temperature' does not support 0.5 with this model", None),
+        (429, "Request too large: too many tokens per minute", None),
+        (500, "upstream died", None),
+    ],
+)
+def test_words_of_servers_on_a_prompt_that_they_do_not_take(status: int, said: str, expected: str | None) -> None:
+    with FaultServer(lambda asked: Fault(str(status), body={"error": {"message": said}})) as server:
+        if expected is None:
+            with pytest.raises(UserError):
+                ask(server.url)
+        else:
+            reply = ask(server.url)
+            assert (reply.text, reply.refused, reply.status) == ("", True, expected)
+
+
+def test_a_record_says_no_other_status_and_an_error_for_all_turns_stays_one() -> None:
+    with pytest.raises(ValueError, match="status is 'fine'"):
+        check_values({"status": "fine"})
+    faults = {1: Fault("401"), 2: Fault("abort")}
+    with FaultServer(faults, latency=0.1) as server:
+        policy = OpenAIPolicy("m", base_url=server.url, max_retries=0, concurrency=3)
+        turn = Turn([{"role": "user", "content": [{"type": "text", "text": "Legal actions: left, right"}]}], None)
+        futures = [policy.submit(turn) for _ in range(3)]
+        failed = [type(future.exception(10)) for future in futures]
+        assert sorted(each.__name__ for each in failed) == ["EndpointError", "NoneType", "UserError"]
+        with pytest.raises(UserError, match="refuses access"):
+            policy.reply([turn])
+        policy.close()
+    assert len(server.asked) == 3
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 ONLY = {"stream": "This model only supports stream mode, please enable the stream parameter."}
@@ -322,10 +368,17 @@ def test_a_proxy_is_named_where_its_answer_is_an_error(monkeypatch: pytest.Monke
         ) as caught:
             ask("http://model.invalid/v1")
         assert "hunter2" not in str(caught.value)
+        monkeypatch.setenv("HTTPS_PROXY", f"http://me:hunter2@127.0.0.1:{proxy.port}")
+        with pytest.raises(FailedError, match=r"through the environment's proxy .* failed 1 .* last: 404 Not Found"):
+            ask("https://model.invalid/v1")
         monkeypatch.setenv("NO_PROXY", "model.invalid")
         with pytest.raises(UserError) as caught:
             ask("http://model.invalid/v1")
         assert "proxy" not in str(caught.value)
+    monkeypatch.setenv("ALL_PROXY", "socks9://me:hunter2@127.0.0.1:1")
+    with pytest.raises(UserError, match=r"The environment's proxy .* cannot be used: Unknown scheme") as caught:
+        ask("http://example.invalid/v1")
+    assert "hunter2" not in str(caught.value)
 
 
 def test_this_machines_addresses_go_through_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,8 @@ PROMPT: dict[Status, str] = {
     "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
     r"prohibited_content|input was flagged",
     "refused": r"context[_ ]?(length|size|window)|max(imum)?[_ ](model|context|input|prompt|sequence)[_ ]?(len|tokens)|"
-    r"prompt is too long|longer than the (maximum|model)|input token count|too many (input |prompt )?tokens",
+    r"(prompt|input) is too long|longer than the (max|model)|input token count|too many (input |prompt )?tokens|"
+    r"maximum allowed length|less than \d+ tokens|tokens\W* must be <=",
 }
 """Words of servers on a prompt that a filter declined, and on one beyond the model's context."""
 
@@ -184,7 +185,7 @@ def find_status(error: BaseException | None) -> Status | None:
     Of the statuses of HTTP only those have one that refuse this prompt alone.
     """
     if (code := getattr(error, "status_code", None)) is not None:
-        status = classify(getattr(error, "body", None) or str(error))
+        status = "refused" if code == 413 else classify(getattr(error, "body", None) or str(error))
         return status if status == "filtered" or (status == "refused" and code not in (401, 403, 404, 429)) else None
     while error is not None and not isinstance(error, BadAnswerError):
         error = error.__cause__

@@ -172,10 +172,13 @@ def open_client(
     place = {"netloc": split.netloc.rpartition("@")[2], "path": split.path.rstrip("/").removesuffix(COMPLETIONS)}
     plain = urlunsplit(split._replace(**place, query="", fragment="")) if url else None
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    http = Client(
-        auth=login, limits=limits, timeout=timeout, trust_env=not is_own(split.hostname or ""),
-        headers={"Accept-Encoding": "gzip, deflate"},
-    )  # fmt: skip
+    try:
+        http = Client(
+            auth=login, limits=limits, timeout=timeout, trust_env=not is_own(split.hostname or ""),
+            headers={"Accept-Encoding": "gzip, deflate"},
+        )  # fmt: skip
+    except (ImportError, ValueError) as error:  # of the proxy's scheme
+        raise UserError(f"The environment's proxy {find_proxy(url or 'https://')} cannot be used: {error}") from None
     client = openai.AsyncOpenAI(
         base_url=plain, api_key=key or NO_KEY, max_retries=max_retries, timeout=timeout, http_client=http,
         default_query=dict(parse_qsl(split.query)),

@@ -251,7 +251,7 @@ class OpenAIPolicy:
                 status = find_status(error)
                 if status not in PROMPT:
                     failure = self._explain(error)
-                    self._ended = None if isinstance(failure, EndpointError) else failure
+                    self._ended = self._ended if isinstance(failure, EndpointError) else failure
                     raise failure from None
                 reply = Reply("", {"came": self._read_words(error)}, refused=True, status=status)
                 attempts = 1 if isinstance(error, openai.APIStatusError) else self.max_retries + 1

@@ -125,12 +125,8 @@ SIGHT = (
 )
 INVALID = (
     "Replies of the model from which no legal action was read, by the parser's failure code; and all replies that were "
-    "refused, empty or cut off."
-)
-STATUSES = (
-    "The model wrote a tool_call by the server's own field. The others are not the model's replies, and none of them "
-    "counts as invalid: thoughts without a text (reasoning_only), a prompt that a filter declined (filtered) or the "
-    "server refused (refused)."
+    "refused, empty or cut off, or that came as a native tool_call. Not the model's, and not invalid: reasoning_only "
+    "(thoughts without a text), filtered, refused (a prompt that the server does not take)."
 )
 
 
@@ -222,11 +218,6 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for key, part in parts.items()
         for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
     ]
-    statuses = [
-        [key, status, str(count), write_share(count / part["replies"])]
-        for key, part in parts.items()
-        for status, count in part.get("statuses", {}).items()
-    ]
     tables = [
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
         Table(
@@ -234,7 +225,6 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
         ),
         Table("Invalid replies", ("part", "why", "replies", "share"), invalid, INVALID),
-        Table("Status of replies", ("part", "status", "replies", "share"), statuses, STATUSES),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
 
@@ -243,4 +233,5 @@ def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
     """Return how many replies were of each kind that is counted in addition to the failure codes."""
     counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
     counts["environment failed"] = part["env_errors"]
+    counts |= {f"status {status}": count for status, count in part.get("statuses", {}).items()}
     return {words: count for words, count in counts.items() if count}
