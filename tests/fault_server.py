@@ -5,7 +5,7 @@
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
 legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
 program it prints its address and serves until it is stopped; GET /stats tells what it has counted. It knows nothing of
-vlgym, streams a reply as one piece where it is asked to, and is no model of anything but trouble.
+vlgym, streams a reply in two pieces where it is asked to, and is no model of anything but trouble.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class Fault:
     Attributes:
         kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`, `shape`, `error200`), a
             status as text, or an odd reply (`refuse`, `filter`, `empty`, `null`, `cut`, `parts`, `reasoning`,
-            `surrogate`).
-        seconds: for `hang`; between two bytes for `drip`; at most, for `held`, which waits for `release`.
+            `surrogate`, those of `SERVED`); `endless` for a stream without its end.
+        seconds: for `hang`; between two bytes for `drip`, and two lines of a stream; at most, for `held`, which waits
+            for `release`.
         retry_after: header of a status.
         body: body of a status, instead of the usual one.
     """
@@ -88,7 +89,9 @@ class FaultServer:
         key: the key that it demands; `None` for none.
         model: the one model that it knows; `None` takes any name.
         odd: share of contents (not of requests) that get an odd reply: refused, empty or cut.
-        refuses: field of a request to the message of the status 400 that it gets.
+        refuses: field of a request to the message of the refusal that it gets.
+        demands: field that a request must have to the message of the refusal that it gets without.
+        refusal: status of these refusals.
         keep: keep requests and pictures; without, it only counts.
 
     Attributes:
@@ -107,12 +110,14 @@ class FaultServer:
         model: str | None = None,
         odd: float = 0.0,
         refuses: Mapping[str, str] | None = None,
+        demands: Mapping[str, str] | None = None,
+        refusal: int = 400,
         keep: bool = True,
     ) -> None:
         schedule = faults or {}
         self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
-        self.refuses, self.keep = dict(refuses or {}), keep
+        self.refuses, self.demands, self.refusal, self.keep = dict(refuses or {}), dict(demands or {}), refusal, keep
         self.asked: list[Asked] = []
         self.counts: Counter[str] = Counter()
         self.most_at_once = self._now = 0
@@ -220,8 +225,10 @@ class FaultServer:
         if self.model is not None and body["model"] != self.model:
             said = f"The model `{body['model']}` does not exist."
             return await _send(writer, 404, _error(said, "model_not_found"))
-        for name in body.keys() & self.refuses.keys():
-            return await _send(writer, 400, _error(self.refuses[name], "unsupported_parameter", name))
+        wrong = {name: said for name, said in self.refuses.items() if name in body}
+        wrong |= {name: said for name, said in self.demands.items() if not body.get(name)}
+        for name, said in wrong.items():
+            return await _send(writer, self.refusal, _error(said, "unsupported_parameter", name))
         fault = self._choose(asked) or Fault("")
         if not fault.kind and luck < self.odd:
             fault = Fault(("refuse", "empty", "cut")[int(asked.digest[8:16], 16) % 3])
@@ -245,8 +252,13 @@ class FaultServer:
         completion = self._write(asked, fault.kind)
         if body.get("stream"):
             events = write_events(completion)
-            writer.write(_head(200, len(events), kind="text/event-stream") + events)
-            await writer.drain()
+            if fault.kind == "endless":
+                events = events[: events.index(b"data:", 8)]
+            head = _head(200, len(events), kind="text/event-stream")
+            for place, piece in enumerate([head, *events.splitlines(keepends=True)]):
+                await asyncio.sleep(fault.seconds if place else 0)
+                writer.write(piece)
+                await writer.drain()
             return self._note_answer(asked)
         whole = json.dumps(completion).encode()
         if fault.kind == "half":
@@ -293,20 +305,69 @@ class FaultServer:
             message["reasoning_content"] = "<action>nonsense</action>"
         elif kind == "surrogate":
             message["content"] = text + "\ud800"
+        choice = {"index": 0, "message": message, "finish_reason": reason}
+        served = SERVED[kind](text) if kind in SERVED else {}
+        message |= served.get("message") or {}
+        choice |= {name: value for name, value in served.items() if name in ("finish_reason", "error")}
         prompt = len(json.dumps(asked.body["messages"])) // 4 + 64 * len(asked.pictures)
         return {
             "id": f"chatcmpl-{asked.number}", "object": "chat.completion", "created": 0,
             "model": f"{asked.body['model']}-0001",
-            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "choices": [choice],
             "usage": {"prompt_tokens": prompt, "completion_tokens": len(text.split())},
+            **served.get("body", {}),
         }  # fmt: skip
 
 
+def _call(text: str) -> dict[str, Any]:
+    action = "".join(re.findall("<action>(.*)</action>", text))
+    return {"function": {"name": "act", "arguments": json.dumps({"action": action})}, "id": "1", "type": "function"}
+
+
+def _end(reason: str | None, **more: Any) -> Callable[[str], dict[str, Any]]:
+    return lambda text: {"finish_reason": reason, **more}
+
+
+SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
+    "in_reasoning_content": lambda text: {"message": {"content": None, "reasoning_content": text}},
+    "in_reasoning": lambda text: {"message": {"content": "", "reasoning": f"Or <action>?</action>\n\n{text}"}},
+    "thoughts": lambda text: {"message": {"reasoning": [{"type": "reasoning.text", "text": "I see."}]}},
+    "half_thought": lambda text: {"message": {"content": None, "reasoning": text[:5]}, "finish_reason": "stop"},
+    "cut_thought": lambda text: {"message": {"content": None, "reasoning": text}, "finish_reason": "length"},
+    "tool_call": lambda text: {"message": {"content": None, "tool_calls": [_call(text)]}, "finish_reason": "stop"},
+    "function_call": lambda text: {"message": {"content": "", "function_call": _call(text)["function"]}},
+    "output_text": lambda text: {"message": {"content": [{"type": "output_text", "text": text, "annotations": []}]}},
+    "thinking_part": lambda text: {"message": {"content": [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "<action>?</action>"}]},
+        {"type": "text", "text": text},
+    ]}},
+    "responses": lambda text: {"body": {"choices": None, "status": "completed", "error": None, "output": [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I see."}]},
+        {"type": "message", "content": [{"type": "output_text", "text": text}]},
+    ]}},
+    "responses_failed": lambda text: {"body": {"choices": None, "status": "failed", "output": []}},
+    "choice_error": lambda text: {"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}},
+    "error_beside": lambda text: {"body": {"error": {"message": "upstream died", "code": 502}}},
+    "error_too_long": lambda text: {"body": {"choices": None, "error": {"message": "The prompt is too long."}}},
+    "sensitive": _end("sensitive", message={"content": ""}),
+    "abort": _end("abort"), "error": _end("error"), "network_error": _end("network_error"),
+    "no_resource": _end("insufficient_system_resource"), "no_reason": _end(None), "end_turn": _end("end_turn"),
+    "window": _end("model_context_window_exceeded"), "repetition": _end("repetition"),
+}  # fmt: skip
+"""Answers with status 200 as servers give them: kind -> changes of the message, the choice or the body."""
+
+
 def write_events(completion: dict[str, Any]) -> bytes:
-    """Return a chat completion as server-sent events: the reply as one piece, its end, and the usage."""
+    """Return a chat completion as server-sent events: the reply in two pieces, its end, and the usage."""
     (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
+    text = choice["message"].get("content")
+    pieces = [text[:9], text[9:]] if isinstance(text, str) else [text]
     chunks = [
-        {**head, "choices": [{"index": 0, "delta": choice["message"], "finish_reason": None}]},
+        {
+            **head,
+            "choices": [{"index": 0, "delta": {**choice["message"], "content": pieces[0]}, "finish_reason": None}],
+        },
+        *({**head, "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces[1:]),
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
         {**head, "choices": [], "usage": {**completion["usage"], "total_tokens": sum(completion["usage"].values())}},
     ]

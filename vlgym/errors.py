@@ -53,6 +53,10 @@ class FailedError(UserError):
     exit_status = 1
 
 
+class EndpointError(FailedError):
+    """A model's server answered a request with errors alone; it ends the episode. Next step: as the message says."""
+
+
 class SpecError(UserError):
     """An `EnvSpec` is malformed. Next step: fix the named field in the plugin's `plugin.py`."""
 

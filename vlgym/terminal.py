@@ -151,12 +151,18 @@ Advance = Callable[..., None]
 def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
-    What its encoding lacks is written by its number. With NO_COLOR no escape codes are written, those of moving bars
-    included. The traceback of a bug is as safe to print as other errors.
+    A stream that the caller closed (`>&-`) is the null device. What its encoding lacks is written by its number. With
+    NO_COLOR no escape codes are written, those of moving bars included. The traceback of a bug is as safe to print as
+    other errors.
     """
     sys.excepthook = lambda *error: print(show_safe("".join(traceback.format_exception(*error))), file=sys.stderr)
     if os.environ.get("NO_COLOR"):
         os.environ["TERM"] = "dumb"  # rich and tyro would still write bold letters
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_WRONLY)  # the lowest free number, which is the stream's
+            os.set_inheritable(null, True)
+            setattr(sys, name, os.fdopen(null, "w"))
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
             stream.reconfigure(errors="backslashreplace")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,6 +193,13 @@ class Usage:
     attempts: int = 1
 
 
+Status = Literal["model", "tool_call", "reasoning_only", "filtered", "refused", "provider_error", "abort"]
+"""Origin of a reply: the model wrote it, as text (`model`) or as a native tool call; the server sent thoughts and no
+text; a filter declined; the server refused the prompt; the provider failed; the request was aborted."""
+OWN: tuple[Status, ...] = ("model", "tool_call")
+"""Statuses of replies that are the model's."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """A policy's answer.
@@ -203,6 +210,8 @@ class Reply:
         cut: a limit ended the reply before it was over.
         refused: the model, or a filter before it, declined to answer.
         usage: what it took, where that is known.
+        status: whose words the text is; a policy without a server has none but `model`.
+        reasoning: thoughts that came apart from the text.
     """
 
     text: str
@@ -210,6 +219,8 @@ class Reply:
     cut: bool = False
     refused: bool = False
     usage: Usage | None = None
+    status: Status = "model"
+    reasoning: str = ""
 
 
 @dataclass(frozen=True)
@@ -296,6 +307,7 @@ class StepRecord:
         level: the difficulty level that a curriculum chose; `None` without one.
         after: what the policy went on to write after its reply was over (see `Parser.end`); it is not read.
         usage: what the reply took, where the policy says so.
+        status, reasoning: as in `Reply`.
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in `reply`; `None` where none was read.
         form: by which form the action was read (see `Parsed`); `None` where none was.
@@ -328,6 +340,8 @@ class StepRecord:
     level: int | None = None
     after: str = ""
     usage: Usage | None = None
+    status: Status = "model"
+    reasoning: str = ""
     extra: Any = field(default=None, repr=False)
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None

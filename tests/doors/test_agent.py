@@ -17,7 +17,7 @@ from fault_server import Fault, FaultServer, hash_pixels
 from toys import installed, make_spec
 
 from vlgym.doors.agent import Task, play, tasks
-from vlgym.endpoint.messages import BadAnswerError
+from vlgym.endpoint.completion import BadAnswerError
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.errors import UserError
 from vlgym.evaluation.episodes import Player

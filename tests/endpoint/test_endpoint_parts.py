@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlgym.endpoint.messages import BadAnswerError, read_answer, show, write_messages, write_picture
+from vlgym.endpoint.completion import BadAnswerError, read_answer, show
+from vlgym.endpoint.messages import write_messages, write_picture
 from vlgym.env.rendering import decode_png
+from vlgym.types import Status
 
 
 def picture(seed: int, size: tuple[int, int] = (16, 16)) -> np.ndarray:
@@ -52,28 +54,45 @@ def test_an_answer_without_a_message_is_what_its_end_says() -> None:
 def test_a_count_of_tokens_that_is_none_is_zero(count: Any) -> None:
     body = {"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": count, "completion_tokens": 3}}
     answer = read_answer(json.dumps(body).encode())
-    assert (answer.prompt_tokens, answer.completion_tokens) == (0, 3)
+    assert answer.usage is not None
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (0, 3)
 
 
-NAMES = st.sampled_from(
-    ["choices", "message", "content", "refusal", "finish_reason", "usage", "prompt_tokens", "model", "type", "text"]
-)
+WORDS = """choices message content refusal finish_reason usage prompt_tokens model type text delta reasoning thinking
+    summary tool_calls function function_call name arguments error output status index incomplete_details reason"""
+NAMES = st.sampled_from(WORDS.split())
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["thinking", "refusal", "tool_use", "output_text", "error", "length", "sensitive", "message"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
     max_leaves=12,
 )
 
 
-@given(st.fixed_dictionaries({"choices": st.lists(st.dictionaries(NAMES, JSON, max_size=4), max_size=2)}, optional={
-    "usage": JSON, "model": JSON}) | JSON)  # fmt: skip
-def test_whatever_json_comes_is_an_answer_or_a_bad_one(body: Any) -> None:
-    try:
-        answer = read_answer(json.dumps(body).encode())
-    except BadAnswerError:
-        return
-    answer.text.encode()
-    assert answer.prompt_tokens >= 0
+BODIES = JSON | st.fixed_dictionaries(
+    {"choices": st.lists(st.dictionaries(NAMES, JSON, max_size=4) | st.fixed_dictionaries(
+        {"message": st.dictionaries(NAMES, JSON, max_size=5), "finish_reason": JSON}), max_size=2)},
+    optional={"usage": JSON, "model": JSON, "error": st.none(), "output": st.lists(JSON)},
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(BODIES, st.lists(BODIES, max_size=3))
+def test_whatever_json_comes_is_an_answer_or_a_bad_one(body: Any, chunks: list[Any]) -> None:
+    stream = "".join(f"data: {json.dumps(each).replace('message', 'delta')}\n\n" for each in chunks)
+    for data in (json.dumps(body), f": wait\n{stream}data: [DONE]\n"):
+        try:
+            answer = read_answer(data.encode())
+        except BadAnswerError:
+            continue
+        (answer.text + answer.reasoning + str(answer.extra)).encode()
+        assert answer.status in get_args(Status)
+        assert answer.usage is not None
+        assert answer.usage.prompt_tokens >= 0
 
 
 def test_one_line_is_cut_where_it_is_too_long() -> None:

@@ -15,7 +15,7 @@ from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
-from ..reports.text import NONE, explain_sight, list_rows, write_interval, write_number, write_p
+from ..reports.text import NONE, explain_foreign, explain_sight, list_rows, write_interval, write_number, write_p
 from ..reports.verification import verify_run
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
@@ -39,9 +39,13 @@ def report(
     print_rows(console, *list_rows(found))
     for row in found["sight"]:
         console.print(f"{row['control']}: {explain_sight(row)}")
+    if "foreign" in found:
+        console.print(explain_foreign(found["foreign"]))
     console.print(f"written: {folder / PAGE}")
 
 
+MOST_FOREIGN = 0.01
+"""Share of replies that are not the model's, above which a comparison warns."""
 LISTED = 5  # episodes named of each kind; all of them stand in the JSON
 
 
@@ -73,6 +77,9 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(f"{pair['first']} against {pair['second']}", style="bold")
     if sides := [side for side, done in pair["verified"].items() if done]:
         console.print(f"verified: {' and '.join(sides)}")
+    for side, found in pair["foreign"].items():
+        if sum(found["statuses"].values()) > MOST_FOREIGN * found["replies"]:
+            console.print(f"warning: {pair[side]}: {explain_foreign(found)}", style="yellow")
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]

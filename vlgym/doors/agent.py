@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ..endpoint.messages import check_url, hide_in, make_hide, open_client, read_answer, write_messages
+from ..endpoint.completion import PROMPT, find_status, read_answer
+from ..endpoint.messages import check_url, hide_in, make_hide, open_client, write_messages
 from ..env.prompts import PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
@@ -26,7 +27,7 @@ from ..parsers import check_named
 from ..play.curriculum import Course, Place
 from ..play.rollout import Runner
 from ..registry.making import make
-from ..types import Reply, StepRecord, Usage
+from ..types import Reply, StepRecord
 
 TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES = 600.0, 2, 16_000_000
 
@@ -136,6 +137,8 @@ async def play(
             environment's `max_turns` a prompt holds the whole episode, which trainers that join turns need.
         **sampling: further fields of each request, such as `temperature` or `max_tokens`.
 
+    A prompt that the address refuses for its length, or filters, has an empty reply, as its record's `status` says.
+
     Raises:
         UserError: the environment cannot be made, or neither address nor client is given.
         openai.OpenAIError: the address does not answer, or refuses; without the key and the address's password.
@@ -160,10 +163,11 @@ async def play(
             try:
                 completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
             except Exception as error:
-                raise hide_in(error, hide) from None
-            answer = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
-            usage = Usage(answer.prompt_tokens, answer.completion_tokens)
-            reply = Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
+                if (status := find_status(error)) not in PROMPT:
+                    raise hide_in(error, hide) from None
+                reply = Reply("", refused=True, status=status)
+            else:
+                reply = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
             reply, after = end_reply(env, reply)
             record = runner.advance([turn], [reply], model)[0]
             record.final_messages, record.after = None, after

@@ -1,17 +1,15 @@
-"""Translate between neutral messages and an endpoint's JSON, in both directions.
-
-An answer that is no chat completion raises `BadAnswerError`.
-"""
+"""Write neutral messages as an endpoint's JSON, and reach the endpoint within limits; secrets stay out of texts."""
 
 from __future__ import annotations
 
 import functools
+import ipaddress
 import json
 import os
 import re
+import socket
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -21,6 +19,7 @@ from ..env.rendering import data_url
 from ..errors import UserError
 from ..registry.installing import how_to_install
 from ..types import Image, Message
+from .completion import BadAnswerError, Hide, read_answer, show
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
@@ -29,8 +28,8 @@ SECRET_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd
 """End of a name whose value is a key or a password, as a pattern."""
 MOST_REDIRECTS = 5
 ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
-LOCAL = ("localhost", "127.0.0.1", "::1")
-"""Hosts that no proxy is asked for."""
+COMPLETIONS = "/chat/completions"
+"""End of the address that requests go to; the client adds it."""
 
 
 def check_url(url: str) -> None:
@@ -100,10 +99,6 @@ def read_key(variable: str, url: str | None) -> str:
     return key
 
 
-Hide = Callable[[str], str]
-"""Takes keys and passwords out of a text."""
-
-
 def open_client(
     url: str | None,
     key: str,
@@ -115,7 +110,8 @@ def open_client(
 ) -> tuple[Any, Any, str, Hide]:
     """Return the client, its connections, its address and the function that hides secrets in texts.
 
-    `reached` of the connections is true after an answer. The address is for lines and records.
+    `reached` of the connections is true after an answer; `proxy` is the environment's proxy that they go through. The
+    address is for lines and records.
 
     The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
     more than `most` bytes, and one that takes longer than `timeout` as a whole. It goes to no other host.
@@ -133,6 +129,7 @@ def open_client(
         """Turns failures that the package would not retry into errors that it retries."""
 
         reached = False
+        proxy = ""
 
         async def send(self, request: Any, **how: Any) -> Any:
             try:
@@ -147,9 +144,9 @@ def open_client(
             self.reached = True
             if response.status_code == 200:
                 try:
-                    read_answer(response.content, hide)
+                    response.extensions["answer"] = read_answer(response.content, hide)
                 except BadAnswerError as error:
-                    raise httpx2.DecodingError(f"its answer is {error}", request=request) from None
+                    raise httpx2.DecodingError(f"its answer is {error}", request=request) from error
             return response
 
         async def follow(self, request: Any, **how: Any) -> Any:
@@ -172,17 +169,46 @@ def open_client(
 
     split, hide = urlsplit(url or ""), make_hide(url or "", key, secrets)
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
-    plain = urlunsplit(split._replace(netloc=split.netloc.rpartition("@")[2], query="", fragment="")) if url else None
+    place = {"netloc": split.netloc.rpartition("@")[2], "path": split.path.rstrip("/").removesuffix(COMPLETIONS)}
+    plain = urlunsplit(split._replace(**place, query="", fragment="")) if url else None
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    http = Client(
-        auth=login, limits=limits, timeout=timeout, trust_env=split.hostname not in LOCAL,
-        headers={"Accept-Encoding": "gzip, deflate"},
-    )  # fmt: skip
+    try:
+        http = Client(
+            auth=login, limits=limits, timeout=timeout, trust_env=not is_own(split.hostname or ""),
+            headers={"Accept-Encoding": "gzip, deflate"},
+        )  # fmt: skip
+    except (ImportError, ValueError) as error:  # of the proxy's scheme
+        raise UserError(f"The environment's proxy {find_proxy(url or 'https://')} cannot be used: {error}") from None
     client = openai.AsyncOpenAI(
         base_url=plain, api_key=key or NO_KEY, max_retries=max_retries, timeout=timeout, http_client=http,
         default_query=dict(parse_qsl(split.query)),
     )  # fmt: skip
+    http.proxy = find_proxy(str(client.base_url))
     return client, http, _without_secrets(str(client.base_url)), hide
+
+
+def is_own(host: str) -> bool:
+    """True if a host is this machine, by its name or by an address that can be bound here."""
+    name = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name)
+        with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as place:
+            place.bind((name, 0))
+        return True
+    except ValueError:
+        return name in ("localhost", socket.gethostname().lower()) or name.endswith(".localhost")
+    except OSError:
+        return address.is_loopback
+
+
+def find_proxy(url: str) -> str:
+    """Return the environment's proxy for an address, without its login; empty where none is asked."""
+    from urllib.request import getproxies, proxy_bypass  # takes longer than the rest of this module
+
+    split, known = urlsplit(url), getproxies()
+    if is_own(split.hostname or "") or proxy_bypass(split.hostname or ""):
+        return ""
+    return _without_secrets(known.get(split.scheme) or known.get("all", ""))
 
 
 def make_hide(url: str, key: str, secrets: Iterable[str] = ()) -> Hide:
@@ -243,31 +269,6 @@ def _without_secrets(url: str) -> str:
     return f"{front}://{place}" if found else place
 
 
-class BadAnswerError(Exception):
-    """An answer with status 200 is no chat completion."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Parts of a chat completion.
-
-    Attributes:
-        text: the model's text; empty where it wrote none. The text of the field `refusal` where it refused there.
-        cut: the limit of tokens ended it.
-        refused: the model, or a filter before it, declined.
-        prompt_tokens: as the server counts them; 0 where it does not say.
-        completion_tokens: the same for the answer.
-        model: what the server calls the model that answered; empty where it does not say.
-    """
-
-    text: str
-    cut: bool = False
-    refused: bool = False
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    model: str = ""
-
-
 def write_picture(image: Image) -> str:
     """Return `data:image/png;base64,...` of `[H, W, 3] uint8`; a picture of the history is encoded once."""
     return _write_picture(image.shape, image.tobytes())
@@ -295,62 +296,3 @@ def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]
         else {"type": "image_url", "image_url": {"url": write_picture(part["image"])}}
         for part in parts
     ]
-
-
-def read_answer(data: bytes, hide: Hide = str) -> Answer:
-    """Read a chat completion; only its first choice counts, without its reasoning text.
-
-    Raises:
-        BadAnswerError: it is no JSON, or none of this shape; the message shows how it begins.
-    """
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        raise BadAnswerError(f"no JSON: {show(data, hide=hide)}") from None
-    wrong = BadAnswerError(f"no chat completion: {show(data, hide=hide)}")
-    choices = body.get("choices") if isinstance(body, dict) else None
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict) or not {"message", "finish_reason"} & choice.keys():
-        raise wrong
-    message = choice.get("message") or {}
-    if not isinstance(message, dict):
-        raise wrong
-    text, refusal = _read_content(message.get("content"), wrong), message.get("refusal")
-    reason = choice.get("finish_reason")
-    refusal = refusal if isinstance(refusal, str) else ""
-    model, usage = body.get("model"), body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    return Answer(
-        _without_surrogates(text or refusal),
-        reason == "length",
-        bool(refusal) or reason == "content_filter",
-        _read_count(usage.get("prompt_tokens")),
-        _read_count(usage.get("completion_tokens")),
-        show(model, hide=hide) if isinstance(model, str) else "",
-    )
-
-
-def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
-    """Return the beginning of what a server said as one line without secrets and control characters."""
-    text = hide(said.decode("utf-8", "replace") if isinstance(said, bytes) else said)  # before it is cut
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
-    return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
-
-
-def _read_content(content: Any, wrong: BadAnswerError) -> str:
-    """Return the text of a message's content: a string, nothing, or a list of parts."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    if not isinstance(content, list):
-        raise wrong
-    texts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type", "text") == "text"]
-    return "".join(text for text in texts if isinstance(text, str))
-
-
-def _without_surrogates(text: str) -> str:
-    """Replace halves of characters, which JSON can hold and UTF-8 cannot: they could not be written to a record."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _read_count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**12 else 0

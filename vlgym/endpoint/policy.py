@@ -1,7 +1,7 @@
 """The policy `openai:MODEL`: it asks an endpoint, some turns at once.
 
-An event loop in a thread does the asking, so that environments can step meanwhile. Nothing is cached between runs, and
-no answer is streamed.
+An event loop in a thread does the asking, so that environments can step meanwhile. Nothing is cached between runs. An
+answer is streamed only where the server demands it.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ import concurrent.futures
 import contextlib
 import hashlib
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import FailedError, UserError, check_number
+from ..errors import EndpointError, FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
+from .completion import PROMPT, find_status, show
 from .messages import (
     KEY,
-    Answer,
     check_url,
     find_secrets,
     open_client,
-    read_answer,
     read_key,
-    show,
     split_address,
     without_secrets,
     write_messages,
@@ -44,8 +44,6 @@ FIXED = {
     **{name: f"write --policy-arg {name}=VALUE" for name in ("temperature", "max_tokens", "top_p", "seed")},
 }
 """Fields of a request that `extra` cannot set, and why."""
-FILTERED = ("content_filter", "content_policy_violation")
-"""Error codes by which a filter before the model declines a prompt: a refusal, no failure."""
 
 
 class OpenAIPolicy:
@@ -137,6 +135,7 @@ class OpenAIPolicy:
         self._places = asyncio.Semaphore(concurrency)
         self._next = 0.0  # when the next request may be sent
         self._limit_name = "max_tokens"
+        self._stream: dict[str, Any] = {}
         self._closed = False
         self._ended: UserError | None = None
         self._loop = asyncio.new_event_loop()
@@ -188,8 +187,9 @@ class OpenAIPolicy:
     def submit(self, turn: Turn) -> Future[Reply]:
         """Ask for one turn.
 
-        The `Future` ends with a `Reply`; or with `UserError` where the key, the model or the request is wrong or no
-        server is there, and with `FailedError` where all retries failed. Either holds for all later turns, too.
+        The `Future` ends with a `Reply`, which is empty and `refused` where the server takes other prompts, not this
+        one; with `UserError` where the key, the model or the request is wrong or no server is there; and with
+        `FailedError` where all retries failed. Either holds for all later turns, too, except `EndpointError`.
         """
         if self._closed:
             raise RuntimeError(f"{self.name} was closed")
@@ -204,7 +204,12 @@ class OpenAIPolicy:
         """
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
-        self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
+        reply = self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
+        if not reply.text.strip():
+            raise UserError(
+                f"{self._url} answers the first question without a text; it sent: {reply.extra['came']}. Check "
+                "--max-tokens, the chat template, and the server's filter and parsers of thoughts and tool calls."
+            )
 
     def close(self) -> None:
         """Cancel what is under way, close the connections and end the thread."""
@@ -239,17 +244,20 @@ class OpenAIPolicy:
             await self._pace()
             if self._ended is not None:
                 raise type(self._ended)(str(self._ended))
-            begun, attempts = time.monotonic(), 1
+            begun = time.monotonic()
             try:
-                answer, attempts = await self._send(body)
+                reply, attempts = await self._send(body)
             except openai.APIError as error:
-                if error.code not in FILTERED and error.type not in FILTERED:
-                    self._ended = self._explain(error)
-                    raise self._ended from None
-                answer = Answer("", refused=True)
-            self.served_model = answer.model or self.served_model
-            usage = Usage(answer.prompt_tokens, answer.completion_tokens, time.monotonic() - begun, attempts)
-            return Reply(answer.text, cut=answer.cut, refused=answer.refused, usage=usage)
+                status = find_status(error)
+                if status not in PROMPT:
+                    failure = self._explain(error)
+                    self._ended = self._ended if isinstance(failure, EndpointError) else failure
+                    raise failure from None
+                reply = Reply("", {"came": self._read_words(error)}, refused=True, status=status)
+                attempts = 1 if isinstance(error, openai.APIStatusError) else self.max_retries + 1
+            self.served_model = reply.extra.get("model") or self.served_model
+            usage = replace(reply.usage or Usage(), seconds=time.monotonic() - begun, attempts=attempts)
+            return replace(reply, usage=usage)
 
     async def _pace(self) -> None:
         """Space requests evenly."""
@@ -258,28 +266,40 @@ class OpenAIPolicy:
         self._next = at + (60 / self.requests_per_minute if self.requests_per_minute else 0)
         await asyncio.sleep(at - now)
 
-    async def _send(self, body: dict[str, Any]) -> tuple[Answer, int]:
+    async def _send(self, body: dict[str, Any]) -> tuple[Reply, int]:
         """Send a request; return its answer, and how many attempts it took."""
         import openai
 
-        name = self._limit_name
-        sent = body if self.max_tokens is None else {**body, name: self.max_tokens}
+        sent = {**body, **self._stream} | ({} if self.max_tokens is None else {self._limit_name: self.max_tokens})
         try:  # as extra_body: what the package knows by name it walks through, which takes longer
             raw = await self._client.chat.completions.with_raw_response.create(
                 model=self.model, messages=[], extra_body=sent
             )
-        except openai.BadRequestError as error:
-            if name not in sent or name == "max_completion_tokens" or "max_completion_tokens" not in error.message:
+        except openai.APIStatusError as error:
+            if error.status_code not in (400, 422) or not self._adapt(sent, error.message):
                 raise
-            self._limit_name = "max_completion_tokens"  # what some models call it
             return await self._send(body)
-        return read_answer(raw.content, self.hide), raw.retries_taken + 1
+        return raw.http_response.extensions["answer"], raw.retries_taken + 1
+
+    def _adapt(self, sent: Mapping[str, Any], said: str) -> bool:
+        """Learn from a refusal which form of a request the server wants; return whether it wants another one."""
+        if "max_tokens" in sent and "max_completion_tokens" in said:
+            self._limit_name = "max_completion_tokens"
+        elif "stream_options" in sent and "stream_options" in said:
+            self._stream = {"stream": True}
+        elif "stream" not in sent and re.search(r"\bstream", said, re.IGNORECASE):
+            self._stream = self._stream or {"stream": True, "stream_options": {"include_usage": True}}
+        else:
+            return False
+        return True
 
     def _explain(self, error: Any) -> UserError:
         """Return the error that ends the run."""
         import httpx2
 
         where, said = self._url, self._read_words(error)
+        if self._http.proxy:
+            where += f" through the environment's proxy {self._http.proxy}"
         if isinstance(error.__cause__, httpx2.ConnectError) and not self._http.reached:
             return UserError(f"No server answers at {where} ({said}). Start it, or correct --base-url.")
         status = getattr(error, "status_code", 0)
@@ -304,7 +324,8 @@ class OpenAIPolicy:
                 f"{where} refuses the request: {said}. Check what is sent: the model's name, --temperature, "
                 "--max-tokens, --seed, the length of the prompt, and --history-images 0 for a model without pictures."
             )
-        return FailedError(
+        kind = EndpointError if find_status(error) else FailedError
+        return kind(
             f"{where} failed {self.max_retries + 1} time(s) in a row, last: {said}. Go on later (--resume), or with "
             "more --policy-arg max_retries."
         )

@@ -18,6 +18,7 @@ from ..env import VLEnv
 from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
+from ..errors import EndpointError
 from ..parsers import find_end
 from ..parsers.thoughts import MAX_REPLY
 from ..play.controls import GREY, SHUFFLED, in_grey, with_pictures_of
@@ -56,11 +57,11 @@ class Player:
         num_envs: most episodes at once.
         on_episode: called with each finished episode's records.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
-        on_failure: called with each failure of an environment; its episode is played again.
+        on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
         group: where the environments live.
 
     Raises:
-        FailedError: an environment broke one episode off three times.
+        FailedError: an environment, or the endpoint, broke one episode off three times.
     """
 
     def __init__(
@@ -119,7 +120,12 @@ class Player:
                 with suppress(queue.Empty):
                     table, future = answers.get(timeout=POLL)
                     del asked[table]
-                    self._answer(table, future.result())
+                    try:
+                        reply = future.result()
+                    except EndpointError as error:
+                        self._drop(table, error, self._ask(table).turn)
+                    else:
+                        self._answer(table, reply)
         finally:
             for future in asked.values():
                 future.cancel()
@@ -185,9 +191,7 @@ class Player:
             if table.twin is not None and not table.twin.done:
                 table.twin.advance(table.twin.turns(), [reply], self.policy.name)
         except Exception as error:
-            self._tables.remove(table)
-            self._close(table)
-            self._break_off(table.job, error, turn.turn, reply.text)
+            self._drop(table, error, turn.turn, reply.text)
             return
         record.final_messages, record.after = None, after
         table.records.append(record)
@@ -198,8 +202,13 @@ class Player:
                     self._leave(table.job, runner)
             self.on_episode(table.records)
 
+    def _drop(self, table: _Table, error: Exception, turn: int, reply: str | None = None) -> None:
+        self._tables.remove(table)
+        self._close(table)
+        self._break_off(table.job, error, turn, reply)
+
     def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
-        """Close an environment that raised; its episode does not count, and is played again."""
+        """Note why an episode broke off; it does not count, and is played again."""
         part = job.part
         seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
         self.failures.note(

@@ -193,5 +193,6 @@ def _record(game: Game, seat: int, turn: Turn, picture: Any, reply: Reply) -> St
         image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
         parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
         success=False, score=info.get("score"), span=details["span"], form=details["form"], cut=reply.cut,
-        refused=reply.refused, usage=reply.usage, part=game.parts[seat], extra=reply.extra,
+        refused=reply.refused, usage=reply.usage, status=reply.status, reasoning=reply.reasoning,
+        part=game.parts[seat], extra=reply.extra,
     )  # fmt: skip

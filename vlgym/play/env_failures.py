@@ -2,8 +2,8 @@
 
 Its failure is noted, the environment is closed and a new one takes its place; three failures in a row, without a
 finished episode between them, end the run. What becomes of the episode is said by whoever plays it: training counts it
-as truncated, everything else plays it again. A `UserError` is no failure of the environment, nor is what a policy
-raises; they end the run at once.
+as truncated, everything else plays it again. An evaluation treats an `EndpointError` of the policy alike. A `UserError`
+is no failure of the environment, nor is what else a policy raises; they end the run at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from ..errors import FailedError, UserError, plain_line
+from ..errors import EndpointError, FailedError, UserError, plain_line
 
 FAILURES_IN_A_ROW = 3
 ENV_ERROR = "env_error"
@@ -57,13 +57,16 @@ class EnvFailures:
             FailedError: it is the third failure in a row.
         """
         said = "" if env is None else close_env(env)
-        if isinstance(error, UserError):
+        served = isinstance(error, EndpointError)
+        if isinstance(error, UserError) and not served:
             raise error
         line = plain_line(f"{type(error).__name__}: {error}")
         count = self._in_a_row[place] = self._in_a_row.get(place, 0) + 1
         failure = {"env_id": part or env_id, "episode": episode, "seed": seed, "turn": turn, "reply": reply}
         self.tell({**failure, "error": f"{line}; close: {said}" if said else line})
         if count >= FAILURES_IN_A_ROW:
+            if served:
+                raise error
             raise FailedError(
                 f"{part or env_id} failed {count} times in a row, last with {line} in episode {episode} (seed {seed}). "
                 f"Play it alone: vlgym play {env_id} --seed {seed}"
@@ -91,4 +94,6 @@ def warn(failure: Failure) -> None:
 def in_words(failure: Failure) -> str:
     """A failure as one line."""
     where = f"{failure['env_id']}, episode {failure['episode']} (seed {failure['seed']}), turn {failure['turn']}"
-    return f"{where}: the environment failed and was replaced: {failure['error']}"
+    served = failure["error"].startswith(EndpointError.__name__)
+    who = "the endpoint failed" if served else "the environment failed and was replaced"
+    return f"{where}: {who}: {failure['error']}"

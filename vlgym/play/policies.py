@@ -88,7 +88,9 @@ class ReplayPolicy:
 
     def __init__(self, records: Iterable[StepRecord]) -> None:
         self._replies = {
-            (r.part or r.env_id, r.seed, r.repeat, r.turn): Reply(r.reply, None, r.cut, r.refused, r.usage)
+            (r.part or r.env_id, r.seed, r.repeat, r.turn): Reply(
+                r.reply, None, r.cut, r.refused, r.usage, r.status, r.reasoning
+            )
             for r in records
         }
 

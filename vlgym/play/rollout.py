@@ -194,6 +194,8 @@ class Runner:
             part=turn.part,
             level=slot.level,
             usage=reply.usage,
+            status=reply.status,
+            reasoning=reply.reasoning,
             extra=reply.extra,
             final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
         )

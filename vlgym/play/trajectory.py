@@ -50,7 +50,8 @@ NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
 """Errors of `read_record` on a line that is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
-_IF_ANY = ("level", "form")
+_IF_ANY = ("level", "form", "status", "reasoning")
+"""Fields that a line has only where they differ from `StepRecord`'s default."""
 
 
 def describe_run(
@@ -140,7 +141,8 @@ class TrajectoryWriter:
         for record in episode:
             row: dict[str, Any] = {"file_name": self._store(record.image)}
             row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
-            row.update({field: value for field in _IF_ANY if (value := getattr(record, field)) is not None})
+            values = {field: getattr(record, field) for field in _IF_ANY}
+            row.update({field: value for field, value in values.items() if value != getattr(StepRecord, field)})
             row["actions"] = list(record.actions)
             row["span"] = None if record.span is None else list(record.span)
             row["usage"] = None if record.usage is None else asdict(record.usage)

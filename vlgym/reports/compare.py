@@ -20,6 +20,7 @@ from .compute import (
     Pair,
     describe_mean,
     describe_pairs,
+    find_foreign,
     group_pairs,
     index_pairs,
     normalize,
@@ -38,8 +39,8 @@ CONDITIONS = (*CARD, "prompt_hash", "history", "changed")
 def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     """Return the comparison of each two of the runs, as plain data.
 
-    `runs` holds their names; `pairs` for each two of them `first`, `second`, `verified` (see `is_verified`), `parts`
-    and `overall`. Differences are first minus second.
+    `runs` holds their names; `pairs` for each two of them `first`, `second`, `verified` (see `is_verified`), `foreign`
+    (see `find_foreign`), `parts` and `overall`. Differences are first minus second.
 
     Raises:
         UserError: fewer than two folders, nothing in common, or a part was played under different conditions.
@@ -58,6 +59,7 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
             "first": one,
             "second": two,
             "verified": {"first": is_verified(first), "second": is_verified(second)},
+            "foreign": {"first": find_foreign(first), "second": find_foreign(second)},
             **_compare(first, second),
         }
         for (one, first), (two, second) in combinations(zip(names, runs, strict=True), 2)

@@ -22,7 +22,7 @@ from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
-from ..types import StepRecord
+from ..types import OWN, StepRecord
 from .records import Episode, Part, Run, read_run
 from .sampling import (
     Groups,
@@ -49,7 +49,8 @@ def compute_report(run: Run | Path) -> dict[str, Any]:
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
     `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
-    and the money of all of it, and `can_it_see` what was found of the model's sight.
+    and the money of all of it, `foreign` the replies that are not the model's, and `can_it_see` what was found of the
+    model's sight.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -69,6 +70,7 @@ def compute_report(run: Run | Path) -> dict[str, Any]:
             "parts": parts,
             "overall": _describe_all(run, prices),
             "sight": _compare_sight(run),
+            "foreign": find_foreign(run),
             "spent": {"replies": len(every), **_count_tokens(every, prices)},
         }
     )
@@ -81,6 +83,13 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"sees": found["sees"], "warnings": [*map(str, found["warnings"])]}
     except (LookupError, TypeError):
         return None
+
+
+def find_foreign(run: Run) -> dict[str, Any] | None:
+    """Return how many replies are not the model's, by status, of how many; `None` where all are."""
+    found = Counter(record.status for episodes in run.played.values() for episode in episodes for record in episode)
+    statuses = {status: found[status] for status in sorted(found) if status not in OWN}
+    return {"statuses": statuses, "replies": found.total()} if statuses else None
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
@@ -128,6 +137,7 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
     if not episodes:
         return head
     records = [record for episode in episodes for record in episode]
+    own, statuses = [record for record in records if record.status in OWN], Counter(each.status for each in records)
     returns = group_by_seed(part, episodes, returns_of)
     return {
         **head,
@@ -140,9 +150,10 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "sight_score": _bounded(describe_mean([normalize(part, returns, "blind")])),
         "benchmark": _describe_benchmark(part, episodes),
         "invalid": {
-            "rate": fmean(record.invalid for record in records),
-            "codes": dict(sorted(Counter(record.parse for record in records if record.invalid).items())),
+            "rate": fmean(record.invalid for record in own) if own else 0.0,
+            "codes": dict(sorted(Counter(record.parse for record in own if record.invalid).items())),
         },
+        "statuses": {status: statuses[status] for status in sorted(statuses) if status != "model"} or None,
         "refused": fmean(record.refused for record in records),
         "empty": fmean(not record.reply.strip() for record in records),
         "cut": fmean(record.cut for record in records),

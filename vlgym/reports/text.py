@@ -124,7 +124,9 @@ SIGHT = (
     "lost then was seen."
 )
 INVALID = (
-    "Replies from which no legal action was read, by the parser's failure code; and those refused, empty or cut off."
+    "Replies of the model from which no legal action was read, by the parser's failure code; and all replies that were "
+    "refused, empty or cut off, or that came as a native tool_call. Not the model's, and not invalid: reasoning_only "
+    "(thoughts without a text), filtered, refused (a prompt that the server does not take)."
 )
 
 
@@ -184,6 +186,12 @@ def explain_sight(row: Mapping[str, Any]) -> str:
     return "As far as these episodes tell, this policy does no better with the pictures than without."
 
 
+def explain_foreign(found: Mapping[str, Any]) -> str:
+    """Return in a sentence how many replies are not the model's."""
+    kinds = ", ".join(f"{status} {count}" for status, count in found["statuses"].items())
+    return f"{sum(found['statuses'].values())} of {found['replies']} replies are not the model's: {kinds}."
+
+
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
@@ -225,4 +233,5 @@ def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
     """Return how many replies were of each kind that is counted in addition to the failure codes."""
     counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
     counts["environment failed"] = part["env_errors"]
+    counts |= {f"status {status}": count for status, count in part.get("statuses", {}).items()}
     return {words: count for words, count in counts.items() if count}

@@ -1,0 +1,226 @@
+"""Read a model server's answer: its text, its thoughts, and the status that says whose words the text is.
+
+The one reader of answers, whole or streamed, of chat completions and of `/v1/responses`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..env.spaces import MAX_REPLY
+from ..types import Reply, Status, Usage
+
+Hide = Callable[[str], str]
+"""Takes keys and passwords out of a text."""
+ENDINGS: dict[str, Any] = {
+    reason: ending
+    for ending, reasons in {
+        "cut": "length max_tokens max_output_tokens model_length model_context_window_exceeded repetition",
+        "filtered": "content_filter sensitive safety refusal recitation blocklist prohibited_content spii",
+        "provider_error": "error failed server_error network_error insufficient_system_resource",
+        "abort": "abort aborted cancelled canceled",
+    }.items()
+    for reason in reasons.split()
+}
+"""`finish_reason` of servers -> status, or `cut`; any other is a plain end."""
+THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+"""Fields of a message that hold thoughts; the first that is not empty counts."""
+CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
+"""Types of parts that are tool calls, and fields that hold one."""
+PROMPT: dict[Status, str] = {
+    "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
+    r"prohibited_content|input was flagged",
+    "refused": r"context[_ ]?(length|size|window)|max(imum)?[_ ](model|context|input|prompt|sequence)[_ ]?(len|tokens)|"
+    r"(prompt|input) is too long|longer than the (max|model)|input token count|too many (input |prompt )?tokens|"
+    r"maximum allowed length|less than \d+ tokens|tokens\W* must be <=",
+}
+"""Words of servers on a prompt that a filter declined, and on one beyond the model's context."""
+
+
+class BadAnswerError(Exception):
+    """An answer with status 200 is no reply; `status` is `provider_error` or `abort`, or one of `PROMPT`."""
+
+    def __init__(self, said: str, status: Status = "provider_error") -> None:
+        super().__init__(said)
+        self.status = status
+
+
+def read_answer(data: bytes, hide: Hide = str) -> Reply:
+    """Read a chat completion, the chunks of a streamed one, or an answer of `/v1/responses`; the first choice counts.
+
+    A tool call's text is `{"name": ..., "arguments": ...}`; the text of the field `refusal`, or the last paragraph of
+    the thoughts, stands for a text that is missing. `extra` holds `model`, the server's name of it, and `came`, the
+    fields that came in place of a text.
+
+    Raises:
+        BadAnswerError: it is no JSON, none of this shape, an error, or without a choice; the message shows how it
+            begins.
+    """
+    try:
+        body = _join_chunks(data) if re.match(rb"\s*(?:data|event|id|retry)?:", data) else json.loads(data)
+        return _read_body(body, data, hide)
+    except (ValueError, RecursionError):
+        raise BadAnswerError(f"no JSON: {show(data, hide=hide)}") from None
+
+
+def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
+    begins = show(data, hide=hide)
+    held = _dict(body)
+    choices, model, usage = held.get("choices"), held.get("model"), _dict(held.get("usage"))
+    if isinstance(held.get("output"), list):  # of /v1/responses
+        ending = _dict(held.get("incomplete_details")).get("reason") or held.get("status")
+        choices = [{"message": {"content": held["output"]}, "finish_reason": ending}]
+    choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
+    if error := held.get("error") or choice.get("error"):
+        raise BadAnswerError(f"an error: {show(_find_words(error), hide=hide)}", classify(error))
+    message, reason = choice.get("message") or {}, choice.get("finish_reason")
+    is_message = isinstance(message, dict) and isinstance(message.get("content"), (str, list, dict, type(None)))
+    if not is_message or not {"message", "finish_reason"} & choice.keys():
+        raise BadAnswerError(f"no chat completion: {begins}", "refused" if choices == [] else "provider_error")
+    ending = ENDINGS.get(reason.lower()) if isinstance(reason, str) else None
+    if ending in ("provider_error", "abort"):
+        raise BadAnswerError(f"ended by {reason}: {begins}", ending)
+
+    found: dict[str, list[Any]] = {"text": [], "thought": [], "refusal": [], "call": []}
+    _sort_parts(message.get("content"), "text", found)
+    _sort_parts(message.get("refusal"), "refusal", found)
+    _sort_parts(next(filter(None, map(message.get, THOUGHTS)), None), "thought", found)
+    found["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
+    text, thought, refusal = (_write("".join(found[kind])) for kind in ("text", "thought", "refusal"))
+    calls = [call for each in found["call"] if (call := _read_call(_dict(each)))]
+    status: Status = "filtered" if ending == "filtered" else "tool_call" if calls else "model"
+    if calls:
+        written = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
+        text = "\n".join(filter(str.strip, [text, _write(written)]))
+    elif status == "model" and ending != "cut" and thought.strip() and not (text + refusal).strip():
+        status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]  # a considered action stands further up
+    text = text or refusal
+    came = [f"{name} {_describe(value)}" for name, value in {"finish_reason": reason, **message}.items()]
+    counts = (usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens"))
+    half = MAX_REPLY // 2 - 3
+    return Reply(
+        text,
+        {
+            "model": show(model, hide=hide) if isinstance(model, str) else "",
+            "came": "" if text.strip() else show(", ".join(came), hide=hide),
+        },
+        ending == "cut", bool(refusal) or status == "filtered",
+        Usage(_read_count(counts[0]), _read_count(counts[1] or usage.get("output_tokens"))), status,
+        thought if len(thought) <= MAX_REPLY else f"{thought[:half]} ... {thought[-half:]}",
+    )  # fmt: skip
+
+
+def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None:
+    """Sort the texts of a message's content, a string or nested parts, by what they are."""
+    if isinstance(content, str):
+        found[kind].append(content)
+    elif isinstance(content, list):
+        for part in content:
+            _sort_parts(part, kind, found)
+    elif isinstance(content, dict):
+        form = str(content.get("type"))
+        if form in CALLS:
+            found["call"].append(content)
+            return
+        kind = "thought" if re.search("thinking|reasoning|summary", form) else "refusal" if form == "refusal" else kind
+        for name in ("text", "thinking", "reasoning", "summary", "content", "refusal"):
+            _sort_parts(content.get(name), kind, found)
+
+
+def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return name and arguments of a native tool call; nothing where it has neither."""
+    call = next((call[name] for name in CALLS if isinstance(call.get(name), dict)), call)
+    given = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
+    if isinstance(given, str):
+        with contextlib.suppress(ValueError):  # stays a text
+            given = json.loads(given)
+    return {"name": call.get("name"), "arguments": given} if call.get("name") or given else {}
+
+
+def _join_chunks(data: bytes) -> dict[str, Any]:
+    """Return the completion that a stream's chunks make.
+
+    Raises:
+        BadAnswerError: the stream has no end.
+        ValueError: a chunk is no JSON.
+    """
+    lines = [line[5:].strip() for line in data.decode("utf-8", "replace").split("\n") if line.startswith("data:")]
+    chunks = [_dict(json.loads(line)) for line in lines if line and line != "[DONE]"]
+    choices = [_dict(each) for chunk in chunks for each in _list(chunk.get("choices"))[:1]]
+    whole, choice = (
+        {name: value for each in parts for name, value in each.items() if value is not None}
+        for parts in (chunks, choices)
+    )
+    if "[DONE]" not in lines and not {"finish_reason", "error"} & {*whole, *choice}:
+        raise BadAnswerError("a stream without its end")
+    deltas = [_dict(each.get("delta")) for each in choices]
+    message: dict[str, Any] = {
+        name: [delta[name] for delta in deltas if delta.get(name)] for name in ("content", "refusal", *THOUGHTS)
+    }
+    calls: dict[int, dict[str, Any]] = {}
+    for part in (_dict(each) for delta in deltas for each in _list(delta.get("tool_calls"))):
+        index, function = part.get("index"), _dict(part.get("function"))
+        call = calls.setdefault(index if isinstance(index, int) else len(calls), {"name": None, "arguments": []})
+        call["name"] = call["name"] or function.get("name")
+        call["arguments"].append(function.get("arguments") or "")
+    for call in calls.values():
+        texts = all(isinstance(each, str) for each in call["arguments"])
+        call["arguments"] = "".join(call["arguments"]) if texts else call["arguments"][-1]
+    return {**whole, "choices": [{**choice, "message": {**message, "tool_calls": [*calls.values()]}}][: len(choices)]}
+
+
+def classify(error: Any) -> Status:
+    """Return the status that a server's words on an error have: one of `PROMPT`, or `provider_error`."""
+    words = _find_words(error)
+    return next((status for status, said in PROMPT.items() if re.search(said, words, re.IGNORECASE)), "provider_error")
+
+
+def find_status(error: BaseException | None) -> Status | None:
+    """Return the status of the bad answer behind an error of the `openai` package; `None` where there is none.
+
+    Of the statuses of HTTP only those have one that refuse this prompt alone.
+    """
+    if (code := getattr(error, "status_code", None)) is not None:
+        status = "refused" if code == 413 else classify(getattr(error, "body", None) or str(error))
+        return status if status == "filtered" or (status == "refused" and code not in (401, 403, 404, 429)) else None
+    while error is not None and not isinstance(error, BadAnswerError):
+        error = error.__cause__
+    return None if error is None else error.status
+
+
+def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
+    """Return the beginning of a server's words as one line without secrets and control characters."""
+    text = hide(said.decode("utf-8", "replace") if isinstance(said, bytes) else said)  # before it is cut
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
+    return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
+
+
+def _find_words(error: Any) -> str:
+    """Return an error's message, code and type."""
+    names = ("message", "detail", "code", "type")
+    return " ".join(str(error[name]) for name in names if error.get(name)) if isinstance(error, dict) else str(error)
+
+
+def _describe(value: Any) -> str:
+    return f"of length {len(value)}" if hasattr(value, "__len__") and len(value) > 20 else json.dumps(value)
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _write(text: str) -> str:
+    """Replace halves of characters, which JSON can hold and UTF-8 cannot: they could not be written to a record."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _read_count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**12 else 0
