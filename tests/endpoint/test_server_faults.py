@@ -22,7 +22,7 @@ from toys import installed, make_spec
 from vlgym.cli.app import main
 from vlgym.doors.agent import Task, play
 from vlgym.endpoint.completion import BadAnswerError, find_status, read_answer
-from vlgym.endpoint.messages import find_proxy, is_own
+from vlgym.endpoint.messages import find_proxy, is_own, make_hide
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
@@ -280,6 +280,16 @@ def test_a_record_says_no_other_status_and_an_error_for_all_turns_stays_one() ->
             policy.reply([turn])
         policy.close()
     assert len(server.asked) == 3
+
+
+def test_an_error_inside_an_answer_hides_the_key_in_any_nesting() -> None:
+    key = """sk-'a"b\\c-123456"""
+    for error in ({"message": {"x": [key]}}, [key], {"message": key}, key, {"code": [key]}):
+        data = json.dumps({"choices": [{"message": {}, "error": error}]}).encode()
+        with pytest.raises(BadAnswerError) as caught:
+            read_answer(data, make_hide("", key))
+        assert "123456" not in str(caught.value)
+        assert "[secret]" in str(caught.value)
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------

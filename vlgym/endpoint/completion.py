@@ -201,8 +201,10 @@ def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
 
 def _find_words(error: Any) -> str:
     """Return an error's message, code and type."""
-    names = ("message", "detail", "code", "type")
-    return " ".join(str(error[name]) for name in names if error.get(name)) if isinstance(error, dict) else str(error)
+    said = error
+    if isinstance(error, dict):
+        said = [error[name] for name in ("message", "detail", "code", "type") if error.get(name)]
+    return " ".join(each if isinstance(each, str) else json.dumps(each) for each in (_list(said) or [said]))
 
 
 def _describe(value: Any) -> str:
