@@ -12,6 +12,7 @@ import gymnasium
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import make_walk
 
 import vlgym
 from vlgym.parsers import find_end, get_parser, read_reply
@@ -238,6 +239,13 @@ def test_an_environment_s_own_match_decides() -> None:
     assert read_reply(get_parser("tag"), "<action>x</action>", None, match).actions == ("x",), "other parsers take none"
 
 
+def test_an_environment_gives_its_own_match(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = make_walk(parser="auto")
+    monkeypatch.setattr(env, "match_action", {"go east": "right"}.get)
+    env.reset(seed=0)
+    assert env.step("Action: go east")[4]["vlgym"]["actions"] == ["right"]
+
+
 def test_without_legal_actions_marked_forms_are_read_and_no_others() -> None:
     for name, (form, write) in FORMS.items():
         parsed = AUTO.parse(write("act"), None)
@@ -307,10 +315,26 @@ def write_garbage(draw: random.Random) -> str:
 def measure(text: str) -> float:
     def once() -> float:
         begun = time.thread_time()
-        read_reply(AUTO, text, LEGAL)
+        AUTO.parse(text, LEGAL)  # no limit cuts it
         return time.thread_time() - begun
 
     return min(once() for _ in range(3))
+
+
+CALLS = [
+    "arg_key>action=",
+    'argument key="action"',
+    "f(action='",
+    "call:a{action:",
+    ",'action':'",
+    "<param=action>",
+    "</a>",
+]
+
+
+@pytest.mark.parametrize("piece", [*CALLS, "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
+def test_ten_thousand_pieces_take_time_in_proportion(piece: str) -> None:
+    assert measure(piece * 10_000) < 10 * max(measure(piece * 2_500), 1e-3), "16 times as long where it is quadratic"
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.exhaustive)])

@@ -102,6 +102,7 @@ def test_every_kind_in_the_table_is_tried() -> None:
         (f"<think>as <thinking> says {LEFT}</think> {RIGHT}", "right"),
         (f"<thinking><think>a</think> {LEFT}", "no_action"),
         (f"<thinking>a <think>b</think> {LEFT}</think> {RIGHT}", "right"),
+        (f"<thinking>{LEFT} <think>b</think> c</think> I wait.", "no_action"),
         (f"<|channel|>analysis<|message|>{LEFT}<|end|>{RIGHT}<|end|>", "right"),
         (f"analysis: a wall. {RIGHT}", "right"),
         (f"My analysis {RIGHT}", "right"),

@@ -19,6 +19,7 @@ from vlgym_pettingzoo.chess_endings import STOCKFISH, draw_position, solve_pawn_
 import vlgym
 from vlgym.errors import UserError
 from vlgym.games.table import Table
+from vlgym.parsers import get_parser
 
 CHESS = "vlgym/ChessEndings-v0"
 
@@ -92,6 +93,10 @@ def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -
 def test_moves_are_read_in_both_notations_and_nothing_else_is(said: str, meant: str | None) -> None:
     table = at("2r5/1P1B4/8/8/8/7k/8/K7 w - - 0 1")
     assert table.game.match_move(said, 0) == meant
+    table.game.parser = get_parser("auto")
+    reading = table.read(0, f"So: <answer>{said}</answer>")
+    assert (reading.failure, reading.parsed.form) == ((None, "answer") if meant else ("no_action", None))
+    assert meant in (None, reading.action)
 
 
 def test_the_pawn_table_has_the_wins_that_are_known() -> None:
