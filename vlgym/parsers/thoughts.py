@@ -22,7 +22,7 @@ _GAP = "…"  # stands for a thought that is left out; in no mark
 
 
 class Mark(NamedTuple):
-    """How one kind of thought is marked.
+    """Marks around one kind of thought.
 
     Attributes:
         opening: what it begins with; empty where nothing says so.
