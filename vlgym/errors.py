@@ -124,7 +124,7 @@ def check_reward(value: Any, where: str) -> None:
 def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
     """Return tensors of torch; a `UserError` names the first that holds NaN or infinity."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.aminmax())):
+        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.detach().aminmax())):
             raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
     return tensors
 
