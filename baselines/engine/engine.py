@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from vlgym.parsers import Parser, find_end
+from vlgym.parsers import Parser, find_end, make_stop
+from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn
 
 from ..models.family import Family, Prompt
@@ -24,6 +25,10 @@ CHECK = 8  # steps between two questions whether replies are over; on an acceler
 Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
 """Is given numbers of rows and the beginning of each one's reply, as ids; says of each whether the reply is over though
 its turn has not ended."""
+
+
+Stop = Callable[[str], int | None]
+"""A stop rule (`make_stop`): the text so far -> the number of characters after which it is over, if it is."""
 
 
 class Replies(NamedTuple):
@@ -52,8 +57,9 @@ class Engine(Scorer):
     Args:
         family: the model and what its family needs.
         max_new_tokens: longest reply, its end-of-turn token included.
-        parsers: what reads the replies. A reply is over as soon as one of them has what it asked for (`find_end`), or
-            at its end-of-turn token; with none, at that token alone.
+        parsers: what reads the replies to prompts without a turn, whose environment knows its own stop rule. A reply
+            is over as soon as one of them has what it asked for (`find_end`), or at its end-of-turn token; with none,
+            at that token alone.
         vision_of: as in `Prefill`.
 
     Attributes:
@@ -92,7 +98,7 @@ class Engine(Scorer):
         *,
         temperature: float = 1.0,
         draws: Tensor | None = None,
-        parsers: Sequence[Sequence[Parser]] | None = None,
+        stops: Sequence[Stop] = (),
     ) -> Replies:
         """Sample one reply per prompt.
 
@@ -102,21 +108,23 @@ class Engine(Scorer):
             temperature: what logits are divided by once more before a draw, for evaluations; 0 takes the likeliest
                 tokens. The log-probabilities are those of the engine's own temperature all the same.
             draws: [max_new_tokens, B] in [0, 1), the random numbers of each row, instead of the generator's.
-            parsers: those of each row; by default every row has the engine's.
+            stops: the stop rule of each row; without them any action that one of the engine's parsers reads ends a
+                reply, whether it is legal or not.
         """
         limit = self.max_new_tokens
         if draws is None:
             size = (limit, len(prompts))
             draws = torch.rand(size, generator=generator) if temperature else torch.zeros(size)
-        rules = [self.parsers] * len(prompts) if parsers is None else parsers
+        rules = stops or ([self._find_action] * len(prompts) if self.parsers else ())
 
         def find(row: int, ids: Sequence[int]) -> int | None:
-            return self._find_end(ids, rules[row])
+            end = rules[row](self.family.decode(ids)) if rules else None
+            return None if end is None else self.family.count_tokens(ids, end)
 
         def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
-        asked = over if any(rules) else None
+        asked = over if rules else None
         ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws.to(self.family.device), temperature, asked)
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
@@ -128,11 +136,9 @@ class Engine(Scorer):
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
         return Replies(ids, mask, logp, hidden.float(), cut, [self.family.decode(row) for row in rows])
 
-    def _find_end(self, ids: Sequence[int], parsers: Sequence[Parser]) -> int | None:
-        """Return after how many tokens a reply is over because a parser has what it asked for; None if none has."""
-        text = self.family.decode(ids) if parsers else ""
-        ends = [end for parser in parsers if (end := find_end(parser, text)) is not None]
-        return self.family.count_tokens(ids, min(ends)) if ends else None
+    def _find_action(self, text: str) -> int | None:
+        """Return after how many characters one of the parsers has an action, legal or not; None if none has."""
+        return min((end for parser in self.parsers if (end := find_end(parser, text)) is not None), default=None)
 
     @torch.no_grad()
     def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
@@ -250,11 +256,11 @@ class ModelPolicy:
         sampler = {"temperature": self.engine.temperature, "seed": seed}
         return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}
 
-    def sample(self, prompts: Sequence[Prompt]) -> tuple[list[Sample], Sequence[str]]:
-        """A reply to each prompt, as ids with their log-probabilities and as text."""
+    def sample(self, prompts: Sequence[Prompt], stops: Sequence[Stop] = ()) -> tuple[list[Sample], Sequence[str]]:
+        """A reply to each prompt, as ids with their log-probabilities and as text; `stops` as in `Engine.sample`."""
         if not prompts:
             return [], []
-        out = self.engine.sample(prompts, self.generator)
+        out = self.engine.sample(prompts, self.generator, stops=stops)
         lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
         samples = [
             Sample(prompt, out.ids[i, :n], out.logp[i, :n], out.hidden[i], cuts[i])
@@ -264,7 +270,8 @@ class ModelPolicy:
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
-        samples, texts = self.sample([self.engine.family.encode(turn.messages) for turn in turns])
+        prompts = [self.engine.family.encode(turn.messages) for turn in turns]
+        samples, texts = self.sample(prompts, [make_stop(unwrap(turn.env)) for turn in turns])
         return [Reply(text, sample, sample.cut) for text, sample in zip(texts, samples, strict=True)]
 
 

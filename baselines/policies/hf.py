@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from vlgym.files import list_folder
+from vlgym.parsers import make_stop
 from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
 
@@ -102,7 +103,7 @@ class EnginePolicy:
         prompts = [self.engine.family.encode(turn.messages) for turn in turns]
         out = self.engine.sample(
             prompts, temperature=self.sampling.temperature,
-            draws=self.sampling.draws(turns), parsers=[(unwrap(turn.env).parser,) for turn in turns],
+            draws=self.sampling.draws(turns), stops=[make_stop(unwrap(turn.env)) for turn in turns],
         )  # fmt: skip
         seconds = time.perf_counter() - start
         lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()

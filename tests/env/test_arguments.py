@@ -46,7 +46,7 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
         "length": 11,
         "speed": 2.5,
         "mode": "quick",
-        "parser": "tag-v1",
+        "parser": "auto-v1",
         "planner": "online",
         "modality": "image",
         "invalid_action": "noop",
@@ -58,7 +58,7 @@ def test_every_argument_is_recorded_with_the_value_in_force() -> None:
 
 def test_another_argument_is_another_record() -> None:
     for kwargs, value in (
-        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v2"),
+        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v3"),
         ({"image_size": (30, 44)}, [30, 44]),
     ):  # fmt: skip
         (name,) = kwargs
@@ -133,7 +133,7 @@ def test_values_become_plain_data_by_one_rule() -> None:
         "path": "a/b",
         "class": "toys:Walk",
         "function": "toys:make_walk",
-        "parser": "json-v2",
+        "parser": "json-v3",
         "record": {"class": f"{kind}.Size", "wide": 1, "tall": 2.0},
         "object": {"class": f"{kind}.Thing", "shape": [1, 2]},
         "3": None,

@@ -18,9 +18,8 @@ from vlgym.env.spaces import (
     ReplySpace,
     SharedTexts,
     clean_text,
-    match_legal,
 )
-from vlgym.parsers import get_parser
+from vlgym.parsers import get_parser, match_legal
 
 
 def test_any_string_up_to_the_limit_is_a_reply() -> None:

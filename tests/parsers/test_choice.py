@@ -16,7 +16,7 @@ parser = get_parser("choice")
     [
         ("[1]", Parsed(("turn left",), span=(0, 3))),
         ("so [ 3 ], no", Parsed(("turn right",), span=(3, 8))),
-        ("[1] then [2]", Parsed(("3",), span=(9, 12))),
+        ("[9], [2] then [1]", Parsed(("3",), span=(5, 8))),
         ('["3"]', Parsed(("3",), span=(0, 5))),
         ('["up"]', Parsed(("up",), span=(0, 6))),
         ("[4]", Parsed(failure="illegal_action")),
@@ -26,7 +26,7 @@ parser = get_parser("choice")
         ("turn left", Parsed(failure="no_action")),
     ],
 )
-def test_the_last_brackets_hold_the_number_of_the_action(text, read):
+def test_the_first_brackets_hold_the_number_of_the_action(text, read):
     assert parser.parse(text, LEGAL) == read
 
 
@@ -40,7 +40,7 @@ def test_a_written_reply_is_read_as_its_action_and_ends_where_it_is_over(action)
     assert text == f"I see [walls] [{LEGAL.index(action) + 1}]"
     assert parser.parse(text, LEGAL).actions == (action,)
     assert parser.parse(parser.format([action]), LEGAL).actions == (action,)
-    assert find_end(parser, text + " and on") == len(text)
+    assert find_end(parser, text + " and on", LEGAL) == len(text)
 
 
 @pytest.mark.parametrize("env_id", ["vlgym/EZPoints-v1", "vlgym/CoinGame-v0"])

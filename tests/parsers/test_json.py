@@ -1,4 +1,4 @@
-"""The JSON parser: the last object with an `action` key."""
+"""The JSON parser: the first object with a legal `action`."""
 
 import json
 
@@ -41,7 +41,9 @@ def test_each_failure_has_its_code(text: str, failure: str) -> None:
     [
         ('{"thoughts": "wall", "action": "left"}', "left"),
         ('```json\n{\n "action": " left "\n}\n```', "left"),
-        ('{"action": "left"} no: {"action": "right"}', "right"),
+        ('{"action": "left"} no: {"action": "right"}', "left"),
+        ('{"action": "ACTION"} so: {"action": "up"} or {"action": "left"}', "up"),
+        ('{"move": [{"action": "left"}]}', "left"),
         ('{"action": "left"} {"thoughts": "hm"}', "left"),
         ('{"action": "left"} {broken', "left"),
         ('{"thoughts": "a {} b {", "action": "left"}', "left"),
@@ -59,8 +61,9 @@ def test_each_failure_has_its_code(text: str, failure: str) -> None:
         ('{"action": "\\u5de6"}', "左"),
     ],
 )
-def test_the_last_object_with_an_action_wins(text: str, action: str) -> None:
-    assert parser.parse(text).actions == (action,)
+def test_the_first_object_with_a_legal_action_is_read(text: str, action: str) -> None:
+    legal = ["left", "right", "up", "10", "2.5", "NaN", "左"]
+    assert parser.parse(text, legal).actions == (action,)
 
 
 @given(
@@ -99,8 +102,8 @@ def test_a_number_of_ten_thousand_digits_does_not_raise() -> None:
 
 def test_an_action_behind_more_than_32_braces_is_not_looked_for() -> None:
     good = '{"action": "left"}'
-    assert parser.parse(good + "{" * 31).actions == ("left",)
-    assert parser.parse(good + "{" * 32).failure == "bad_json"
+    assert parser.parse('{"x" ' * 31 + good).actions == ("left",)
+    assert parser.parse('{"x" ' * 32 + good).failure == "bad_json"
 
 
 @given(st.text(max_size=40).map(str.strip).filter(bool), st.text(max_size=40))

@@ -31,7 +31,7 @@ def test_each_failure_has_its_code(text: str, failure: str) -> None:
     [
         ("<plan>up; turn left;up</plan>", ("up", "turn left", "up")),
         ("<PLAN>\n1. up\n2) left\n- right\n* down\n</PLAN>", ("up", "left", "right", "down")),
-        ("<plan>up</plan> better: <plan>down</plan>", ("down",)),
+        ("<plan>up</plan> better: <plan>down</plan>", ("up",)),
         ("<plan>up</plan> <plan>down", ("up",)),
         ("<plan>up</plan></plan>", ("up",)),
         ("<plan>3.5; 24</plan>", ("3.5", "24")),
@@ -39,6 +39,12 @@ def test_each_failure_has_its_code(text: str, failure: str) -> None:
 )
 def test_actions_come_in_order_without_list_marks(text: str, actions: tuple[str, ...]) -> None:
     assert parser.parse(text).actions == actions
+
+
+def test_a_plan_that_begins_with_no_legal_action_does_not_count_where_another_does() -> None:
+    text = "<plan>ACTION; ACTION</plan> so <plan>up; jump</plan> <plan>down</plan>"
+    assert parser.parse(text, ["up", "down"]).actions == ("up", "jump")
+    assert parser.parse(text, ["left"]).actions == ("down",)
 
 
 def test_a_long_plan_is_cut_off() -> None:

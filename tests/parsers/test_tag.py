@@ -1,10 +1,10 @@
-"""The tag parser: `<action>...</action>`, the last complete tag wins."""
+"""The tag parser: `<action>...</action>`, the first tag with a legal action is read."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlgym.parsers import TagParser
+from vlgym.parsers import TagParser, match_legal
 from vlgym.types import Parsed
 
 parser = TagParser()
@@ -16,12 +16,11 @@ parser = TagParser()
         ("", "no_action"),
         ("turn left", "no_action"),
         ("</action>", "no_action"),
-        ("</action> turn left <action>", "no_action"),
         ("<action>left", "unclosed_action"),
+        ("</action> turn left <action>", "unclosed_action"),
         ("<action>left<action>", "unclosed_action"),
         ("<action></action>", "empty_action"),
         ("<action> \n </action>", "empty_action"),
-        ("<action>left</action> <action></action>", "empty_action"),
     ],
 )
 def test_each_failure_has_its_code(text: str, failure: str) -> None:
@@ -34,16 +33,30 @@ def test_each_failure_has_its_code(text: str, failure: str) -> None:
         ("<action>left</action>", "left"),
         ("I think <action> turn left </action>, yes", "turn left"),
         ("<ACTION>Left</Action>", "Left"),
-        ("<action>left</action><action>right</action>", "right"),
+        ("<action>left</action><action>right</action>", "left"),
+        ("<action></action> <action>left</action> <action></action>", "left"),
         ("<action>left</action> then <action>right", "left"),
-        ("write <action>ACTION</action>: <action>right</action>", "right"),
         ("<action><action>right</action>", "right"),
         ("<action>right</action></action>", "right"),
         ("<action>a <b> {c}</action>", "a <b> {c}"),
     ],
 )
-def test_the_last_complete_tag_wins(text: str, action: str) -> None:
+def test_the_first_complete_tag_is_read(text: str, action: str) -> None:
     assert parser.parse(text).actions == (action,)
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("end with <action>ACTION</action>: <action>right</action> or <action>left</action>", "right"),
+        ("<action>up</action> or <action>ACTION</action>", "ACTION"),
+        ("<action> turn  LEFT </action> <action>right</action>", "turn  LEFT"),
+    ],
+)
+def test_a_tag_without_a_legal_action_does_not_count_where_another_has_one(text: str, action: str) -> None:
+    legal = ["turn left", "left", "right"]
+    assert parser.parse(text, legal).actions == (action,)
+    assert parser.parse(text, None, lambda word: match_legal(word, legal)).actions == (action,)
 
 
 @given(st.lists(st.sampled_from(["<action>", "</action>", "left", " ", "<", ">", "\n", "é"]), max_size=25).map("".join))

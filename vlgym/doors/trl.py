@@ -124,7 +124,7 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
     for module in NEEDED:
         if importlib.util.find_spec(module) is None:
             raise NotInstalledError(f"TRL needs {module}, which is not installed: {how_to_install('vlgym[trl]')}")
-    if get_registry().get(env_id).reply_styles[0] in ("tag", "json") and arguments.get("planner") != "global":
+    if get_registry().get(env_id).reply_styles[0] in ("auto", "tag", "json") and arguments.get("planner") != "global":
         arguments = {"parser": ActionParser(), **arguments}
     make(env_id, **arguments).close()
 

@@ -122,8 +122,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
         self.planner, self.modality = planner, modality
-        style = vlgym_spec.reply_styles[0] if vlgym_spec else "tag"
-        if planner == "global" and style in ("tag", "json"):
+        style = vlgym_spec.reply_styles[0] if vlgym_spec else "auto"
+        if planner == "global" and style in ("auto", "tag", "json"):
             style = "plan"
         self.parser: Parser = get_parser(parser or style)
         if self.notation and getattr(self.parser, "numbered", False):

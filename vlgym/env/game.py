@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..parsers import match_legal
 from ..types import Image, Outcome, Parser
 from .prompts import PromptTemplate
 from .reset_options import ResetOption
-from .spaces import clean_text, match_legal
+from .spaces import clean_text
 
 
 class Game:

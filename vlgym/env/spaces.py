@@ -140,17 +140,3 @@ def clean_text(text: str, max_length: int = MAX_TEXT) -> str:
     plain = unicodedata.normalize("NFKD", text)
     kept = (c if c in _ALLOWED else "?" for c in plain if not unicodedata.combining(c))
     return "".join(kept)[:max_length]
-
-
-def match_legal(action: str, legal: Sequence[str]) -> str | None:
-    """Return the legal action that `action` spells, or `None`.
-
-    Case and runs of white space do not matter; everything else does (`cabinet 1` never matches `cabinet 10`).
-    """
-    if action in legal:
-        return action
-    wanted = " ".join(action.split()).casefold()
-    for candidate in legal:
-        if " ".join(candidate.split()).casefold() == wanted:
-            return candidate
-    return None

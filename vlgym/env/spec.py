@@ -91,7 +91,7 @@ class EnvSpec:
     success_rule: str
     kwargs: dict[str, Any] = field(default_factory=dict)
     skills: tuple[str, ...] = ()
-    reply_styles: tuple[str, ...] = ("tag", "json")
+    reply_styles: tuple[str, ...] = ("auto", "tag", "json")
     planners: tuple[str, ...] = ("online",)
     difficulty: str = "easy"
     splits: tuple[str, ...] = SPLITS

@@ -43,7 +43,7 @@ def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | No
     elif do == "close":
         _demand(value is None, "closing has an answer")
     else:
-        _demand(isinstance(value, str) or (value is None and do == "solve"), f"{do} is no text")
+        _demand(isinstance(value, str) or (value is None and do in ("solve", "match")), f"{do} is no text")
         _demand(len(value or "") <= MOST_LINE, f"{do} is longer than {MOST_LINE} characters")
 
 

@@ -97,6 +97,9 @@ class Host:
     def _do_solve(self, request: Mapping[str, Any]) -> str | None:
         return self._envs[request["env"]].solve()
 
+    def _do_match(self, request: Mapping[str, Any]) -> str | None:
+        return self._envs[request["env"]].match_action(request["action"])
+
     def _do_think(self, request: Mapping[str, Any]) -> str:
         return self._envs[request["env"]].think(request["action"])
 

@@ -19,7 +19,7 @@ from ..env.prompts import PromptBuilder
 from ..env.seeding import episode_seed
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import EndpointError
-from ..parsers import find_end
+from ..parsers import make_stop
 from ..parsers.thoughts import MAX_REPLY
 from ..play.controls import GREY, SHUFFLED, in_grey, with_pictures_of
 from ..play.env_failures import EnvFailures, Failure, close_env
@@ -241,7 +241,7 @@ def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
 
     A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
     """
-    end = find_end(env.parser, reply.text, env.legal_actions(), getattr(env, "match_action", None))
+    end = make_stop(env)(reply.text)
     if end is None:
         return cut_reply(reply), ""
     kept = cut_reply(replace(reply, text=reply.text[:end], cut=False))

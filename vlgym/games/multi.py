@@ -15,8 +15,8 @@ import numpy as np
 
 from ..env import VLEnv
 from ..env.reset_options import LEVEL, read_options
-from ..env.spaces import match_legal
 from ..errors import UserError, check_choice
+from ..parsers import match_legal
 from ..types import Image, Outcome, Parsed
 from .loop import ask, read_moves
 from .multi_game import PLAYERS as PLAYERS

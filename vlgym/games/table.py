@@ -67,6 +67,10 @@ class Chair:
         """Return this seat's current legal actions."""
         return self.table.legal(self.seat)
 
+    def match_action(self, wanted: str) -> str | None:
+        """Return this seat's legal action that `wanted` means, or `None`."""
+        return self.table.game.match_move(wanted, self.seat)
+
     def solve(self) -> str | None:
         """The oracle's reply for this seat, or `None`."""
         return self.table.solve(self.seat)

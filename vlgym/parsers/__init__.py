@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..errors import UserError, nearest
 from ..types import Match, Parsed, Parser
 from .auto import AutoParser
 from .choice import ChoiceParser, Number
+from .claims import match_legal
 from .json_reply import JsonParser
 from .plan_reply import PlanParser
 from .tag import TagParser
@@ -18,7 +19,7 @@ from .thoughts import blank_thoughts
 
 __all__ = [
     "PARSERS", "AutoParser", "ChoiceParser", "JsonParser", "Parsed", "Parser", "PlanParser", "TagParser", "check_named",
-    "find_end", "get_parser", "list_actions", "read_reply", "write_reply",
+    "find_end", "get_parser", "list_actions", "make_stop", "match_legal", "read_reply", "write_reply",
 ]  # fmt: skip
 
 PARSERS: dict[str, type] = {
@@ -120,8 +121,8 @@ def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matc
         legal, matches: as in `read_reply`, for a parser that is `matching`: with them only a legal action ends a reply.
 
     Returns:
-        The length of the shortest beginning that the parser reads an action from, thoughts aside; `None` while it reads
-        none.
+        The length of the shortest beginning that the parser reads the action from, thoughts aside; `None` while there
+        is none. `read_reply` reads the same in the beginning as in the whole.
 
     >>> reply = "<action>left</action> and so on"
     >>> reply[: find_end(get_parser("tag"), reply)]
@@ -130,3 +131,9 @@ def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matc
     end = getattr(parser, "end", None)
     more = (legal, matches) if getattr(parser, "matching", False) else ()
     return None if end is None else end(blank_thoughts(text), *more)
+
+
+def make_stop(env: Any) -> Callable[[str], int | None]:
+    """Return the stop rule of an environment's state (see `find_end`): text so far -> length at which it is over."""
+    legal, matches = env.legal_actions(), getattr(env, "match_action", None)
+    return lambda text: find_end(env.parser, text, legal, matches)

@@ -11,17 +11,17 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from ..types import Match, Parsed
+from .claims import MOST_CLAIMS
 from .json_reply import find_objects
-from .tag import TagParser, end_of_tag, find_pairs
+from .tag import TAG, TagParser, find_pairs
 
 Claim = tuple[str, int, int]
 """Words that may be an action, and where they stand."""
 
-_MOST_CLAIMS = 256  # of one form; more are no honest reply
-_TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
 _MINIMAX = "]<]minimax[>["  # MiniMax M3 writes it before each of its tags
 _ANSWER = re.compile(
     r"<(?:answer|response|\|(?:ACTION|begin_of_solution|START_TEXT|START_RESPONSE)\|)>|\[BEGIN FINAL RESPONSE\]"
@@ -78,7 +78,6 @@ class AutoParser(TagParser):
 
     name = "auto"
     version = 1
-    matching = True
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
         """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
@@ -92,7 +91,7 @@ class AutoParser(TagParser):
         tags: list[Claim] = []
         for form, claims in _list_claims(text, _straighten(text), legality):
             tags = claims if form == "tag" else tags
-            words = [legality.find(written) for written, _, _ in claims[:_MOST_CLAIMS]]
+            words = [legality.find(written) for written, _, _ in claims[:MOST_CLAIMS]]
             meant = {legality.mean(word) for word in words if word}
             if (None in words or len(meant) > 1) and not (form == "tag" and meant):
                 return Parsed(failure="ambiguous")
@@ -107,7 +106,8 @@ class AutoParser(TagParser):
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
         """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
         legality = _Legality(legal, matches)
-        return end_of_tag(_straighten(text), _TAG, holds=lambda inside: bool(legality.find(inside)))
+        pairs = islice(find_pairs(_straighten(text), TAG), MOST_CLAIMS)
+        return next((stop for start, end, stop in pairs if legality.find(text[start:end])), None)
 
 
 class _Legality:
@@ -200,7 +200,7 @@ def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
 
     It is left out where a listed action goes on behind it: that may have been cut in the middle.
     """
-    *_, last = [None, *_TAG.finditer(plain)]
+    *_, last = [None, *TAG.finditer(plain)]
     if last is not None and not last[1]:
         written = plain[last.end() :].strip()
         if written in legality.legal and sum(action.startswith(written) for action in legality.legal) == 1:
@@ -214,7 +214,7 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
         found = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
         return [(text[start:end], start, end) for start, end in found]
 
-    yield "tag", [*_find_inside(text, plain, _TAG), *_find_unclosed(plain, legality)]
+    yield "tag", [*_find_inside(text, plain, TAG), *_find_unclosed(plain, legality)]
     yield "answer", _find_inside(text, plain, _ANSWER)
     yield "boxed", find(_BOXED)
     yield "box", _find_inside(text, plain, _BOX)

@@ -1,17 +1,18 @@
 """`{"thoughts": "...", "action": "..."}`: the style of the RL4VLM and VL-DAC prompts, read by a real JSON decoder.
 
-The last object in the text that has an `action` key, in any case of letters, wins. Text around it (code fences, prose,
-a list) does not matter, nor do line breaks in strings and commas after the last item.
+The first object whose `action`, in any case of letters, is legal is read. Text around it (code fences, prose, a list)
+does not matter, nor do line breaks in strings and commas after the last item.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ..types import Parsed
+from ..types import Match, Parsed
+from .claims import Claim, accept, find_stop, read_claims
 
 _MAX_CANDIDATES = 32
 _DECODER = json.JSONDecoder(parse_constant=str, strict=False)
@@ -47,7 +48,7 @@ def decode(texts: Sequence[str], start: int) -> tuple[Any, int]:
 
 
 class JsonParser:
-    """Reads the `action` of the last JSON object that has one.
+    """Reads the `action` of the first JSON object that has a legal one.
 
     >>> JsonParser().parse('{"thoughts": "the flag is left", "action": "left"}').actions
     ('left',)
@@ -56,50 +57,18 @@ class JsonParser:
     """
 
     name = "json"
-    version = 2
+    version = 3
+    matching = True
 
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_json`, `bad_json`, `no_action`, `empty_action`.
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
+        """Return one action, or failure `no_json`, `bad_json`, `no_action`, `empty_action`."""
+        objects = list(find_objects(text))
+        failure = "no_action" if objects else "bad_json" if "{" in text else "no_json"
+        return read_claims(_list_claims(objects), accept(legal, matches), failure)
 
-        At most 32 opening braces are tried, from the last one backwards, so the work is bounded.
-        """
-        texts = text, _COMMA.sub(" ", text)
-        failure = "no_json"
-        end = len(text)
-        for _ in range(_MAX_CANDIDATES):
-            start = text.rfind("{", 0, end)
-            if start < 0:
-                break
-            end = start
-            try:
-                value, stop = decode(texts, start)
-            except (ValueError, RecursionError):
-                failure = "bad_json" if failure == "no_json" else failure
-                continue
-            named = {key.casefold(): item for key, item in value.items()} | value
-            if "action" not in named:
-                failure = "no_action"
-                continue
-            action = named["action"]
-            if isinstance(action, bool) or not isinstance(action, (str, int, float)):
-                return Parsed(failure="no_action")
-            action = str(action).strip()
-            return Parsed(actions=(action,), span=(start, stop)) if action else Parsed(failure="empty_action")
-        return Parsed(failure=failure)
-
-    def end(self, text: str) -> int | None:
-        """Return the length of `text` up to its first object with an action, or `None`.
-
-        Only the first 32 closing braces are looked at, so the work is bounded.
-        """
-        at = -1
-        for _ in range(_MAX_CANDIDATES):
-            at = text.find("}", at + 1)
-            if at < 0:
-                break
-            if self.parse(text[: at + 1]).failure is None:
-                return at + 1
-        return None
+    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
+        """Return the length of `text` up to its first object with a legal action, or `None`."""
+        return find_stop(_list_claims(find_objects(text)), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write a JSON object with thoughts and the (single) action."""
@@ -111,3 +80,15 @@ class JsonParser:
             'Answer with a JSON object: {"thoughts": "what you see and why", "action": "ACTION"}, '
             "where ACTION is one of the legal actions."
         )
+
+
+def _list_claims(objects: Iterable[tuple[Any, int, int]]) -> Iterator[Claim]:
+    for value, start, stop in objects:
+        waiting = [value]
+        while waiting:
+            value = waiting.pop(0)
+            named = {key.casefold(): item for key, item in value.items()} | value if isinstance(value, dict) else {}
+            if "action" not in named:
+                waiting += [*named.values(), *(value if isinstance(value, list) else ())]
+            elif isinstance(action := named["action"], str | int | float) and not isinstance(action, bool):
+                yield Claim((str(action).strip(),), start, stop, stop)

@@ -1,52 +1,37 @@
-"""`<action>turn left</action>` after free reasoning: the default style, which untuned instruct models can follow.
-
-The last complete tag wins, so a model may mention the format while it thinks. Repeated tags never execute twice.
-"""
+"""`<action>turn left</action>` after free reasoning: the strict form of the default style."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from ..types import Parsed
+from ..types import Match, Parsed
+from .claims import Claim, accept, find_stop, read_claims
 
-_OPEN = re.compile(r"<action>", re.IGNORECASE)
-_CLOSE = re.compile(r"</action>", re.IGNORECASE)
-_TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
+TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
 
 
 class TagParser:
-    """Reads the text between the last `<action>` and the `</action>` that follows it.
+    """Reads the first tag with a legal action, so a model may mention the format before it answers.
 
-    >>> TagParser().parse("<action>left</action>, no: <action>right</action>").actions
-    ('right',)
+    >>> TagParser().parse("<action>ACTION</action>: <action>left</action>", ["left", "right"]).actions
+    ('left',)
     >>> TagParser().parse("I go <action>left").failure
     'unclosed_action'
     """
 
     name = "tag"
-    version = 1
+    version = 2
+    matching = True
 
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
         """Return one action, or failure `no_action`, `unclosed_action`, `empty_action`."""
-        closes = list(_CLOSE.finditer(text))
-        if not closes:
-            return Parsed(failure="unclosed_action" if _OPEN.search(text) else "no_action")
-        close = closes[-1]
-        opens = [match for match in _OPEN.finditer(text) if match.end() <= close.start()]
-        if not opens:
-            return Parsed(failure="no_action")
-        start, end = opens[-1].end(), close.start()
-        if len(closes) > 1 and closes[-2].start() >= start:
-            end = next(match.start() for match in closes if match.start() >= start)
-        action = text[start:end].strip()
-        if not action:
-            return Parsed(failure="empty_action")
-        return Parsed(actions=(action,), span=(start, end))
+        opened = any(not match[1] for match in TAG.finditer(text))
+        return read_claims(_list_claims(text), accept(legal, matches), "unclosed_action" if opened else "no_action")
 
-    def end(self, text: str) -> int | None:
-        """Return the length of `text` up to its first complete tag with an action in it, or `None`."""
-        return end_of_tag(text, _TAG, holds=lambda inside: bool(inside.strip()))
+    def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
+        """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
+        return find_stop(_list_claims(text), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action in its tag."""
@@ -60,19 +45,17 @@ class TagParser:
         )
 
 
-def end_of_tag(text: str, tag: re.Pattern[str], *, holds: Callable[[str], bool]) -> int | None:
-    """Return the length of `text` up to the first closing tag whose content `holds` what is asked for, or `None`.
+def _list_claims(text: str) -> Iterator[Claim]:
+    return (Claim((text[start:end].strip(),), start, end, stop) for start, end, stop in find_pairs(text, TAG))
+
+
+def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield where the content of each pair of tags begins and ends, and where its closing tag does.
 
     Args:
         text: a reply.
         tag: matches opening and closing tags; its group 1 is empty in an opening one.
-        holds: says whether the text between an opening tag and the next closing one is enough.
     """
-    return next((stop for start, end, stop in find_pairs(text, tag) if holds(text[start:end])), None)
-
-
-def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
-    """Yield where the content of each pair of tags begins and ends, and where its closing tag does; `tag` as above."""
     begun: int | None = None
     for match in tag.finditer(text):
         if not match[1]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from ..env import VLEnv
 from ..env.prompts import write_messages
 from ..env.rendering import encode_png
-from ..env.spaces import match_legal
 from ..errors import UserError, nearest, show_safe
 from ..files import write_whole
+from ..parsers import match_legal
 from ..registry.making import unwrap
 from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn

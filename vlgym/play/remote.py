@@ -42,6 +42,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         self._spec: EnvSpec | None = None
         self._space: ReplySpace | None = None
         self._legal: tuple[str, ...] = ()
+        self._matches: dict[str, str | None] = {}
         self.system_text = ""
         self._closed = False
         self._number = caller.open()
@@ -79,6 +80,12 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     def legal_actions(self) -> list[str]:
         """Legal actions of the last observation."""
         return list(self._legal)
+
+    def match_action(self, wanted: str) -> str | None:
+        """As `Game.match_action`; asked once of an action that is not listed."""
+        if wanted not in self._matches:
+            self._matches[wanted] = wanted if wanted in self._legal else self._ask("match", action=wanted)
+        return self._matches[wanted]
 
     # ---- playing ---------------------------------------------------------------------------------------------------
 
@@ -138,7 +145,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         """Wait for the answer to what was sent, or send it now."""
         ticket, self._sent = self._send(key, **said), None
         answer = self._caller.wait(ticket)
-        self._legal, self.system_text = tuple(answer["legal"]), answer["system"]
+        self._legal, self.system_text, self._matches = tuple(answer["legal"]), answer["system"], {}
         return answer
 
     def _ask(self, do: str, **said: Any) -> Any:

@@ -17,8 +17,8 @@ from ..env import VLEnv
 from ..env.adapter import GymAdapter
 from ..env.game import Game
 from ..env.seeding import episode_seed
-from ..env.spaces import match_legal
 from ..games.multi import MultiVLEnv
+from ..parsers import match_legal
 from .playing import (
     Seen,
     choose_legal,

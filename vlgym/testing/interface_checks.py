@@ -21,9 +21,8 @@ from gymnasium.utils.seeding import np_random
 
 from ..env.reset_options import WRONG_FOR_ALL
 from ..env.seeding import SPLITS, episode_seed, split_of
-from ..env.spaces import match_legal
 from ..errors import UserError
-from ..parsers import get_parser
+from ..parsers import get_parser, match_legal
 from ..registry import get_registry
 from ..registry.recorded import hash_texts
 from ..registry.registry_file import compare_registries

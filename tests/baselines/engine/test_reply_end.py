@@ -17,7 +17,7 @@ from baselines.models.folders import FILE, Limits, read_limits
 from baselines.models.lora import LoraOptions
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.parsers import TagParser
+from vlgym.parsers import TagParser, get_parser
 from vlgym.play.trajectory import read_trajectories
 
 LIMIT = 21  # no multiple of CHECK
@@ -26,6 +26,8 @@ NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))
 
 class Marks(TagParser):
     """Has what it asked for as soon as the text holds one of the marks."""
+
+    matching = False
 
     def __init__(self, marks: str) -> None:
         self.marks = marks
@@ -97,9 +99,10 @@ def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tm
     made = []
 
     class Noted(Engine):
-        def sample(self, prompts, *args, parsers=(), **kwargs):
-            made.append((self.max_new_tokens, self.family.image_tokens, [p.name for rule in parsers for p in rule]))
-            return super().sample(prompts, *args, parsers=parsers, **kwargs)
+        def sample(self, prompts, *args, stops=(), **kwargs):
+            names = [name for name in ("tag", "json") if stops[0](get_parser(name).format(["+"]))]
+            made.append((self.max_new_tokens, self.family.image_tokens, names))
+            return super().sample(prompts, *args, stops=stops, **kwargs)
 
     with Run(replace(NO_WARM_START, out=tmp_path / "run", parser="json", max_new_tokens=7)) as run:
         run.save_model()

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 from PIL import ImageDraw, ImageFilter
 
-from vlgym.env.spaces import match_legal
 from vlgym.errors import UserError, check_choice
 from vlgym.games.multi import PLAYERS, MultiVLEnv, Round
+from vlgym.parsers import match_legal
 from vlgym.types import Image
 
 from .art import INK, WHITE, Canvas, Colour, Grid, draw_turn
