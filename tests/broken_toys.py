@@ -13,7 +13,7 @@ from toys import Walk
 from vlgym.env.prompts import PromptTemplate
 from vlgym.env.reset_options import ResetOption, whole_number
 from vlgym.parsers import TagParser
-from vlgym.types import Outcome, Parsed
+from vlgym.types import Match, Outcome, Parsed
 
 _PROCESS = os.getpid()
 _SHARED: list[int] = [1, 2, 3]
@@ -120,10 +120,10 @@ class TouchyParser(TagParser):
 
     name = "touchy"
 
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
         if "__import__" in text:
             raise ValueError("I do not like this")
-        return super().parse(text, legal)
+        return super().parse(text, legal, matches)
 
 
 class Touchy(Walk):

@@ -112,7 +112,8 @@ class Parser(Protocol):
     reads back as exactly these actions. `describe` is the sentence in the prompt that states the reply format.
 
     A parser may also have `end(text) -> int | None`, its stop rule: the length of the shortest beginning of `text` that
-    `parse` reads an action from, or `None`. What a model would write after that is not asked for (see `find_end`).
+    holds the action that `parse` reads, or `None`. What a model would write after that is not asked for (see
+    `find_end`).
 
     A parser whose attribute `matching` is true reads by legality: `parse` and `end` take `(text, legal, matches)`, the
     last being the environment's own match (see `read_reply`).

@@ -142,7 +142,7 @@ def test_a_runner_records_the_same(processes: WorkerGroup, policy: Any, options:
 def test_an_environment_elsewhere_says_of_itself_what_one_here_says(processes: WorkerGroup) -> None:
     here, there = LOCAL.make(IDS[0]), processes.make(IDS[0])
     assert there.vlgym_spec == here.vlgym_spec
-    assert there.parser.name == "tag"
+    assert there.parser.name == "auto"
     for builder in (None, PromptBuilder(3, 2)):
         assert describe_env(there, builder) == describe_env(here, builder)
     for env in (here, there):

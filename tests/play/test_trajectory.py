@@ -63,7 +63,7 @@ def test_the_folder_has_the_layout_of_an_image_folder_dataset(folder: Path) -> N
 def test_the_run_says_what_its_numbers_depend_on() -> None:
     described = RUN["environments"]["vlgym/Walk-v0"]
     assert described["spec_hash"] == make_spec().digest()
-    assert (described["parser"], described["parser_version"], described["prompt_version"]) == ("tag", 1, 1)
+    assert (described["parser"], described["parser_version"], described["prompt_version"]) == ("auto", 1, 1)
     assert described["class"] == "toys:Walk"
     assert described["arguments"]["invalid_action"] == "noop"
     assert described["arguments"]["image_size"] == [22, 22]

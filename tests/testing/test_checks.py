@@ -119,7 +119,7 @@ def test_what_registry_yaml_records_is_compared_and_the_differences_are_named() 
             certificates[name] = certify(spec.id, only=["recorded"]).results[0]
     assert [name for name, result in certificates.items() if result.passed] == ["same"]
     assert f"prompt_hash is '{true['prompt_hash']}', recorded 'aaaa'" in certificates["other prompt"].evidence
-    assert "parser_hash is 'tag-v1', recorded 'tag-v9'" in certificates["other parser"].evidence
+    assert "parser_hash is 'auto-v1', recorded 'tag-v9'" in certificates["other parser"].evidence
     assert "spec field(s) summary changed" in certificates["other card"].evidence
     assert "fingerprint changed from 1111" in certificates["other behaviour"].evidence
     assert "vlgym registry --id vlgym/Walk-v0" in certificates["other behaviour"].evidence
@@ -337,6 +337,6 @@ def test_a_registry_entry_is_measured() -> None:
     spec = make_spec()
     with installed(spec):
         entry = {**measure_hashes(spec, "vlgym-toys"), **measure_figures(spec)}
-    assert (entry["distribution"], entry["spec"], entry["parser_hash"]) == ("vlgym-toys", spec, "tag-v1")
+    assert (entry["distribution"], entry["spec"], entry["parser_hash"]) == ("vlgym-toys", spec, "auto-v1")
     assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 400}
     assert 0.1 < entry["floor"]["return"] == entry["floor"]["success"] < 0.6

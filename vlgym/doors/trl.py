@@ -26,10 +26,11 @@ from PIL import Image as PILImage
 from ..env import VLEnv
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import NotInstalledError, UserError, check_choice, check_number
+from ..parsers import AutoParser
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..registry.making import make
-from ..types import Parsed
+from ..types import Match, Parsed
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
@@ -40,17 +41,17 @@ Blocks = list[dict[str, Any]]
 """Parts of a message: `{"type": "image", "image": PIL image}` and `{"type": "text", "text": str}`."""
 
 
-class ActionParser:
+class ActionParser(AutoParser):
     """Reads the argument of a tool call as the action: no tag or JSON stands inside the call's own JSON."""
 
     name = "tool"
-    version = 1
+    version = 2
 
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return the whole text, or failure `empty_action`."""
-        action = text.strip()
-        start = len(text) - len(text.lstrip())
-        return Parsed((action,), span=(start, start + len(action))) if action else Parsed(failure="empty_action")
+    def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
+        """Return what `auto` reads, else the whole text, or failure `no_action`, `ambiguous`, `illegal_action`."""
+        parsed = super().parse(text, legal, matches)
+        whole = text.strip()
+        return Parsed((whole,)) if parsed.failure == "no_action" and whole else parsed
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Return the action."""

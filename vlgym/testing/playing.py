@@ -38,7 +38,7 @@ def write_garbage(rng: np.random.Generator, legal: Sequence[str]) -> str:
     elif kind == 1 and legal:
         pieces.append(f"<action>{legal[int(rng.integers(len(legal)))]} or maybe not</action>")
     elif kind == 2 and legal:
-        pieces.append(legal[int(rng.integers(len(legal)))])
+        pieces.append(f"{legal[int(rng.integers(len(legal)))]} or maybe not")
     return "".join(pieces).encode("utf-8", "replace").decode("utf-8")
 
 
