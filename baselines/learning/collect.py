@@ -298,11 +298,11 @@ class GroupCollector(Followed):
             (batch, its rows ordered by episode, one unit per episode; returns [G, K] of the episodes as training sees
             them; metrics). Advantages and returns of the batch are zero.
         """
-        n = len(self.envs)
+        n = self.run_envs.count
         runner = Runner(
-            self.envs, split="train", first_episode=self.next + self.run_envs.first, episodes=n,
+            self.envs[:n], split="train", first_episode=self.next + self.run_envs.first, episodes=n,
             builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
-            course=self.course, exchange=self.run_envs.exchange, pictures=self.run_envs.pictures,
+            course=self.course, exchange=self.run_envs.exchange, pictures=self.run_envs.pictures, twins=self.envs[n:],
         )  # fmt: skip
         self.next += self.run_envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
@@ -318,7 +318,7 @@ class GroupCollector(Followed):
                     returns[slot] += gamma ** len(episodes[slot]) * reward
                     episodes[slot].append(record)
         finally:
-            self.envs = [slot.env for slot in runner.slots]  # some may be new ones
+            self.envs = runner.envs()  # some may be new ones
         records = [record for episode in episodes for record in episode]
         batch = pack(records, self.policy.engine.family.pad_id)
         ends = np.cumsum([len(episode) for episode in episodes]).tolist()

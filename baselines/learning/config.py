@@ -235,7 +235,7 @@ class RunConfig:
     history_images: int | None = None
     """Images in the prompt, the current one included; default each environment's own (the paper: 4)."""
     pictures: str = "shown"
-    """Pictures of all prompts in training: shown, their own; grey, plain grey ones; shuffled, another environment's."""
+    """Pictures of all prompts in training: shown, their own; grey, plain grey ones; shuffled, another episode's."""
     parser: str | None = None
     """Reply style; default each environment's own."""
     system: str | None = None

@@ -96,11 +96,6 @@ Bound = Mapping[str, float]
 """`{"success", "return", "se"}` of a policy: `se` is the standard error of the mean return."""
 
 
-def controls(envs: Environments, episodes: int) -> tuple[str, ...]:
-    """Other pictures with which held-out episodes are played, half as many; shuffled ones need two environments."""
-    return (GREY, SHUFFLED) if min(envs.total, episodes // 2) > 1 else (GREY,)
-
-
 def held_out(
     sampler: Engine,
     envs: Environments,

@@ -32,7 +32,7 @@ from torch import nn
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
 from vlgym.files import lock_folder, put_back
-from vlgym.play.controls import SHOWN
+from vlgym.play.controls import CONTROLS, SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
@@ -62,7 +62,6 @@ from .evaluation import (
     TEST,
     VAL,
     control_in_words,
-    controls,
     draw_run,
     held_out,
     in_words,
@@ -417,7 +416,7 @@ class Run(Generic[C]):
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
-            for pictures in controls(self.envs, self.config.eval_episodes) if self.config.eval_controls else ():
+            for pictures in CONTROLS if self.config.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
                     self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))

@@ -65,8 +65,11 @@ class Tinted(Walk):
 
 
 def test_prompts_show_their_own_pictures_or_grey_ones_or_those_of_another_episode() -> None:
+    def make(index: int) -> Tinted:
+        return Tinted(vlgym_spec=make_spec())
+
     def shown(pictures: str, **options: Any) -> list[bytes]:
-        runner = Runner([Tinted(vlgym_spec=make_spec()) for _ in range(4)], pictures=pictures, **options)
+        runner = Runner([make(i) for i in range(4)], pictures=pictures, remake=make, **options)
         for _ in range(2):
             turns = runner.turns()
             runner.step(ScriptedPolicy([RIGHT] * 4))
@@ -74,12 +77,27 @@ def test_prompts_show_their_own_pictures_or_grey_ones_or_those_of_another_episod
 
     own = shown("shown")
     assert len(set(own)) == 4
-    assert shown("shuffled") == [own[3], *own[:3]]
+    assert shown("shuffled") == [*own[1:], *shown("shown", first_episode=4)[:1]]
     assert set(shown("grey")) == {bytes([128]) * len(own[0])}
-    first, _, third, _ = shown("shown", repeats=2)  # two environments play one episode
-    assert shown("shuffled", repeats=2) == [third, third, first, first]
-    with pytest.raises(UserError, match="at least two"):
+    second, third = shown("shown", repeats=2, first_episode=2)[1:3]  # two environments play one episode
+    assert shown("shuffled", repeats=2) == [second, second, third, third]
+    with pytest.raises(UserError, match="give twins, or remake"):
         Runner([make_walk()], pictures="shuffled")
+
+
+def test_a_restored_rollout_shows_the_same_shuffled_pictures() -> None:
+    def make(index: int) -> Tinted:
+        return Tinted(vlgym_spec=make_spec())
+
+    def begin() -> Runner:
+        return Runner([make(0), make(1)], pictures="shuffled", remake=make, builder=PromptBuilder(2, 2))
+
+    runner, other = begin(), begin()
+    for _ in range(7):
+        runner.step(ScriptedPolicy([RIGHT] * 2))
+    other.set_state(json.loads(json.dumps(runner.get_state())))
+    for _ in range(7):
+        assert plain(runner.step(ScriptedPolicy([RIGHT] * 2))) == plain(other.step(ScriptedPolicy([RIGHT] * 2)))
 
 
 def test_an_episodes_number_and_split_decide_its_seed() -> None:

@@ -21,14 +21,14 @@ from ..env_groups import LOCAL, EnvGroup
 from ..errors import EndpointError
 from ..parsers import make_stop
 from ..parsers.thoughts import MAX_REPLY
-from ..play.controls import GREY, SHUFFLED, in_grey, with_pictures_of
+from ..play.controls import SHUFFLED
 from ..play.env_failures import EnvFailures, Failure, close_env
 from ..play.policies import AskingPolicy, Policy
 from ..play.remote import RemoteEnv
 from ..play.rollout import Runner, cut_reply
 from ..play.trajectory import check_values
 from ..registry.making import unwrap
-from ..types import Message, Reply, StepRecord, Turn
+from ..types import Reply, StepRecord, Turn
 from .held_out import find_wrong_reward
 from .plan import Job
 
@@ -41,8 +41,6 @@ class _Table:
 
     job: Job
     runner: Runner
-    twin: Runner | None = None  # the episode whose pictures are shown instead,
-    shown: list[Message] = field(default_factory=list)  # and its prompt, the last one when it has ended
     turn: Turn | None = None
     records: list[StepRecord] = field(default_factory=list)
 
@@ -92,7 +90,7 @@ class Player:
                 self._play_together()
         finally:
             for table in self._tables:
-                self._close(table)
+                table.runner.close()
             for envs in self._idle.values():
                 for env in envs:
                     close_env(env)
@@ -141,42 +139,30 @@ class Player:
         return bool(self._tables)
 
     def _begin(self, job: Job) -> _Table:
-        runner = self._seat(job, job.number)
+        part, envs = job.part, []
         try:
-            twin = None
-            if job.part.pictures == SHUFFLED:
-                twin = self._seat(job, job.number + job.part.per_seed)
-        except BaseException:
-            self._leave(job, runner)
-            raise
-        return _Table(job, runner, twin)
-
-    def _seat(self, job: Job, number: int) -> Runner:
-        """Return an environment of the job's item at the beginning of an episode."""
-        part = job.part
-        place = _place(job)
-        idle = self._idle.get(place)
-        if not idle and sum(map(len, self._idle.values())) + len(self._tables) >= self.num_envs:
-            self._close_one_idle()
-        env = idle.pop() if idle else part.make(part.item_of(job.number), self.group)
-        try:
-            return Runner(
-                [env], split=part.split, first_episode=number, episodes=1, repeats=part.per_seed, part=part.key,
-                builder=self.builders.get(part.key),
+            for _ in range(1 + (part.pictures == SHUFFLED)):
+                envs.append(self._take(job))
+            runner = Runner(
+                envs[:1], twins=envs[1:], split=part.split, first_episode=job.number, episodes=1, part=part.key,
+                repeats=part.per_seed, builder=self.builders.get(part.key), pictures=part.pictures,
             )  # fmt: skip
         except BaseException:
-            close_env(env)
+            for env in envs:
+                close_env(env)
             raise
+        return _Table(job, runner)
+
+    def _take(self, job: Job) -> VLEnv:
+        """Return an environment of the job's item: an idle one, else a new one."""
+        idle = self._idle.get(_place(job))
+        if not idle and sum(map(len, self._idle.values())) + len(self._tables) >= self.num_envs:
+            self._close_one_idle()
+        return idle.pop() if idle else job.part.make(job.part.item_of(job.number), self.group)
 
     def _ask(self, table: _Table) -> Turn:
         if table.turn is None:
-            turn = replace(table.runner.turns()[0], repeat=table.job.part.repeat_of(table.job.number))
-            if table.twin is not None:
-                table.shown = table.shown if table.twin.done else table.twin.turns()[0].messages
-                turn = replace(turn, messages=with_pictures_of(turn.messages, table.shown))
-            elif table.job.part.pictures == GREY:
-                turn = replace(turn, messages=in_grey(turn.messages))
-            table.turn = turn
+            table.turn = replace(table.runner.turns()[0], repeat=table.job.part.repeat_of(table.job.number))
         return table.turn
 
     def _answer(self, table: _Table, reply: Reply) -> None:
@@ -188,8 +174,6 @@ class Player:
             check_values({"reward": record.reward, "score": record.score})
             if wrong := find_wrong_reward(table.job.part.env_id, table.job.part.changed, record):
                 raise ValueError(f"{table.job.part.env_id} {wrong}")
-            if table.twin is not None and not table.twin.done:
-                table.twin.advance(table.twin.turns(), [reply], self.policy.name)
         except Exception as error:
             self._drop(table, error, turn.turn, reply.text)
             return
@@ -197,14 +181,12 @@ class Player:
         table.records.append(record)
         if table.runner.done:
             self._tables.remove(table)
-            for runner in (table.runner, table.twin):
-                if runner is not None:
-                    self._leave(table.job, runner)
+            self._idle.setdefault(_place(table.job), []).extend(table.runner.envs())
             self.on_episode(table.records)
 
     def _drop(self, table: _Table, error: Exception, turn: int, reply: str | None = None) -> None:
         self._tables.remove(table)
-        self._close(table)
+        table.runner.close()
         self._break_off(table.job, error, turn, reply)
 
     def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
@@ -217,19 +199,11 @@ class Player:
         )  # fmt: skip
         self._waiting.append(job)
 
-    def _leave(self, job: Job, runner: Runner) -> None:
-        self._idle.setdefault(_place(job), []).append(runner.slots[0].env)  # type: ignore[arg-type]
-
     def _close_one_idle(self) -> None:
         for envs in self._idle.values():
             if envs:
                 close_env(envs.pop())
                 return
-
-    def _close(self, table: _Table) -> None:
-        for runner in (table.runner, table.twin):
-            if runner is not None:
-                close_env(runner.slots[0].env)
 
 
 def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Reply]) -> None:

@@ -44,6 +44,8 @@ class _Slot:
     history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, where the environment has seats
     replies: list[str] = field(default_factory=list)
     active: bool = False
+    twin: _Slot | None = None  # the episode whose pictures are shown instead,
+    shown: list[Message] = field(default_factory=list)  # and its prompt, the last one when it has ended
 
 
 class Runner:
@@ -70,8 +72,9 @@ class Runner:
             do not count.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
-        pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those that another
-            environment shows at that time, of the same id where there is one.
+        pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those of the episode with the
+            next seed, which gets the same replies in an environment of `twins`.
+        twins: an environment more for each, for shuffled pictures; by default `remake` makes them.
         course: chooses the environment and the level of each start; by default environments keep their own.
         seed: of all episodes, in place of those of the split.
         exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of another one, which
@@ -82,8 +85,8 @@ class Runner:
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
-        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several; a single
-            environment, whose pictures cannot be shuffled.
+        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several; shuffled
+            pictures without `twins` or `remake`.
         FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
             too.
     """
@@ -103,14 +106,15 @@ class Runner:
         failures: EnvFailures | None = None,
         part: str = "",
         pictures: str = SHOWN,
+        twins: Sequence[gymnasium.Env[Any, Any]] = (),
         course: Course | None = None,
         seed: int | None = None,
         exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
     ) -> None:
         if not envs:
             raise UserError("A Runner needs at least one environment.")
-        if pictures == SHUFFLED and len(envs) < 2:
-            raise UserError("Shuffled pictures come from another environment, so they need at least two.")
+        if pictures == SHUFFLED and remake is None and len(twins) != len(envs):
+            raise UserError("Shuffled pictures are those of a second environment for each: give twins, or remake.")
         if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
             raise UserError("A Runner with a course of several environments needs exchange.")
         self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
@@ -123,6 +127,10 @@ class Runner:
             _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
             for i, env in enumerate(envs)
         ]
+        if pictures == SHUFFLED:
+            for slot in self.slots:
+                env = twins[slot.index] if twins else self._remake(slot)
+                slot.twin = _Slot(slot.index + len(envs), env, slot.env_id, slot.builder)
         self._begun: list[tuple[_Slot, int, int]] = []
         start = time.perf_counter()
         try:
@@ -247,10 +255,14 @@ class Runner:
                 slot.env.action_space.np_random.bit_generator.state = saved["samples"]
         self._next = state["next"]
 
+    def envs(self) -> list[Any]:
+        """Return every environment, then the twins."""
+        return [*(slot.env for slot in self.slots), *(slot.twin.env for slot in self.slots if slot.twin is not None)]
+
     def close(self) -> None:
         """Close every environment, whatever one of them raises."""
-        for slot in self.slots:
-            close_env(slot.env)
+        for env in self.envs():
+            close_env(env)
 
     def _reset(self, slot: _Slot) -> None:
         """Begin the slot's next episode, if there is one; `_finish` ends what begins elsewhere."""
@@ -273,6 +285,8 @@ class Runner:
     def _move(self, slot: _Slot, place: Place) -> None:
         """Give the slot the environment and the level of its next episode."""
         slot.level = place.level
+        if slot.twin is not None:
+            self._move(slot.twin, place)
         if place.env_id != slot.env_id and self.exchange is not None:
             env, slot.env, slot.env_id = slot.env, None, place.env_id  # type: ignore[assignment]
             try:
@@ -313,16 +327,26 @@ class Runner:
                 reply=reply, part=self.part,
             )  # fmt: skip
             try:
-                slot.env = self.remake(slot.index, *[slot.env_id] * (self.exchange is not None))
+                slot.env = self._remake(slot)
+                if slot.twin is not None:
+                    close_env(slot.twin.env)
+                    slot.twin.env = self._remake(slot)
                 return
             except Exception as failure:
                 error = failure
+
+    def _remake(self, slot: _Slot) -> gymnasium.Env[Any, Any]:
+        assert self.remake is not None
+        return self.remake(slot.index, *[slot.env_id] * (self.exchange is not None))
 
     def _begin(self, slot: _Slot, episode: int) -> None:
         slot.episode, slot.turn, slot.history, slot.replies = episode, 0, {}, []
         slot.seed = self._seed(slot, episode)
         slot.env.action_space.seed((slot.seed + episode % self.repeats) % 2**32)
         slot.observation, slot.info = slot.env.reset(seed=slot.seed, options=_options(slot))
+        if slot.twin is not None:
+            self._begin(slot.twin, episode + self.repeats)
+            slot.twin.active, slot.shown = True, self._prompt(slot.twin)
 
     def _seed(self, slot: _Slot, episode: int) -> int:
         return episode_seed(slot.env_id, self.split, episode // self.repeats) if self.seed is None else self.seed
@@ -336,6 +360,9 @@ class Runner:
         if slot.builder.history_turns:
             slot.history[seat] = [*slot.history.get(seat, []), past][-slot.builder.history_turns :]
         slot.turn += 1
+        if slot.twin is not None and slot.twin.active:
+            slot.twin.active = not any(self._act(slot.twin, text)[:2])
+            slot.shown = self._prompt(slot.twin) if slot.twin.active else slot.shown
         return bool(terminated), bool(truncated), float(reward)
 
     def _turn(self, slot: _Slot) -> Turn:
@@ -344,7 +371,7 @@ class Runner:
         if self.pictures == GREY:
             messages = in_grey(messages)
         elif self.pictures == SHUFFLED:
-            messages = with_pictures_of(messages, self._prompt(self._neighbour(slot)))
+            messages = with_pictures_of(messages, slot.shown)
         return Turn(
             messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
             slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
@@ -357,11 +384,6 @@ class Runner:
             slot.history.get(slot.info.get("seat"), []),
             system=unwrap(slot.env).system_text,
         )  # fmt: skip
-
-    def _neighbour(self, slot: _Slot) -> _Slot:
-        """Return the nearest slot before this one: with another seed and the same id, where there is one."""
-        before = [*self.slots[slot.index + 1 :], *self.slots[: slot.index]][::-1]
-        return min(before, key=lambda other: (other.seed == slot.seed, other.env_id != slot.env_id))
 
 
 def cut_reply(reply: Reply) -> Reply:
