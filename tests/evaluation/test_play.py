@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -18,6 +19,7 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.episodes import Player
+from vlgym.evaluation.held_out import evaluate
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.play.controls import GREY, GREY_LEVEL, SHUFFLED, with_pictures_of
 from vlgym.play.policies import OraclePolicy, RandomPolicy
@@ -209,6 +211,29 @@ def test_shuffled_pictures_are_those_of_the_next_seed_under_the_same_replies() -
                 ended = terminated or truncated
             if not ended:
                 assert np.array_equal(pictures_of(after)[0], observation["image"])
+
+
+class Reading:
+    """Goes by the prompt's picture alone: any change of a pixel is another walk."""
+
+    name = "reading"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply(f"<action>{('left', 'right')[self.read(turn) % 2]}</action>") for turn in turns]
+
+    def read(self, turn: Turn) -> int:
+        return sum(
+            zlib.crc32(p["image"].tobytes()) for m in turn.messages for p in m["content"] if p["type"] == "image"
+        )
+
+
+def test_shuffled_pictures_do_not_depend_on_the_number_of_environments_nor_on_who_plays() -> None:
+    played = play([Part(WALK.id, episodes=33, pictures=SHUFFLED)], Reading())
+    mean = float(np.mean([sum(record.reward for record in episode) for episode in played]))
+    reports = [evaluate(WALK.id, Reading(), episodes=33, num_envs=n, pictures=SHUFFLED) for n in (1, 2, 4, 8, 16, 32)]
+    assert {report.mean_return for report in reports} == {pytest.approx(mean)}
+    assert {report.mean_turns for report in reports} == {np.mean([len(episode) for episode in played])}
+    assert evaluate(WALK.id, Reading(), episodes=33).mean_turns != reports[0].mean_turns
 
 
 def test_pictures_are_replaced_last_for_last() -> None:
