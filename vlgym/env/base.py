@@ -49,7 +49,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
-            planner `plan` instead of `tag` or `json`.
+            planner `plan` instead of `auto`, `tag` or `json`.
         planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
             executed, and the episode ends.
         invalid_action: what an unreadable or illegal reply does. `noop` (default): nothing, at `step_cost`. `random`: a

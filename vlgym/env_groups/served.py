@@ -2,7 +2,7 @@
 
     gymnasium.make("vlgym:remote", url="tcp://HOST:PORT", env_id="vlgym/WebShop-v1")
 
-The plugin need not be installed here; its replies are read by `tag`, `json`, `plan` or `choice`.
+The plugin need not be installed here; its replies are read by one of the parsers in `vlgym.parsers.PARSERS`.
 """
 
 from __future__ import annotations
