@@ -150,7 +150,7 @@ def make_entry(spec: EnvSpec, distribution: str = "vlgym-toys", **changes: Any) 
         "distribution": distribution,
         "spec": spec,
         "prompt_hash": "aaaa",
-        "parser_hash": "tag-v1",
+        "parser_hash": "auto-v1",
         "fingerprint": "1111",
         "pictures": "",
         "floor": {"return": 0.25, "se": 0.01, "success": 0.25, "episodes": 100},

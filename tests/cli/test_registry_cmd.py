@@ -47,7 +47,7 @@ def test_write_measures_first_party_environments_only(path: Path, capsys: pytest
     entries = read_registry(path)
     assert sorted(entries) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
     entry = entries["vlgym/Walk-v0"]
-    assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "tag-v1")
+    assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "auto-v1")
     assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
     assert 0 <= entry["floor"]["return"] < 0.7
     assert entry["floor"]["return"] <= entry["blind"]["return"] <= 1

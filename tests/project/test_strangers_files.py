@@ -265,5 +265,5 @@ def test_a_servers_answer_is_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
     client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
     episode = asyncio.run(play({"env_id": ENV, "arguments": {"max_turns": 2}}, model="m", client=client))
-    assert [turn.reply for turn in episode.turns] == [said["content"]] * 2
+    assert all(turn.reply.startswith(said["content"]) for turn in episode.turns)
     assert all(turn.invalid for turn in episode.turns)

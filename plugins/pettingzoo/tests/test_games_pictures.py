@@ -45,8 +45,10 @@ def test_the_oracles_thought_names_what_the_picture_alone_shows(env_id: str) -> 
     table, thoughts = vlgym.open_table(env_id), set()
     for seed in range(8):
         table.reset(seed=seed)
+        for space in table.spaces:
+            space.seed(seed)
         for _ in range(2):
-            table.step({seat: table.game.advise(seat) or "wait" for seat in table.movers})
+            table.step({seat: table.spaces[seat].sample() for seat in table.movers})
         seat = table.movers[0]
         action = table.game.advise(seat)
         thoughts.add((seat, table.game.explain(seat, action).replace(action, "")))

@@ -165,7 +165,7 @@ def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
     report = sft.run(sft.Config(env=ENV, out=tmp_path / "warm", image_tokens=4, threads=1, warm=warm))
     text = (tmp_path / "warm" / "warm.json").read_text()
     record = json.loads(text)
-    assert record["environments"][ENV]["parser"] == "tag"
+    assert record["environments"][ENV]["parser"] == "auto"
     assert record["policy"]["max_new_tokens"] == report.max_new_tokens > 0
     assert (record["config"]["warm"]["steps"], record["report"]["steps"]) == (1, 1)
     assert {"torch", "vlgym-cards"} <= record["versions"].keys()

@@ -61,7 +61,7 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     assert "null" not in (finished / "run.json").read_text()  # what has a value is resolved, what has none is left out
     described = record["environments"][ENV]
     assert described["arguments"]["max_turns"] == 4
-    assert described["arguments"]["parser"] == "tag-v1"
+    assert described["arguments"]["parser"] == "auto-v1"
     assert described["history"] == {"turns": 0, "images": 1}
     assert described["distribution"] == "vlgym-cards"
     assert {"vlgym-cards", "pillow"} <= record["versions"].keys()
