@@ -74,6 +74,14 @@ def test_the_same_seed_gives_the_same_game_after_another_history() -> None:
     assert play_out(one, 5) == play_out(other, 5)
 
 
+def test_the_next_game_does_not_depend_on_how_many_replies_were_unreadable() -> None:
+    env, seen = vlgym.make("vlgym/Nim-v0"), []
+    for reply in (ONE, "?"):
+        play_out(env, 5, reply)
+        seen.append([env.reset()[0]["text"] for _ in range(4)])
+    assert seen[0] == seen[1]
+
+
 def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
     env = vlgym.make("vlgym/Nim-v0", seat=0, invalid_action="noop")
     before = env.reset(seed=0)[0]["image"]

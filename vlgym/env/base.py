@@ -24,7 +24,7 @@ from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
 from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_options
 from .seeding import split_of
-from .silence import pay_stand_in
+from .silence import draw_move, pay_stand_in
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
@@ -397,8 +397,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self.turn += 1
             cost = self.invalid_penalty - pay_stand_in(0.0, self.step_cost)
             return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
-        legal = self.legal_actions()
-        action = legal[int(self.np_random.integers(len(legal)))]
+        start: Any = self._start  # `np_random` stays as it is: the next episode does not depend on this one's replies
+        action = draw_move(self.legal_actions(), start["rng"]["state"]["state"], self.turn)
         outcome = self._act(action)
         self.turn += 1
         earned = outcome.reward
