@@ -1,8 +1,7 @@
 """Self-play: whole games in which the model holds one seat or all of them, and every turn of its seats is data.
 
 An update plays its games to the end, so no game is open between updates, and every seat's turns are one trajectory,
-paid as one seat's view of the game pays them (`vlgym.MultiVLEnv`): what a seat earns while others move belongs to its
-last turn, and a gain of a move that stood for an unreadable reply is not paid.
+paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
 """
 
 from __future__ import annotations
@@ -241,7 +240,7 @@ class Games:
         policy: the model being trained.
         pool: opponents.
         shaping: of rewards.
-        seed: of seats and of the moves of the game's own players.
+        seed: of seats and opponents.
 
     Attributes:
         recorder: is shown every record, where there is one.
@@ -278,6 +277,7 @@ class Games:
         kwargs = {name: value for name, value in self.envs.kwargs.items() if name not in ONE_SEAT}
         table = open_table(self.envs.ids[index % len(self.envs.ids)], **kwargs)
         table.builder = self.envs.builder or table.builder
+        table.shares = self.pool.options.share_reward
         return table
 
     # ---- playing -----------------------------------------------------------------------------------------------------
@@ -322,10 +322,7 @@ class Games:
             except Exception as error:
                 self._replace(index, error, number, seed)
                 continue
-            return Game(
-                table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning}, self.rng,
-                share=self.pool.options.share_reward,
-            )  # fmt: skip
+            return Game(table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning})
 
     def _seat_players(self, game: MultiVLEnv, now: Past, past: Past) -> tuple[list[Player], str]:
         """Draw who plays, the model on every seat or on one of them, and name the kind of its opponents."""

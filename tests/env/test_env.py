@@ -147,6 +147,18 @@ def test_random_executes_a_legal_action_drawn_from_the_episodes_generator() -> N
     assert seen == {"left", "right"}
 
 
+@pytest.mark.parametrize("policy", ["random", "published"])
+def test_the_next_episode_does_not_depend_on_how_many_replies_were_unreadable(policy: str) -> None:
+    env, texts, actions = make_walk(invalid_action=policy), [], []
+    for silent in (0, 1, 5):
+        env.reset(seed=3)
+        actions.append([env.step("?")[4]["vlgym"]["actions"][0] for _ in range(silent)])
+        texts.append([env.reset()[0]["text"] for _ in range(4)])
+    assert texts[0] == texts[1] == texts[2]
+    assert actions[1] == actions[2][:1]
+    assert set(actions[2]) == {"left", "right"}
+
+
 def test_a_random_action_costs_and_never_earns_and_only_the_published_form_pays_it() -> None:
     ends = {}
     for policy in ("random", "published"):

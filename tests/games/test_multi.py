@@ -13,6 +13,7 @@ from toys import installed, make_spec
 
 import vlgym
 from vlgym.errors import UserError
+from vlgym.games.multi import Round
 from vlgym.games.table import Table
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 
@@ -71,6 +72,14 @@ def test_the_same_seed_gives_the_same_game_after_another_history() -> None:
     one, other = (vlgym.make("vlgym/Nim-v0") for _ in range(2))
     play_out(other, 99)
     assert play_out(one, 5) == play_out(other, 5)
+
+
+def test_the_next_game_does_not_depend_on_how_many_replies_were_unreadable() -> None:
+    env, seen = vlgym.make("vlgym/Nim-v0"), []
+    for reply in (ONE, "?"):
+        play_out(env, 5, reply)
+        seen.append([env.reset()[0]["text"] for _ in range(4)])
+    assert seen[0] == seen[1]
 
 
 def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
@@ -234,6 +243,54 @@ def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_count
     info = table.info(0)
     assert (info["invalid_action"], info["vlgym"]["parse"]) == (True, "no_action")
     assert not table.info(1)["invalid_action"]
+
+
+def test_gains_before_a_seats_first_move_are_taken_back_if_a_stand_in_makes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_moves = Nim.make_moves
+
+    def pay_the_other(self: Nim, moves: Any) -> Round:
+        mover, done = self.mover, make_moves(self, moves)
+        return done if done.terminated or mover else Round((0.0, 0.5))
+
+    monkeypatch.setattr(Nim, "make_moves", pay_the_other)
+    env = vlgym.make("vlgym/Nim-v0", seat=1, opponents=ScriptedPolicy([ONE]))
+    for seed in range(8):
+        table = table_of("vlgym/Nim-v0", seed)
+        env.reset(seed=seed)
+        table.step({0: ONE})
+        assert table.returns[1] == 0.5
+        table.step({})
+        assert table.returns[1] == 0.0
+        assert env.step("?")[1] <= 0
+        silent = play_out(env, seed, "?")
+        assert all(turn[1] <= 0 for turn in silent[1:])
+        assert play_out(env, seed, ONE)[1][1] >= 0.5
+
+
+def test_a_gain_that_was_not_paid_wins_no_game_after_a_move_of_its_own() -> None:
+    table = table_of("vlgym/Nim-v0", 0)
+    table.game.won = lambda seat: seat == 0
+    table.book(0, 1.0, moved=True, failed=True)
+    table.step({0: ONE})
+    assert not table.success(0)
+    table.book(0, 0.5, moved=False, failed=False)
+    table.step({1: ONE})
+    assert table.success(0)
+
+
+@pytest.mark.parametrize("invalid_action", ["noop", "random", "published"])
+def test_an_argument_for_unreadable_replies_means_the_same_at_a_table(invalid_action: str) -> None:
+    policy = ScriptedPolicy(["<action>left</action>"])
+    env = vlgym.make("vlgym/Meet-v0", seat=1, opponents=policy, invalid_action=invalid_action)
+    table = table_of("vlgym/Meet-v0", 3, invalid_action=invalid_action)
+    seen = play_out(env, 3, "?")
+    while not table.over:
+        table.step({0: "<action>left</action>", 2: "<action>left</action>"})
+    assert [turn[-1]["vlgym"]["actions"] for turn in seen[1:]] == [[entry["moves"]["1"]] for entry in table.log]
+    assert env.episode_return == table.returns[1]
+    assert seen[-1][-1]["success"] == table.success(1)
 
 
 def test_where_the_game_has_an_idle_action_it_stands_for_an_unreadable_reply() -> None:

@@ -22,8 +22,9 @@ from ..parsers import get_parser, list_actions, read_reply, write_reply
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
-from .reset_options import LEVEL, level_option, plain_options, read_level, read_options
+from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_options
 from .seeding import split_of
+from .silence import draw_move, pay_stand_in
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
@@ -308,9 +309,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         }
         self._events = []
         self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
-        level = options.pop(LEVEL) if self.level_arguments else None
-        if level is not None:  # another part of the generator's sequence, so that no two levels begin alike
-            self.np_random.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined]
+        begin_level(self, self.np_random, options)
         self.start(self.np_random, options)
         self._write_instructions()
 
@@ -396,15 +395,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             )
         if self.invalid_action == "noop":
             self.turn += 1
-            cost = self.step_cost + self.invalid_penalty
+            cost = self.invalid_penalty - pay_stand_in(0.0, self.step_cost)
             return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
-        legal = self.legal_actions()
-        action = legal[int(self.np_random.integers(len(legal)))]
+        start: Any = self._start  # `np_random` stays as it is: the next episode does not depend on this one's replies
+        action = draw_move(self.legal_actions(), start["rng"]["state"]["state"], self.turn)
         outcome = self._act(action)
         self.turn += 1
         earned = outcome.reward
         if self.invalid_action == "random":
-            earned = min(earned, -self.step_cost)
+            earned = pay_stand_in(earned, self.step_cost)
             self._forced = outcome.terminated or outcome.truncated
         total = float(reward + earned - self.invalid_penalty)
         feedback = f"invalid reply: {failure}; random action: {action}"

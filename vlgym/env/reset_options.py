@@ -113,6 +113,13 @@ def read_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
+def begin_level(env: Any, rng: np.random.Generator, options: dict[str, Any]) -> None:
+    """Take the level out of options; go to its part of the generator's sequence, so that no two levels begin alike."""
+    level = options.pop(LEVEL) if env.level_arguments else None
+    if level is not None:
+        rng.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined]
+
+
 def plain_options(given: Any) -> dict[str, Any]:
     """Return the options of a call of `reset` as a new dict, with Python's numbers for numpy's."""
     if not isinstance(given or {}, Mapping):

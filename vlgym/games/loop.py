@@ -29,11 +29,7 @@ class Game:
         number: of the game; its records' episode.
         players: who holds each seat.
         parts: the seats that are recorded, and what each seat's records are called.
-        rng: draws the moves of the game's own players where they have none to offer.
-        share: pay every seat the mean of all seats' rewards.
-        records: turns of each recorded seat. Its last turn has what the seat earned while others moved; a gain of a
-            move that stood for an unreadable reply is not paid.
-        early: what a seat earned before its first turn.
+        records: turns of each recorded seat; a turn's reward is what its seat was paid until its next turn.
         error: the exception of the game's own code that ended it.
         turns: prompts of the policies that move, by seat.
         replies: those that have come.
@@ -43,10 +39,7 @@ class Game:
     number: int
     players: Sequence[Player]
     parts: Mapping[int, str]
-    rng: np.random.Generator
-    share: bool = False
     records: dict[int, list[StepRecord]] = field(default_factory=dict)
-    early: dict[int, float] = field(default_factory=dict)
     error: Exception | None = None
     turns: dict[int, Turn] = field(default_factory=dict)
     replies: dict[int, Reply] = field(default_factory=dict)
@@ -61,25 +54,16 @@ class Game:
         table = self.table
         said = {seat: reply.text for seat, reply in self.replies.items()}
         moved = {seat: table.picture(seat) for seat in self.turns if seat in self.parts}
-        paid = list(table.play(read_moves(table, table.movers, self.players, said, self.rng), said).rewards)
-        if self.share:
-            paid = [float(np.mean(paid))] * len(paid)
+        table.play(read_moves(table, table.movers, self.players, said), said)
         for seat, picture in moved.items():
             record = _record(self, seat, self.turns[seat], picture, self.replies[seat])
-            record.reward = self.early.pop(seat, 0.0)
             self.records.setdefault(seat, []).append(record)
-        for seat, earned in enumerate(paid):
-            if seat not in self.records:
-                self.early[seat] = self.early.get(seat, 0.0) + earned
-                continue
-            record = self.records[seat][-1]
-            forced = seat in moved and record.invalid
-            record.reward += min(earned, -table.game.invalid_penalty) if forced else earned
-        if table.over:
-            for seat, records in self.records.items():
-                last = records[-1]
+        for seat, records in self.records.items():
+            last = records[-1]
+            last.reward = table.earned[seat]
+            if table.over:
                 last.terminated, last.truncated = table.terminated, table.truncated
-                last.success = bool(table.game.won(seat)) and not (seat in moved and last.invalid)
+                last.success = table.success(seat)
                 last.final_messages = table.turn(seat).messages if last.truncated else None
 
 
@@ -159,7 +143,7 @@ def ask(turns: Mapping[Place, tuple[Any, Turn]]) -> dict[Place, Reply]:
 
 
 def read_moves(
-    table: Table, seats: Iterable[int], players: Sequence[Player], said: Mapping[int, str], rng: np.random.Generator
+    table: Table, seats: Iterable[int], players: Sequence[Player], said: Mapping[int, str]
 ) -> dict[int, Reading]:
     """Return the moves of seats: replies that are read, and moves of the game's own players.
 
@@ -168,7 +152,6 @@ def read_moves(
         seats: those that move.
         players: by seat.
         said: replies of the policies.
-        rng: draws the moves of own players that have none to offer.
     """
     readings = {}
     for seat in seats:
@@ -178,8 +161,7 @@ def read_moves(
             continue
         action = table.game.ask_player(player, seat)
         if action is None:
-            legal = table.game.moves(seat)
-            action = legal[int(rng.integers(len(legal)))]
+            action = table.draw_move(seat, 2)
         readings[seat] = Reading(action, Parsed((action,)), None)
     return readings
 

@@ -27,16 +27,12 @@ from .table import WAIT, Reading, Table, check_seat, draw_seeds
 SELF = "self"
 """The value of `opponents` with which one player holds all seats."""
 
-WAITING = 8
-"""Moves of another seat, as a multiple of `max_turns`, after which a game that never asks this seat is truncated."""
-
 
 class MultiVLEnv(MultiGame, VLEnv):
     """One seat's view of a game; the others are played by `opponents`.
 
     No game waits for a readable reply. The game's idle action replaces an invalid one; in a game without one, a random
-    legal action does. Its reward is paid only if it is negative. A game that it ends is no success, nor is one in which
-    the seat made no move itself. `Table.step` plays the same actions where all seats are driven.
+    legal action does. `Table` plays it, and pays it by the rule of docs/games.md, on this and every other path.
 
     `info` also holds `seat`, the seat of this episode.
 
@@ -65,13 +61,13 @@ class MultiVLEnv(MultiGame, VLEnv):
         if self._alone and (self.zero_sum or seat is not None):
             why = "its seats play against each other" if self.zero_sum else f"leave out seat={seat}"
             raise UserError(f"opponents='self' gives one player all seats of {self.title}: {why}.")
-        self._table = Table(self, limit=self.max_turns if self._alone else WAITING * self.max_turns)
+        self._table = Table(self, alone=self._alone)
+        if self._alone:
+            self._table.penalty = 0.0  # each step pays its own
         self._players = [] if self._alone else self._read_opponents(opponents)
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
-        self._pending = 0.0
-        self._held: dict[int, str] = {}
-        self._spoilt = False
+        self._held: dict[int, Reading] = {}
 
     @property
     def title(self) -> str:
@@ -107,37 +103,39 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the seat, deal, and let the others move until it is this seat's turn."""
-        drawn = int(rng.integers(self.seats))
+        drawn, seeds = draw_seeds(rng, self.seats)
         self._seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
-        self._table.begin(draw_seeds(rng), options)
-        self._chance = np.random.default_rng(int(rng.integers(2**62)))
-        self._held, self._spoilt = {}, False
+        self._table.begin(seeds, options)
+        self._held = {}
         if self._alone:
             self._seat_now = next(iter(self._table.movers), self._seat_now)
         else:
-            self._pending = self._let_others_move()
+            self._let_others_move()
 
     def act(self, action: str) -> Outcome:
         """Move, and let the others move until it is this seat's turn again; pay what this seat earned meanwhile."""
-        if self._alone:
-            return self._hold(action)
-        reward, self._pending = self._pending, 0.0
+        return self._move(Reading(action, Parsed((action,)), None))
+
+    def _move(self, reading: Reading) -> Outcome:
         table = self._table
+        if self._alone:
+            return self._hold(reading)
         if not table.over:
-            reward += self._play_round({self._seat_now: action}) + self._let_others_move()
-        return Outcome(reward, table.terminated, table.truncated, table.feedback)
+            self._play_round({self._seat_now: reading})
+            self._let_others_move()
+        return Outcome(table.earned[self._seat_now], table.terminated, table.truncated, table.feedback)
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
-        idle = self.idle(self._seat_now) if self._seat_now in self._table.movers else None
-        self._spoilt |= self.invalid_action == "random" or idle is not None
-        if self.invalid_action != "noop" or idle is None:
+        seat = self._seat_now
+        waits = self.invalid_action == "terminate" or (self.invalid_action == "noop" and self.idle(seat) is None)
+        if waits or seat not in self._table.movers:
             return super()._fail(failure, executed, reward)
-        outcome = self.act(idle)
+        reading = self._table.stand_in(seat, Parsed(), failure)
+        outcome = self._move(reading)
         self.turn += 1
-        self._forced = outcome.terminated or outcome.truncated
-        earned = min(outcome.reward, 0.0) + reward - self.invalid_penalty
-        return [*executed, idle], replace(outcome, reward=earned, feedback=f"invalid reply: {failure}"), failure
+        told = replace(outcome, reward=reward + outcome.reward, feedback=f"invalid reply: {failure}")
+        return [*executed, reading.action], told, failure
 
     def image(self) -> Image:
         """Draw what this seat sees."""
@@ -163,7 +161,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def success(self) -> bool:
         """True if this seat has succeeded."""
-        return self.won(self._seat_now)
+        return self._table.success(self._seat_now)
 
     def oracle(self) -> str | None:
         """The oracle's action for this seat."""
@@ -188,12 +186,10 @@ class MultiVLEnv(MultiGame, VLEnv):
         saved = {
             "options": copy.deepcopy(self._start["options"]),
             "table": self._table.save(),
-            "chance": copy.deepcopy(self._chance.bit_generator.state),
             "seat": self._seat_now,
-            "pending": self._pending,
         }
         if self._alone:
-            saved |= {"held": {str(seat): action for seat, action in self._held.items()}, "spoilt": self._spoilt}
+            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._held.items()}
         return saved
 
     def load(self, state: dict[str, Any]) -> None:
@@ -203,24 +199,18 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)
-        self._chance = np.random.default_rng(0)
-        self._chance.bit_generator.state = copy.deepcopy(state["chance"])
-        self._pending = float(state["pending"])
-        self._held = {check_seat(self, int(seat)): str(action) for seat, action in state.get("held", {}).items()}
-        self._spoilt = bool(state.get("spoilt"))
+        held = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
+        self._held = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in held.items()}
 
     # ---- one player for all seats ----------------------------------------------------------------------------------
 
-    def _hold(self, action: str) -> Outcome:
+    def _hold(self, reading: Reading) -> Outcome:
         """Hold a seat's move until all that move now have one, then execute them; give the turn to the next seat."""
-        table, reward = self._table, 0.0
-        self._held[self._seat_now] = action
+        table, reward = self._table, -self.invalid_penalty if reading.failure else 0.0
+        self._held[self._seat_now] = reading
         if self._held.keys() >= set(table.movers):
             moves, self._held = self._held, {}
-            paid = table.play({seat: Reading(move, Parsed((move,)), None) for seat, move in moves.items()})
-            reward = float(np.mean(paid.rewards))
-            reward = min(reward, 0.0) if self._spoilt else reward
-            self._spoilt = False
+            reward += table.play(moves).rewards[0]
         self._seat_now = next((seat for seat in table.movers if seat not in self._held), self._seat_now)
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
@@ -233,22 +223,17 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     # ---- the others ------------------------------------------------------------------------------------------------
 
-    def _let_others_move(self) -> float:
-        """Return what this seat earns until it moves again."""
-        reward = 0.0
+    def _let_others_move(self) -> None:
         while not self._table.over and self._seat_now not in self._table.movers:
-            reward += self._play_round({})
-        return reward
+            self._play_round({})
 
-    def _play_round(self, own: dict[int, str]) -> float:
-        """Ask the others who move now, before anybody's move is executed; return what this seat earns."""
+    def _play_round(self, own: dict[int, Reading]) -> None:
+        """Ask the others who move now, before anybody's move is executed."""
         table, players = self._table, self._players
         others = [seat for seat in table.movers if seat not in own]
         turns = {seat: (players[seat], table.turn(seat)) for seat in others if not isinstance(players[seat], str)}
         said = {seat: reply.text for seat, reply in ask(turns).items()}
-        readings = {seat: Reading(action, Parsed((action,)), None) for seat, action in own.items()}
-        readings |= read_moves(table, others, players, said, self._chance)
-        return table.play(readings, said).rewards[self._seat_now]
+        table.play(own | read_moves(table, others, players, said), said)
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
         """Return a player for each seat: a name of `named_players`, or a policy."""

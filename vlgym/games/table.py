@@ -25,8 +25,9 @@ import numpy as np
 from gymnasium.utils.seeding import np_random
 
 from ..env.prompts import PastTurn, PromptBuilder
-from ..env.reset_options import LEVEL, plain_options
+from ..env.reset_options import LEVEL, begin_level, plain_options
 from ..env.seeding import split_of
+from ..env.silence import draw_move, pay_stand_in
 from ..env.spaces import ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import list_actions, read_reply, write_reply
@@ -81,7 +82,7 @@ class Table:
 
     Args:
         game: its rules, a `MultiVLEnv` freshly built; the table owns it.
-        limit: moves of one seat until the game is truncated; by default the game's `max_turns`.
+        alone: one player holds all seats: a round in which one of its replies has no action pays no seat a gain.
 
     Attributes:
         game: the rules.
@@ -89,7 +90,9 @@ class Table:
         over: whether no more moves are asked for.
         terminated: whether the rules ended the game.
         truncated: whether a limit did.
-        returns: sum of each seat's rewards.
+        earned: each seat's pay since its last move, that move's included; of the first move, since the beginning.
+        shares: pay every seat the mean of all seats' rewards.
+        penalty: of a reply without an action.
         turns: moves of each seat.
         invalid: replies of each seat that could not be read or were illegal.
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any.
@@ -98,9 +101,9 @@ class Table:
         builder: the prompts' layout; by default the card's.
     """
 
-    def __init__(self, game: Any, *, limit: int | None = None) -> None:
-        self.game = game
-        self.limit = limit or game.max_turns
+    def __init__(self, game: Any, *, alone: bool = False) -> None:
+        self.game, self.alone = game, alone
+        self.shares, self.penalty = alone, game.invalid_penalty
         self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
@@ -108,6 +111,16 @@ class Table:
         self.builder = PromptBuilder.for_spec(game.vlgym_spec)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
+
+    @property
+    def limit(self) -> int:
+        """Moves of one seat until the game is truncated."""
+        return int(self.game.max_turns)
+
+    @property
+    def returns(self) -> list[float]:
+        """Sum of each seat's rewards."""
+        return [before + now for before, now in zip(self._booked, self.earned, strict=True)]
 
     # ---- playing ---------------------------------------------------------------------------------------------------
 
@@ -121,21 +134,23 @@ class Table:
         if unknown:
             warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
             given = {name: value for name, value in given.items() if name not in unknown}
-        checked = self._read(given)
+        checked = self.game._read_options(given)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
             self.game.seed_split = None if seed is None else split_of(seed)
-        self.begin(draw_seeds(self._rng), checked)
+        begin_level(self.game, self._rng, checked)
+        self.begin(draw_seeds(self._rng, self.game.seats)[1], checked)
         self._start["options"] = given
 
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
-        """Begin a game from two seeds: of the game's own chance, and of the moves that stand for unreadable replies."""
+        """Begin a game from the seeds of `draw_seeds`."""
         seats = self.game.seats
         self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
-        self._fallback = np.random.default_rng(seeds[1])
         self.log: list[dict[str, Any]] = []
         self.history: dict[int, list[PastTurn]] = defaultdict(list)
-        self.returns, self.rewards = [0.0] * seats, [0.0] * seats
+        self.rewards, self.earned, self._booked, self._unpaid = ([0.0] * seats for _ in range(4))
+        self._own: list[bool | None] = [None] * seats  # whether a seat made its last move itself
+        self._success = [False] * seats
         self.turns, self.invalid = [0] * seats, [0] * seats
         self.readings: dict[int, Reading] = {}
         self.feedback = ""
@@ -153,7 +168,8 @@ class Table:
         """Read one reply of every seat that moves now, and execute them. What other seats say does nothing.
 
         A reply that cannot be read or is illegal becomes the game's idle action, else a random legal one; it is
-        counted, and costs its own seat `invalid_penalty`. A seat that says nothing has not answered readably.
+        counted, costs its own seat `invalid_penalty`, and earns nothing (`book`). A seat that says nothing has not
+        answered readably.
 
         Raises:
             gymnasium.error.ResetNeeded: the game is over, or none was begun.
@@ -179,10 +195,16 @@ class Table:
             if action is not None:
                 return Reading(action, parsed, None)
             failure = "illegal_action"
-        instead = self.game.idle(seat)
-        if instead is None:
-            instead = legal[int(self._fallback.integers(len(legal)))]
-        return Reading(instead, parsed, failure)
+        return self.stand_in(seat, parsed, failure)
+
+    def stand_in(self, seat: int, parsed: Parsed, failure: str) -> Reading:
+        """Return the move that stands for a reply: the idle action, or a random one that seed, seat and turn decide."""
+        drawn = self.game.invalid_action in ("random", "published") or self.game.idle(seat) is None
+        return Reading(self.draw_move(seat, 1) if drawn else self.game.idle(seat), parsed, failure)
+
+    def draw_move(self, seat: int, use: int) -> str:
+        """Return a random legal action; `use` is the place in `draw_seeds` of the seed that decides it."""
+        return draw_move(self.legal(seat), self._start["seeds"][use], seat, self.turns[seat])
 
     def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
         """Execute what was read of every seat that moves now."""
@@ -237,7 +259,7 @@ class Table:
     def info(self, seat: int) -> dict[str, Any]:
         """The usual info of a seat, about the round before."""
         reading = self.readings.get(seat)
-        info = {**self.game.details(seat), "success": bool(self.game.won(seat)), "seat": seat}
+        info = {**self.game.details(seat), "success": self.success(seat), "seat": seat}
         info["invalid_action"] = reading is not None and reading.failure is not None
         score = self.game.points(seat)
         if score is not None:
@@ -254,6 +276,14 @@ class Table:
             "turn_text": self.turn_text(seat),
         }
         return info
+
+    def success(self, seat: int) -> bool:
+        """Whether a seat has succeeded, by a win that no stand-in move brought."""
+        return self._success[seat]
+
+    def credits(self, seat: int) -> bool:
+        """Whether a win now is a seat's own: it made its last move itself, and is ahead without what was not paid."""
+        return bool(self._own[seat]) and (self._unpaid[seat] <= 0 or self.returns[seat] > 0)
 
     def turn(self, seat: int) -> Turn:
         """Return a policy's input for a seat that moves: its prompt, with the history that the spec asks for."""
@@ -288,13 +318,14 @@ class Table:
         """Return JSON-able data that restores the position: seeds, moves, and where the last ones stood in replies."""
         read = {str(seat): reading.parsed for seat, reading in self.readings.items()}
         spans = {seat: (*parsed.span, parsed.form) for seat, parsed in read.items() if parsed.span}
-        fallback = self._fallback.bit_generator.state
-        return copy.deepcopy({**self._start, "log": self.log, "spans": spans, "fallback": fallback})
+        return copy.deepcopy({**self._start, "log": self.log, "spans": spans})
 
     def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
         """Play the moves of `save` again; by default with the options of its reset."""
         self.game.seed_split = saved["split"]
-        self.begin(saved["seeds"], self._read(saved["options"]) if options is None else options)
+        checked = self.game._read_options(saved["options"]) if options is None else dict(options)
+        checked.pop(LEVEL, None)
+        self.begin(saved["seeds"], checked)
         self._start["options"] = copy.deepcopy(saved["options"])
         for entry in saved["log"]:
             self.log.append(copy.deepcopy(entry))
@@ -304,15 +335,8 @@ class Table:
             form = (*span, None)[2] if span else None
             parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])), form=form)
             self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
-        self._fallback.bit_generator.state = saved["fallback"]
 
     # ---- private ---------------------------------------------------------------------------------------------------
-
-    def _read(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the options as the game's `deal` gets them; the game is set to their level."""
-        checked = self.game._read_options(given)
-        checked.pop(LEVEL, None)
-        return checked
 
     def _execute(self, entry: Mapping[str, Any]) -> Round:
         moves = {int(seat): action for seat, action in entry["moves"].items()}
@@ -328,9 +352,30 @@ class Table:
             raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
         for seat, paid in enumerate(done.rewards):
             check_reward(paid, f"{self.game.title}, seat {seat}")
-        penalty = self.game.invalid_penalty
-        rewards = tuple(float(paid) - penalty * (seat in failed) for seat, paid in enumerate(done.rewards))
+        mean = [float(np.mean(done.rewards))] * len(done.rewards)
+        rewards = tuple(
+            self.book(seat, float(paid), seat in moves or self.alone, bool(failed) if self.alone else seat in failed)
+            for seat, paid in enumerate(mean if self.shares else done.rewards)
+        )
         return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))
+
+    def book(self, seat: int, earned: float, moved: bool, failed: bool) -> float:
+        """Book what a round earned a seat, and return what it is paid.
+
+        From a move that stands for a reply without an action until the seat's next move, losses are paid and gains are
+        not; if it is the seat's first, gains before it are taken back.
+        """
+        if moved:
+            if self._own[seat] is not None:
+                self._booked[seat], self.earned[seat] = self._booked[seat] + self.earned[seat], 0.0
+            self._own[seat] = not failed or self.game.invalid_action == "published"
+        paid = earned
+        if self._own[seat] is False:
+            paid = pay_stand_in(earned, self.game.step_cost if moved else 0.0) - max(self.earned[seat], 0.0)
+            self._unpaid[seat] += earned - paid
+        paid -= self.penalty * failed
+        self.earned[seat] += paid
+        return paid
 
     def _settle(self, done: Round) -> Round:
         self._pictures: dict[int, Image] = {}
@@ -340,8 +385,9 @@ class Table:
         self.terminated, self.truncated = done.terminated, truncated
         self.over = done.terminated or truncated
         self.rewards = list(done.rewards)
-        self.returns = [total + paid for total, paid in zip(self.returns, done.rewards, strict=True)]
         self.feedback = done.feedback
+        for seat, before in enumerate(self._success):
+            self._success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))
         for seat, space in enumerate(self.spaces):
             space.legal = tuple(self.legal(seat))
         return Round(done.rewards, done.terminated, truncated, done.feedback)
@@ -355,9 +401,13 @@ class Table:
         )
 
 
-def draw_seeds(rng: np.random.Generator) -> list[int]:
-    """Return the two seeds of `Table.begin`."""
-    return [int(number) for number in rng.integers(2**62, size=2)]
+def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
+    """Return the seat that one agent gets, and the seeds of a game, so that one seed of a reset deals it on every path.
+
+    The three are of the game's chance, of the moves that stand for unreadable replies, and of the random moves of the
+    game's own players.
+    """
+    return int(rng.integers(seats)), [int(number) for number in rng.integers(2**62, size=3)]
 
 
 def check_seat(game: Any, seat: Any, name: str = "seat") -> int:

@@ -42,6 +42,7 @@ class Result:
         turns: moves of all seats.
         truncated: whether a limit ended the game.
         moves: digest of all moves, which is the same for the same game.
+        uncredited: seats that have nothing better than a loss: an end at a stand-in move, or by gains not paid.
     """
 
     number: int
@@ -52,11 +53,18 @@ class Result:
     turns: int
     truncated: bool
     moves: str = ""
+    uncredited: tuple[int, ...] = ()
 
     def points(self, name: str) -> float:
-        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0."""
+        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0.
+
+        A player with an uncredited seat has 0 against one that has none.
+        """
         others = [paid for player, paid in zip(self.players, self.returns, strict=True) if player != name]
         gap = self.return_of(name) - float(np.mean(others)) if others else 0.0
+        silent = {self.players[seat] == name for seat in self.uncredited}
+        if others and len(silent) == 1:
+            return float(silent == {False})
         return 0.5 if abs(gap) <= DRAW else float(gap > 0)
 
     def return_of(self, name: str) -> float:
@@ -159,7 +167,7 @@ class Tournament:
             space.seed((seed + seat) % 2**31)
         players = [self.players[name] for name in names]
         parts = {seat: name_seat(names, seat) for seat in range(len(names))}
-        return Game(table, number, players, parts, np.random.default_rng([seed, 1]))
+        return Game(table, number, players, parts)
 
     def _open(self, resume: bool) -> list[Result]:
         held = self.out / RESULTS
@@ -201,6 +209,7 @@ class Tournament:
             "seed": result.seed == episode_seed(self.env_id, self.split, max(result.number, 0)),
             "turns": 0 <= result.turns <= seats * self.table.limit,
             "invalid": len(result.invalid) == seats and all(0 <= count <= result.turns for count in result.invalid),
+            "uncredited": set(result.uncredited) <= set(range(seats)),
             "returns": len(result.returns) == seats and all(least <= paid <= highest for paid in result.returns),
         }
         if wrong := [name for name, good in fine.items() if not good]:
@@ -266,6 +275,7 @@ def _result(game: Game, names: tuple[str, ...]) -> Result:
     return Result(
         game.number, table.seed or 0, names, tuple(table.returns), tuple(table.invalid), sum(table.turns),
         not table.terminated, hashlib.sha256(moves.encode()).hexdigest()[:16],
+        tuple(seat for seat in range(table.game.seats) if table.turns[seat] and not table.credits(seat)),
     )  # fmt: skip
 
 
@@ -279,6 +289,7 @@ def read_results(folder: Path) -> list[Result]:
                     break
                 row = unseal(json.loads(line))
                 lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
+                lists["uncredited"] = tuple(row.pop("uncredited", ()))
                 found.append(Result(**row, **lists))
                 check_values(vars(found[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:

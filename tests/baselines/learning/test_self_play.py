@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 from stage import SMALL, Stage, assert_same_end
-from toy_games import MEET, NIM, Nim
+from toy_games import MEET, NIM, Meet, Nim
 from toys import installed
 
+import vlgym
 from baselines import self_play
 from baselines.engine.engine import Sample
 from baselines.learning.games import Past, PoolOptions
@@ -132,6 +133,30 @@ def test_a_fixed_player_holds_one_seat_and_its_turns_are_no_data(tmp_path):
     assert {trajectory[0].part for trajectory in played} == {"fixed, seat 0", "fixed, seat 1"}
     lost = [trajectory[-1].reward for trajectory in played]
     assert lost.count(-1.0) > lost.count(1.0)  # who takes one stone each time loses to the oracle
+
+
+@pytest.mark.parametrize("silent", [lambda turn: True, lambda turn: turn == 1, lambda turn: turn > 0])
+def test_a_trajectory_is_paid_as_the_environment_of_its_seat_pays_it(tmp_path, silent):
+    say = lambda turn: "?" if silent(turn.turn) else ONE  # noqa: E731
+    played = make(tmp_path, say=say, past=0, fixed=1, players="random").games.play(1, 20)
+    assert len(played) > 8
+    for trajectory in played:
+        env = vlgym.make("vlgym/Nim-v0", seat=int(trajectory[0].part[-1]), opponents="random")
+        env.reset(seed=trajectory[0].seed)
+        for record in trajectory:
+            _, reward, terminated, truncated, info = env.step(record.reply)
+            assert (record.reward, record.terminated, record.truncated) == (reward, terminated, truncated)
+            assert record.actions == tuple(info["vlgym"]["actions"])
+        assert trajectory[-1].success == info["success"]
+
+
+def test_a_shared_gain_is_not_paid_for_a_move_that_stood_for_a_reply(tmp_path, monkeypatch):
+    monkeypatch.setattr(Meet, "make_moves", lambda self, moves: Round((3.0, 0.0, -0.0)))
+    say = lambda turn: "?" if turn.env.seat == 1 else "<action>stay</action>"  # noqa: E731
+    games = make(tmp_path, "vlgym/Meet-v0", say, past=0, fixed=0, share_reward=True).games
+    for trajectory in games.play(1, 5):
+        paid = 0.0 if trajectory[0].part.endswith("seat 1") else 1.0
+        assert [record.reward for record in trajectory] == [paid] * len(trajectory)
 
 
 def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has_a_last_prompt(tmp_path):

@@ -1,0 +1,189 @@
+"""A reply without an action pays a seat the same on every path, in every game, and no more than the move that stood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+import vlgym
+from vlgym.env.seeding import episode_seed
+from vlgym.games.loop import Game, play_games
+from vlgym.games.several import SKILL
+from vlgym.games.table import Reading, Table
+from vlgym.games.tournament import RECORDS, Tournament
+from vlgym.play.rollout import Runner
+from vlgym.play.trajectory import read_trajectories
+from vlgym.registry import get_registry
+from vlgym.types import Parsed, Reply, Turn
+
+FAST = ("TicTacToe", "Breakthrough", "KuhnPoker", "LeducHoldem", "Battleship", "CoinGame", "MPETag")
+GAMES = [
+    pytest.param(spec.id, marks=() if any(f"/{name}-" in spec.id for name in FAST) else pytest.mark.exhaustive)
+    for spec in get_registry().specs.values()
+    if SKILL in spec.skills and not spec.replaced_by
+]
+SMALL = {"image_size": (96, 96)}
+Silent = Callable[[int], bool]
+Column = tuple[float, bool]
+"""A seat's return and success."""
+
+
+class Player:
+    """Plays legal actions in a fixed order, and says nothing in the turns of `silent`."""
+
+    name = "quiet"
+
+    def __init__(self, silent: Silent = lambda turn: False, name: str = "quiet") -> None:
+        self.silent, self.name = silent, name
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply(self.say(turn.env.unwrapped, turn.turn)) for turn in turns]
+
+    def say(self, env: Any, turn: int) -> str:
+        legal = env.legal_actions()
+        return "?" if self.silent(turn) else env.parser.format([legal[(5 * turn + 2) % len(legal)]])
+
+
+def play_one_seat(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
+    env = gymnasium.make(env_id, seat=seat, opponents=Player(), **SMALL)
+    _, info = env.reset(seed=seed)
+    total, over, turn = 0.0, False, 0
+    while not over:
+        _, reward, terminated, truncated, info = env.step(Player(silent).say(env.unwrapped, turn))
+        total, over, turn = total + float(reward), terminated or truncated, turn + 1
+    assert env.unwrapped.episode_return == total
+    env.close()
+    return total, info["success"]
+
+
+def play_runner(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
+    """The records that a learner gets of one seat's environment."""
+    runner = Runner([vlgym.make(env_id, seat=seat, opponents=Player(), **SMALL)], episodes=1, seed=seed)
+    records = []
+    while not runner.done:
+        records += runner.step(Player(silent))
+    runner.close()
+    return sum(record.reward for record in records), records[-1].success
+
+
+def players(seats: int, seat: int, silent: Silent) -> list[Player]:
+    return [Player(silent) if each == seat else Player() for each in range(seats)]
+
+
+def play_table(env_id: str, seat: int, seed: int, silent: Silent) -> tuple[Column, Table]:
+    table = vlgym.open_table(env_id, **SMALL)
+    table.reset(seed=seed)
+    chosen = players(table.game.seats, seat, silent)
+    while not table.over:
+        table.step({each: chosen[each].reply([table.turn(each)])[0].text for each in table.movers})
+    return (table.returns[seat], table.info(seat)["success"]), table
+
+
+def play_records(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
+    """The records of the loop that tournaments and self-play share."""
+    table = vlgym.open_table(env_id, **SMALL)
+    table.reset(seed=seed)
+    seats = range(table.game.seats)
+    game = Game(table, 0, players(len(seats), seat, silent), dict.fromkeys(seats, ""))
+    left = [game]
+    list(play_games(1, lambda _: left.pop() if left else None))
+    assert game.error is None
+    records = game.records.get(seat, [])
+    return sum(record.reward for record in records), records[-1].success
+
+
+def play_parallel(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
+    env = vlgym.parallel_env(env_id, **SMALL)
+    _, infos = env.reset(seed=seed)
+    chosen, agent, total = players(env.table.game.seats, seat, silent), f"player_{seat}", 0.0
+    while env.agents:
+        told = {each: chosen[int(each[7:])].reply([env.table.turn(int(each[7:]))])[0].text for each in env.agents}
+        _, rewards, _, _, infos = env.step(told)
+        total += rewards[agent]
+    return total, infos[agent]["success"]
+
+
+def play_aec(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
+    env = vlgym.aec_env(env_id, **SMALL)
+    env.reset(seed=seed)
+    chosen, agent, total = players(env.table.game.seats, seat, silent), f"player_{seat}", 0.0
+    success = False
+    for each in env.agent_iter():
+        _, reward, terminated, truncated, info = env.last(observe=False)
+        if each == agent:
+            total, success = total + reward, info["success"]
+        over = terminated or truncated
+        env.step(None if over else chosen[int(each[7:])].reply([env.table.turn(int(each[7:]))])[0].text)
+    return total, success
+
+
+def play_tournament(env_id: str, seat: int, number: int, silent: Silent, out: Path) -> list[Column]:
+    """A result's column and the records' column."""
+    both = {"quiet": Player(silent), "legal": Player(name="legal")}
+    results = Tournament(env_id, both, number + 1, out, arguments=SMALL).play()
+    (result,) = [
+        each
+        for each in results
+        if each.number == number and each.players[seat] == "quiet" and each.players.count("quiet") == 1
+    ]
+    part = f"quiet in seat {seat} against legal"
+    (records,) = [
+        episode
+        for episode in read_trajectories(out / RECORDS)
+        if episode[0].part.startswith(part)
+        and "quiet" not in episode[0].part[len(part) :]
+        and episode[0].episode == number
+    ]
+    success = records[-1].success
+    return [(result.returns[seat], success), (sum(record.reward for record in records), success)]
+
+
+def list_silences(env_id: str, seat: int, seed: int) -> dict[str, Silent]:
+    """Silent always, once in the middle, and in the last turn of the game without silence."""
+    own = play_table(env_id, seat, seed, lambda turn: False)[1].turns[seat]
+    return {
+        "never": lambda turn: False,
+        "always": lambda turn: True,
+        "middle": lambda turn: turn == own // 2,
+        "end": lambda turn: turn >= own - 1,
+    }
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_a_seat_is_paid_the_same_on_every_path(env_id: str, tmp_path: Path) -> None:
+    warnings.simplefilter("ignore")
+    for seat in range(vlgym.open_table(env_id, **SMALL).game.seats):
+        seed = episode_seed(env_id, "test", seat % 2)
+        for name, silent in list_silences(env_id, seat, seed).items():
+            expected = play_one_seat(env_id, seat, seed, silent)
+            columns = [
+                play(env_id, seat, seed, silent) for play in (play_runner, play_records, play_parallel, play_aec)
+            ]
+            columns.append(play_table(env_id, seat, seed, silent)[0])
+            columns += play_tournament(env_id, seat, seat % 2, silent, tmp_path / f"{seat}-{name}")
+            assert columns == [expected] * len(columns), (seat, name)
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_silence_pays_no_more_than_the_moves_that_stood_for_it_and_never_wins(env_id: str) -> None:
+    for number in range(4):
+        seat, seed = number % 2, episode_seed(env_id, "val", number)
+        for name, silent in list_silences(env_id, seat, seed).items():
+            (paid, success), quiet = play_table(env_id, seat, seed, silent)
+            spoken = vlgym.open_table(env_id, **SMALL)
+            spoken.reset(seed=seed)
+            for entry in quiet.log:
+                spoken.play({int(each): Reading(move, Parsed((move,)), None) for each, move in entry["moves"].items()})
+            assert paid <= spoken.returns[seat], (seed, name)
+            assert success <= spoken.success(seat)
+            assert [quiet.returns[each] for each in range(quiet.game.seats) if each != seat] == [
+                spoken.returns[each] for each in range(quiet.game.seats) if each != seat
+            ]
+            if name == "always":
+                assert paid <= 0
+                assert not success
