@@ -15,7 +15,16 @@ from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports.compare import compare_runs, write_play_command
-from ..reports.text import NONE, explain_foreign, explain_sight, list_rows, write_interval, write_number, write_p
+from ..reports.text import (
+    NONE,
+    explain_foreign,
+    explain_sight,
+    list_readings,
+    list_rows,
+    write_interval,
+    write_number,
+    write_p,
+)
 from ..reports.verification import verify_run
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
@@ -37,6 +46,7 @@ def report(
     console = open_console()
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
     print_rows(console, *list_rows(found))
+    _print_readings(console, ["part"], [([key], part) for key, part in found["parts"].items() if part["episodes"]])
     for row in found["sight"]:
         console.print(f"{row['control']}: {explain_sight(row)}")
     if "foreign" in found:
@@ -88,6 +98,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         note = f"{write_interval(place, 'difference', signed=True)} normalized" if place else ""
         rows.append(["over all", "", *_success(overall), note])
     print_rows(console, headers, rows)
+    sides = [(key, side, row) for key, part in pair["parts"].items() for side, row in part.get("replies", {}).items()]
+    _print_readings(console, ["part", "run"], [([key, pair[side]], row) for key, side, row in sides])
     for key in [key for key, part in pair["parts"].items() if part.get("repeated")]:
         console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
     for side, other in (("first", "second"), ("second", "first")):
@@ -103,6 +115,13 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
             console.print(f"  {write_play_command(episode)}", soft_wrap=True)
         if len(won) > LISTED:
             console.print(f"  ... all {len(won)}: --json")
+
+
+def _print_readings(console: Console, names: list[str], rows: list[tuple[list[str], Mapping[str, Any]]]) -> None:
+    headers, cells = list_readings(names, rows)
+    if cells:
+        console.print()
+        print_rows(console, headers, cells)
 
 
 def _cells(key: str, part: Mapping[str, Any]) -> list[str]:
