@@ -26,6 +26,7 @@ from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suit
 from ..evaluation.policy_names import find_policy, make_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
+from ..evaluation.reading_check import check_readings
 from ..evaluation.run import Watcher
 from ..parsers import check_named
 from ..play.controls import CONTROLS
@@ -200,7 +201,8 @@ def evaluate(
         probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
-            return _print_estimate(parts, layouts, probe, prices)
+            _print_estimate(parts, layouts, probe, prices)
+            return check_readings(parts, open_console().print)
         noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
         progress = EvaluationProgress()
         group = open_group(envs, envs=num_envs, tell=progress.say)

@@ -163,7 +163,6 @@ def describe_replies(part: Part, episodes: Sequence[Episode]) -> dict[str, Any]:
     records = [record for episode in episodes for record in episode]
     own = [record for record in records if record.status in OWN]
     valid = [episode for episode in episodes if not any(each.invalid and each.status in OWN for each in episode)]
-    asked = part.entry.get("parser")
     success = _describe_success(group_by_seed(part, valid, won)) if valid else {}
     return {
         "invalid": {
@@ -171,7 +170,7 @@ def describe_replies(part: Part, episodes: Sequence[Episode]) -> dict[str, Any]:
             "codes": count_kinds(record.parse for record in own if record.invalid),
         },
         "forms": count_kinds(record.form for record in own if record.form),
-        "asked": "tag" if asked == AutoParser.name else asked,
+        "asked": "tag" if (asked := part.entry.get("parser")) == AutoParser.name else asked,
         "all_valid": {**success, "episodes": len(valid)},
         "statuses": count_kinds(record.status for record in records if record.status != "model") or None,
         "refused": fmean(record.refused for record in records),

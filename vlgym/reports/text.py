@@ -189,17 +189,15 @@ def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> 
 
     Rows in which every reply was valid, of the form asked for and of no other kind are left out.
     """
-    return _fill(names, [each for each in rows if _is_unusual(each[1])], READINGS)
+    unusual = [
+        (head, row)
+        for head, row in rows
+        if row["invalid"]["codes"] or row["forms"].keys() - {row.get("asked")} or _count_others(row)
+    ]
+    return _fill(names, unusual, READINGS)
 
 
-def _is_unusual(row: Mapping[str, Any]) -> bool:
-    return bool(row["invalid"]["codes"] or row["forms"].keys() - {row.get("asked")} or _count_others(row))
-
-
-def _fill(
-    names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]],
-    writers: Mapping[str, Callable[[Mapping[str, Any]], str]] = COLUMNS,
-) -> tuple[Row, list[Row]]:  # fmt: skip
+def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
     """Return headers and cells of a table; a column in which nothing has a value is left out."""
     columns = {name: [write(row) for _, row in rows] for name, write in writers.items()}
     columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
@@ -223,8 +221,8 @@ def explain_sight(row: Mapping[str, Any]) -> str:
 
 def explain_foreign(found: Mapping[str, Any]) -> str:
     """Return in a sentence how many replies are not the model's."""
-    kinds = ", ".join(f"{status} {count}" for status, count in found["statuses"].items())
-    return f"{sum(found['statuses'].values())} of {found['replies']} replies are not the model's: {kinds}."
+    kinds = found["statuses"]
+    return f"{sum(kinds.values())} of {found['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
