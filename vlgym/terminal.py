@@ -262,7 +262,7 @@ def fit_words(text: str, stream: Any) -> str:
 
 
 def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that has rows; where it is too wide, each row's first cell and, below, the others behind headers."""
+    """Print a table that has rows; where it is too wide, first cells and, below each, the others behind headers."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) <= console.width:
         for row in (headers, *rows) if rows else ():

@@ -23,7 +23,7 @@ from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suites, plan_ids, plan_suite
-from ..evaluation.policy_names import find_policy, make_policy
+from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
 from ..evaluation.reading_check import check_readings
@@ -158,7 +158,8 @@ def evaluate(
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
-        arguments["opponents"] = opponents if ":" not in opponents else make_policy(opponents, theirs)
+        rival = find_policy(opponents, theirs) if ":" in opponents else lambda: opponents
+        arguments |= {} if dry_run and ":" in opponents else {"opponents": rival()}  # a dry run sends nothing
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
         if modality in ("text", "none"):

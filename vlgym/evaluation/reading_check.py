@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ..env import VLEnv
 from ..env.seeding import episode_seed
@@ -19,15 +18,11 @@ from .plan import Job, Part
 def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None:
     """Send the forms at the beginning of each part's first episode, and tell which are read differently.
 
-    No endpoint is asked: where one would hold a game's other seats, they are played by the game's default.
-
     Raises:
         FailedError: one is.
     """
     forms, found = dict[str, str](), 0
     for part in (part for part in parts if part.pictures == SHOWN):
-        given = {name: value for name, value in part.arguments.items() if name != "opponents" or isinstance(value, str)}
-        part = replace(part, arguments=given)
         env, seed = part.make(), episode_seed(part.env_id, part.split, 0)
         env.reset(seed=seed)
         forms = list_forms(env)
