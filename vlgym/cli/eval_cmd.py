@@ -129,11 +129,7 @@ def evaluate(
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Say what would be asked, how often and how long, and if replies are read alike; send nothing.",
-        ),
+        bool, typer.Option("--dry-run", help="Say what would be asked and how often, check readings; send nothing.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
