@@ -262,10 +262,10 @@ def fit_words(text: str, stream: Any) -> str:
 
 
 def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; where it is too wide, each row as its first cell and, below, the others behind their headers."""
+    """Print a table that has rows; where it is too wide, first cells and, below each, the others behind headers."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) <= console.width:
-        for row in (headers, *rows):
+        for row in (headers, *rows) if rows else ():
             line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             console.print(line.rstrip(), style="bold" if row is headers else None, soft_wrap=True)
         return

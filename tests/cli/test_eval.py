@@ -8,16 +8,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fault_server import Fault, FaultServer
 from toy_games import NIM
 from toys import install_plugin, installed, make_spec
 
+import vlgym
 from vlgym.cli.app import main
+from vlgym.env import base
 from vlgym.env_groups import processes
+from vlgym.evaluation import episodes, reading_check
+from vlgym.parsers import Parsed, Parser, read_reply
 from vlgym.play.trajectory import read_trajectories
+from vlgym.types import Reply
 
 WALK = make_spec()
 COIN = make_spec(
@@ -209,6 +216,52 @@ def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing(
     assert not (tmp_path / "run").exists()
     assert main([*command, "--policy-arg", "temprature=1", "--out", str(tmp_path / "run")]) == 2
     assert "Nearest: temperature" in capsys.readouterr().err
+
+
+DRY = ["eval", "--policy", "random", "--episodes", "1", "--dry-run", "--out", "nowhere"]
+
+
+@pytest.mark.parametrize("parser", ["tag", "auto", "json"])
+def test_a_dry_run_finds_reply_forms_read_alike(parser: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = "vlgym/NumberLine-v1,vlgym/EZPoints-v1,vlgym/TicTacToe-v0"
+    assert main([*DRY, "--env", ids, "--parser", parser]) == 0
+    assert capsys.readouterr().out.endswith("\n12 reply forms are read alike by parser, evaluation and env.step.\n")
+
+
+def read_no_tag(parser: Parser, text: str, *more: Any) -> Parsed:
+    return read_reply(parser, text.replace("<action>", ""), *more)
+
+
+def end_at_once(env: Any, reply: Reply) -> tuple[Reply, str]:
+    return replace(reply, text=reply.text[:-1]), ""
+
+
+@pytest.mark.parametrize(
+    ("place", "planted", "line"),
+    [
+        (reading_check, ("read_reply", read_no_tag), "parser no_action, evaluation 'X' by tag, env.step 'X' by tag"),
+        (episodes, ("end_reply", end_at_once), "parser 'X' by tag, evaluation unclosed_action, env.step 'X' by tag"),
+        (base, ("read_reply", read_no_tag), "parser 'X' by tag, evaluation no_action, env.step no_action"),
+    ],
+)
+def test_a_dry_run_names_reply_forms_that_are_read_differently(
+    place: Any, planted: tuple[str, Any], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(place, *planted)
+    env = vlgym.make("vlgym/TicTacToe-v0")
+    env.reset(seed=vlgym.episode_seed("vlgym/TicTacToe-v0", "test", 0))
+    assert main([*DRY, "--env", "vlgym/TicTacToe-v0", "--parser", "tag"]) == 1
+    said = capsys.readouterr()
+    expected = line.replace("X", str(env.oracle()))
+    assert f"vlgym/TicTacToe-v0, asked format: {expected}" in said.out
+    assert "nothing:" not in said.out
+    assert "read alike" not in said.out
+    assert "reply forms are read differently" in said.err
+
+
+def test_a_dry_run_asks_no_endpoint_that_holds_another_seat(capsys: pytest.CaptureFixture[str]) -> None:
+    command = [*DRY, "--env", "vlgym/TicTacToe-v0", "--opponents", "openai:m@http://127.0.0.1:1/v1"]
+    assert main(command) == 0, capsys.readouterr().err
 
 
 def test_a_file_holds_options_and_the_command_line_goes_first(tmp_path: Path) -> None:

@@ -290,6 +290,30 @@ def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path:
     assert json.loads(as_json.output) == compare_runs(runs)
 
 
+def test_a_comparison_says_how_the_replies_of_each_side_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "no"])
+    sides = [
+        write_run(tmp_path / name, policy, [WALK], episodes=count, arguments={"parser": "auto"})
+        for name, policy, count in (("a", habit, 9), ("b", OraclePolicy(), 6))
+    ]
+    (pair,) = compare_runs(sides)["pairs"]
+    rows = [row for row in read_rows(sides[0]) if row["episode"] < 6]  # the pairs alone
+    found, other = pair["parts"][WALK]["replies"]["first"], pair["parts"][WALK]["replies"]["second"]
+    assert found["forms"] == {form: sum(row.get("form") == form for row in rows) for form in ("answer", "tag")}
+    assert found["invalid"]["codes"] == {"no_action": sum(row["invalid"] for row in rows)}
+    assert (other["invalid"]["codes"], [*other["forms"]], other["all_valid"]["rate"]) == ({}, ["tag"], 1.0)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = CliRunner().invoke(build(), ["compare", *map(str, sides)]).output.splitlines()
+    at = next(at for at, line in enumerate(lines) if "success where valid" in line)
+    assert lines[at].split()[:4] == ["part", "run", "invalid", "forms"]
+    assert lines[at + 1].startswith(f"{WALK}  scripted  no_action {found['invalid']['codes']['no_action']}  answer ")
+    assert lines[at + 1].endswith(f" of {found['all_valid']['episodes']}")
+    assert not lines[at + 2].startswith(WALK + "  ")  # the oracle's replies were all as asked
+    assert max(map(len, lines)) <= 80
+
+
 def test_the_command_says_in_one_line_what_is_wrong(
     runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import math
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from vlgym.intervals import wilson_interval
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry import get_registry
+from vlgym.registry.making import unwrap
 from vlgym.reports.compute import compute_report, leave_out_wide
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
 from vlgym.reports.text import list_rows
-from vlgym.types import Reply
+from vlgym.types import Reply, Turn
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -68,6 +69,50 @@ def test_the_numbers_of_a_part_are_those_that_plain_arithmetic_gives(folder: Pat
     assert part["reply_tokens"] == {"total": reply, "mean": pytest.approx(reply / len(rows))}
     assert part["cost"] == pytest.approx((2 * prompt + 10 * reply) / 1e6)
     assert not {"floor", "ceiling", "normalized", "benchmark"} & part.keys()
+
+
+class Habits:
+    """The oracle's action: in a box where the seed is odd, and in every third episode after a reply without one."""
+
+    name = "habits"
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        replies = []
+        for turn in turns:
+            action = unwrap(turn.env).oracle()
+            silent = turn.seed is not None and turn.seed % 3 == 0 and turn.turn == 0
+            form = r"\boxed{%s}" if turn.seed is not None and turn.seed % 2 else "<action>%s</action>"
+            replies.append(Reply("I do not know." if silent else form % action))
+        return replies
+
+
+def test_replies_are_counted_by_kind_and_form_and_success_among_the_readable_episodes(tmp_path: Path) -> None:
+    made = write_run(tmp_path / "a", Habits(), [WALK], episodes=12, arguments={"parser": "auto"})
+    part = compute_report(made)["parts"][WALK]
+    episodes = episodes_of(made, WALK)
+    rows = [row for episode in episodes for row in episode]
+    valid = [episode for episode in episodes if not any(row["invalid"] for row in episode)]
+    wins = sum(episode[-1]["success"] for episode in valid)
+    silent = sum(row["seed"] % 3 == 0 for row in rows if row["turn"] == 0)
+    assert 0 < silent < 12
+    assert part["invalid"]["codes"] == {"no_action": silent}
+    assert part["forms"] == {form: sum(row.get("form") == form for row in rows) for form in ("boxed", "tag")}
+    assert min(part["forms"].values()) > 0
+    assert (part["asked"], part["all_valid"]["episodes"]) == ("tag", 12 - silent)
+    assert (part["all_valid"]["wins"], part["all_valid"]["rate"]) == (wins, wins / len(valid))
+    assert (part["all_valid"]["low"], part["all_valid"]["high"]) == pytest.approx(wilson_interval(wins, len(valid)))
+
+
+def test_what_a_server_did_makes_no_episode_invalid(tmp_path: Path) -> None:
+    class Filtered:
+        name = "filtered"
+
+        def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+            return [Reply("", status="filtered") for _ in turns]
+
+    part = compute_report(write_run(tmp_path / "a", Filtered(), [WALK], episodes=4))["parts"][WALK]
+    assert (part["invalid"]["codes"], part["forms"], part["all_valid"]["episodes"]) == ({}, {}, 4)
+    assert part["all_valid"]["rate"] == part["success"]["rate"] == 0.0
 
 
 def test_the_shares_won_within_so_many_turns_are_those_counted_by_hand(folder: Path) -> None:

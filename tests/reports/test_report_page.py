@@ -245,6 +245,32 @@ def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)
 
 
+def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "<action>right</action>", "no"])
+    made = write_run(tmp_path / "a", habit, [WALK, COIN], episodes=9, arguments={"parser": "auto"})
+    monkeypatch.setenv("COLUMNS", "90")
+    lines = CliRunner().invoke(build(), ["report", str(made)]).output.splitlines()
+    parts = compute_report(made)["parts"]
+    at = next(at for at, line in enumerate(lines) if line.split()[:3] == ["part", "invalid", "forms"])
+    codes, forms, valid = (parts[WALK][name] for name in ("invalid", "forms", "all_valid"))
+    assert lines[at + 1].startswith(COIN)
+    assert lines[at + 1].endswith("– of 0")
+    cells = [WALK, f"no_action {codes['codes']['no_action']}", f"tag {forms['tag']}, answer {forms['answer']}"]
+    cells.append(f"{valid['rate']:.2f} [{valid['low']:.2f}, {valid['high']:.2f}] of {valid['episodes']}")
+    assert [cell.strip() for cell in lines[at + 2].split("  ") if cell] == cells
+    page = Tags((made / "report.html").read_text())
+    assert "How replies were read" in page.text
+    assert all(cell in page.text for cell in cells)
+
+
+@pytest.mark.parametrize("parser", ["tag", "auto"])
+def test_where_every_reply_was_as_asked_nothing_is_said_of_it(parser: str, tmp_path: Path) -> None:
+    made = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=6, arguments={"parser": parser})
+    said = CliRunner().invoke(build(), ["report", str(made)]).output
+    assert "forms" not in said
+    assert "How replies were read" not in (made / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("success", "returned", "said"),
     [

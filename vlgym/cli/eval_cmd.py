@@ -23,9 +23,10 @@ from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suites, plan_ids, plan_suite
-from ..evaluation.policy_names import find_policy, make_policy
+from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
+from ..evaluation.reading_check import check_readings
 from ..evaluation.run import Watcher
 from ..parsers import check_named
 from ..play.controls import CONTROLS
@@ -128,7 +129,7 @@ def evaluate(
     ] = False,
     seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked, how often and how long; send and write nothing.")
+        bool, typer.Option("--dry-run", help="Say what would be asked and how often, check readings; send nothing.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
@@ -157,7 +158,8 @@ def evaluate(
         raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
-        arguments["opponents"] = opponents if ":" not in opponents else make_policy(opponents, theirs)
+        rival = find_policy(opponents, theirs) if ":" in opponents else lambda: opponents
+        arguments |= {} if dry_run and ":" in opponents else {"opponents": rival()}  # a dry run sends nothing
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
         if modality in ("text", "none"):
@@ -200,7 +202,8 @@ def evaluate(
         probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
-            return _print_estimate(parts, layouts, probe, prices)
+            _print_estimate(parts, layouts, probe, prices)
+            return check_readings(parts, open_console().print)
         noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
         progress = EvaluationProgress()
         group = open_group(envs, envs=num_envs, tell=progress.say)

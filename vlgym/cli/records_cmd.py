@@ -14,8 +14,8 @@ from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
 from ..play.trajectory import METADATA, read_trajectories
+from ..reports import text
 from ..reports.compare import compare_runs, write_play_command
-from ..reports.text import NONE, explain_foreign, explain_sight, list_rows, write_interval, write_number, write_p
 from ..reports.verification import verify_run
 from ..reports.writing import PAGE, write_report, write_table
 from ..terminal import open_progress, print_rows
@@ -36,11 +36,13 @@ def report(
     found = write_report(folder)
     console = open_console()
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
-    print_rows(console, *list_rows(found))
+    print_rows(console, *text.list_rows(found))
+    ended = [([key], part) for key, part in found["parts"].items() if part["episodes"]]
+    print_rows(console, *text.list_readings(["part"], ended))
     for row in found["sight"]:
-        console.print(f"{row['control']}: {explain_sight(row)}")
+        console.print(f"{row['control']}: {text.explain_sight(row)}")
     if "foreign" in found:
-        console.print(explain_foreign(found["foreign"]))
+        console.print(text.explain_foreign(found["foreign"]))
     console.print(f"written: {folder / PAGE}")
 
 
@@ -79,15 +81,17 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         console.print(f"verified: {' and '.join(sides)}")
     for side, found in pair["foreign"].items():
         if sum(found["statuses"].values()) > MOST_FOREIGN * found["replies"]:
-            console.print(f"warning: {pair[side]}: {explain_foreign(found)}", style="yellow")
+            console.print(f"warning: {pair[side]}: {text.explain_foreign(found)}", style="yellow")
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
     if overall["parts"]:
         place = overall.get("normalized")
-        note = f"{write_interval(place, 'difference', signed=True)} normalized" if place else ""
+        note = f"{text.write_interval(place, 'difference', signed=True)} normalized" if place else ""
         rows.append(["over all", "", *_success(overall), note])
     print_rows(console, headers, rows)
+    sides = [(key, side, row) for key, part in pair["parts"].items() for side, row in part.get("replies", {}).items()]
+    print_rows(console, *text.list_readings(["part", "run"], [([key, pair[side]], row) for key, side, row in sides]))
     for key in [key for key, part in pair["parts"].items() if part.get("repeated")]:
         console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
     for side, other in (("first", "second"), ("second", "first")):
@@ -107,15 +111,15 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
 
 def _cells(key: str, part: Mapping[str, Any]) -> list[str]:
     if not part["pairs"]:
-        return [key, "0", NONE, NONE, NONE, NONE]
-    return [key, str(part["pairs"]), *_success(part), write_interval(part["return"], "difference", signed=True)]
+        return [key, "0", text.NONE, text.NONE, text.NONE, text.NONE]
+    return [key, str(part["pairs"]), *_success(part), text.write_interval(part["return"], "difference", signed=True)]
 
 
 def _success(row: Mapping[str, Any]) -> list[str]:
     success = row["success"]
     return [
-        f"{write_number(success['first'])} and {write_number(success['second'])}",
-        write_interval(success, "difference", signed=True), write_p(row["mcnemar_p"]),
+        f"{text.write_number(success['first'])} and {text.write_number(success['second'])}",
+        text.write_interval(success, "difference", signed=True), text.write_p(row["mcnemar_p"]),
     ]  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from .compute import (
     Pair,
     describe_mean,
     describe_pairs,
+    describe_replies,
     find_foreign,
     group_pairs,
     index_pairs,
@@ -111,6 +112,10 @@ def _compare(first: Run, second: Run) -> dict[str, Any]:
         row["success"] = agree(describe_pairs(wins, ("first", "second"), shares=True), row["mcnemar_p"])
         row["return"] = describe_pairs(returns, ("first", "second"), shares=False)
         row["won_by_first"], row["won_by_second"] = lists
+        row["replies"] = {
+            name: describe_replies(run.parts[key], [side[pair] for pair in both])
+            for name, run, side in zip(("first", "second"), (first, second), sides, strict=True)
+        }
         row["repeated"] = len(both) > len(wins[0])
         if part.pictures == SHOWN and (one := normalize(part, returns[0])) and (two := normalize(part, returns[1])):
             places.append(subtract(one, two))

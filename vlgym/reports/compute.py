@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +17,7 @@ from typing import Any
 from ..evaluation.held_out import changes_bounds
 from ..evaluation.meter import MILLION
 from ..evaluation.plan import name_part
+from ..parsers import AutoParser
 from ..play.controls import SHOWN
 from ..play.trajectory import without_none
 from ..registry import get_registry
@@ -87,9 +88,9 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def find_foreign(run: Run) -> dict[str, Any] | None:
     """Return how many replies are not the model's, by status, of how many; `None` where all are."""
-    found = Counter(record.status for episodes in run.played.values() for episode in episodes for record in episode)
-    statuses = {status: found[status] for status in sorted(found) if status not in OWN}
-    return {"statuses": statuses, "replies": found.total()} if statuses else None
+    found = count_kinds(record.status for episodes in run.played.values() for episode in episodes for record in episode)
+    statuses = {status: count for status, count in found.items() if status not in OWN}
+    return {"statuses": statuses, "replies": sum(found.values())} if statuses else None
 
 
 def find_bounds(part: Part) -> dict[str, dict[str, float]]:
@@ -137,7 +138,6 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
     if not episodes:
         return head
     records = [record for episode in episodes for record in episode]
-    own, statuses = [record for record in records if record.status in OWN], Counter(each.status for each in records)
     returns = group_by_seed(part, episodes, returns_of)
     return {
         **head,
@@ -149,20 +149,41 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
         "normalized": describe_mean([normalize(part, returns)]),
         "sight_score": _bounded(describe_mean([normalize(part, returns, "blind")])),
         "benchmark": _describe_benchmark(part, episodes),
+        **describe_replies(part, episodes),
+        "turns": {"mean": len(records) / len(episodes), "most": max(map(len, episodes))},
+        "won_within": _won_within(episodes),
+        **_count_tokens(records, prices),
+    }
+
+
+def describe_replies(part: Part, episodes: Sequence[Episode]) -> dict[str, Any]:
+    """Return how a part's replies were read: invalid ones by code, `forms` by which actions were read, the form `asked`
+    for, the success of the episodes without an invalid reply (`all_valid`), and how many replies were of other kinds.
+    """
+    records = [record for episode in episodes for record in episode]
+    own = [record for record in records if record.status in OWN]
+    valid = [episode for episode in episodes if not any(each.invalid and each.status in OWN for each in episode)]
+    success = _describe_success(group_by_seed(part, valid, won)) if valid else {}
+    return {
         "invalid": {
             "rate": fmean(record.invalid for record in own) if own else 0.0,
-            "codes": dict(sorted(Counter(record.parse for record in own if record.invalid).items())),
+            "codes": count_kinds(record.parse for record in own if record.invalid),
         },
-        "statuses": {status: statuses[status] for status in sorted(statuses) if status != "model"} or None,
+        "forms": count_kinds(record.form for record in own if record.form),
+        "asked": "tag" if (asked := part.entry.get("parser")) == AutoParser.name else asked,
+        "all_valid": {**success, "episodes": len(valid)},
+        "statuses": count_kinds(record.status for record in records if record.status != "model") or None,
         "refused": fmean(record.refused for record in records),
         "empty": fmean(not record.reply.strip() for record in records),
         "cut": fmean(record.cut for record in records),
         "env_errors": sum(record.parse == "env_error" for record in records),
-        "turns": {"mean": len(records) / len(episodes), "most": max(map(len, episodes))},
-        "won_within": _won_within(episodes),
         "replies": len(records),
-        **_count_tokens(records, prices),
     }
+
+
+def count_kinds(kinds: Iterable[str]) -> dict[str, int]:
+    """Return how often each of some names occurs, in the order of the names."""
+    return dict(sorted(Counter(kinds).items()))
 
 
 def normalize(part: Part, returns: Groups, least: str = "floor") -> dict[int, list[float]] | None:

@@ -97,6 +97,16 @@ def shorten(text: str, longest: int = LONGEST) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
+def write_kinds(counts: Mapping[str, int]) -> str:
+    """Return counts by name, the highest first: `tag 40, boxed 2`."""
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1])) or NONE
+
+
+def write_all_valid(value: Mapping[str, Any]) -> str:
+    """Return the success of some episodes and how many they are: `0.67 [0.35, 0.88] of 9`."""
+    return f"{write_interval(value, 'rate') if value['episodes'] else NONE} of {value['episodes']}"
+
+
 Row = list[str]
 COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "episodes": write_episodes,
@@ -112,6 +122,14 @@ COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 }
 """What a row of the results says of a part, or of all parts."""
 
+READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "invalid": lambda row: write_kinds(row["invalid"]["codes"]),
+    "forms": lambda row: write_kinds(row["forms"]),
+    "other": lambda row: write_kinds(_count_others(row)),
+    "success where valid": lambda row: write_all_valid(row["all_valid"]),
+}
+"""How the replies of a part were read."""
+
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
 """Kinds of replies that are counted in addition to the failure codes."""
 
@@ -123,10 +141,12 @@ SIGHT = (
     "The same episodes were played again without their pictures: plain grey ones, or those of another episode. What is "
     "lost then was seen."
 )
-INVALID = (
-    "Replies of the model from which no legal action was read, by the parser's failure code; and all replies that were "
-    "refused, empty or cut off, or that came as a native tool_call. Not the model's, and not invalid: reasoning_only "
-    "(thoughts without a text), filtered, refused (a prompt that the server does not take)."
+READ = (
+    "Replies of the model from which no legal action was read, by the parser's failure code; the forms by which the "
+    "others were read; and all replies that were refused, empty or cut off, or that came as a native tool_call. Not "
+    "the model's, and not invalid: reasoning_only (thoughts without a text), filtered, refused (a prompt that the "
+    "server does not take). Last, success among the episodes without an invalid reply, which are no random choice: a "
+    "long episode has more replies that can be invalid."
 )
 
 
@@ -164,9 +184,22 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
     return _fill(["part", "run"], rows)
 
 
-def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+    """Return headers and cells of the table on how replies were read (see `describe_replies`).
+
+    Rows in which every reply was valid, of the form asked for and of no other kind are left out.
+    """
+    unusual = [
+        (head, row)
+        for head, row in rows
+        if row["invalid"]["codes"] or row["forms"].keys() - {row.get("asked")} or _count_others(row)
+    ]
+    return _fill(names, unusual, READINGS)
+
+
+def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
     """Return headers and cells of a table; a column in which nothing has a value is left out."""
-    columns = {name: [write(row) for _, row in rows] for name, write in COLUMNS.items()}
+    columns = {name: [write(row) for _, row in rows] for name, write in writers.items()}
     columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
     cells = zip(*columns.values(), strict=True)
     return [*names, *columns], [[*head, *row] for (head, _), row in zip(rows, cells, strict=True)]
@@ -188,8 +221,8 @@ def explain_sight(row: Mapping[str, Any]) -> str:
 
 def explain_foreign(found: Mapping[str, Any]) -> str:
     """Return in a sentence how many replies are not the model's."""
-    kinds = ", ".join(f"{status} {count}" for status, count in found["statuses"].items())
-    return f"{sum(found['statuses'].values())} of {found['replies']} replies are not the model's: {kinds}."
+    kinds = found["statuses"]
+    return f"{sum(kinds.values())} of {found['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
 def list_tables(report: Mapping[str, Any]) -> list[Table]:
@@ -213,18 +246,14 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
         for row in report["sight"]
         if "success" in row
     ]  # fmt: skip
-    invalid = [
-        [key, code, str(count), write_share(count / part["replies"])]
-        for key, part in parts.items()
-        for code, count in {**part["invalid"]["codes"], **_count_others(part)}.items()
-    ]
+    headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
     tables = [
         Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
         Table(
             "How much needs sight",
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
         ),
-        Table("Invalid replies", ("part", "why", "replies", "share"), invalid, INVALID),
+        Table("How replies were read", headers, read, READ),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
 

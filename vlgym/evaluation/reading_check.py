@@ -1,0 +1,84 @@
+"""Check before a run: a dozen forms of a reply are read alike by the parser, by an evaluation and by `env.step`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from ..env import VLEnv
+from ..env.seeding import episode_seed
+from ..errors import FailedError
+from ..parsers import read_reply, write_reply
+from ..play.controls import SHOWN
+from ..types import Reply, StepRecord, Turn
+from .episodes import Player, _Table
+from .plan import Job, Part
+
+
+def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None:
+    """Send the forms at the beginning of each part's first episode, and tell which are read differently.
+
+    Raises:
+        FailedError: one is.
+    """
+    forms, found = dict[str, str](), 0
+    for part in (part for part in parts if part.pictures == SHOWN):
+        env, seed = part.make(), episode_seed(part.env_id, part.split, 0)
+        env.reset(seed=seed)
+        forms = list_forms(env)
+        for (name, text), record in zip(forms.items(), _FirstTurns(part, [*forms.values()]).played, strict=True):
+            env.reset(seed=seed)
+            parsed = read_reply(env.parser, text, env.legal_actions(), env.match_action)
+            actions = [env.match_action(each) for each in parsed.actions]
+            failure = parsed.failure or ("illegal_action" if None in actions else "ok")
+            said = env.step(text)[-1]["vlgym"]
+            read = _describe(failure, actions, parsed.form)
+            evaluated = _describe(record.parse, record.actions, record.form)
+            stepped = _describe(said["parse"], said["actions"], said["form"])
+            if not read == evaluated == stepped:
+                found += 1
+                tell(f"{part.key}, {name}: parser {read}, evaluation {evaluated}, env.step {stepped}")
+        env.close()
+    if found:
+        raise FailedError(f"{found} reply forms are read differently, so a result would depend on who reads.")
+    tell(f"{len(forms)} reply forms are read alike by parser, evaluation and env.step.")
+
+
+def list_forms(env: VLEnv) -> dict[str, str]:
+    """Return replies that take a legal action, by the name of their form, and one that takes none."""
+    legal = env.legal_actions()
+    action = env.oracle() or legal[0]
+    another = next((each for each in legal if each != action), action)
+    words = (action, another, "ACTION", f'"{action}"', action.replace(" ", "_"))
+    asked, other, placeholder, quoted, joined = (write_reply(env.parser, [each], "", legal) for each in words)
+    return {
+        "asked format": asked, "quoted": quoted, "underscore": joined, "bare": action, "nothing": "",
+        "placeholder first": f"I answer as {placeholder}. {asked}", "two actions": f"{asked} or {other}",
+        "thought of another": f"<think>Or {other}?</think>\n{asked}", "Action: line": f"I go on.\nAction: {action}",
+        "answer tag": f"<answer>{action}</answer>", "boxed": rf"\boxed{{{action}}}",
+        "tool call": f"<tool_call>{json.dumps({'name': 'act', 'arguments': {'action': action}})}</tool_call>",
+    }  # fmt: skip
+
+
+def _describe(parse: str, actions: Sequence[str | None], form: str | None) -> str:
+    return f"{str(actions[0])!r:.40} by {form}" if parse == "ok" else parse
+
+
+class _FirstTurns(Player):
+    """Plays the first turn of a part's first episode, with each text as the reply; a policy that answers itself."""
+
+    name = "forms"
+
+    def __init__(self, part: Part, texts: Sequence[str]) -> None:
+        super().__init__([Job(part, 0)] * len(texts), self, num_envs=1)
+        self.texts, self.played = texts, list[StepRecord]()
+        self.play()
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [Reply(self.texts[len(self.played)])]
+
+    def _answer(self, table: _Table, reply: Reply) -> None:
+        super()._answer(table, reply)
+        self.played += table.records
+        if self._tables and table.records:
+            self._leave(self._tables.pop().job, table.runner)
