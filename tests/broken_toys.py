@@ -260,6 +260,13 @@ class Flat(Walk):
         return picture
 
 
+class Ajar(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; `close` leaves the episode open."""
+
+    def close(self) -> None:
+        pass
+
+
 class Aliased(Walk):
     """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every info holds the same list."""
 

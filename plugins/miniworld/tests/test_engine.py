@@ -113,6 +113,14 @@ def test_another_thread_is_refused_in_one_line_and_changes_nothing():
     env.close()
 
 
+def test_a_closed_world_says_that_it_is_closed():
+    env = vlgym.make("vlgym/OneRoom-v1", image_size=SIZE)
+    env.reset(seed=1)
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="is closed"):
+        env.step("nothing")
+
+
 @pytest.mark.parametrize("name", ["YMaze", "CollectHealth"])
 def test_a_seed_gives_miniworlds_own_episode_of_that_seed(name):
     env = vlgym.make(f"vlgym/{name}-v0", image_size=SIZE)
