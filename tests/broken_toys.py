@@ -209,10 +209,62 @@ class Accented(Walk):
     """
 
     def legal_actions(self) -> list[str]:
-        return ["à gauche", "right"]
+        return ["\ue000 left", "right"]
 
     def oracle(self) -> str | None:
-        return "right" if self.target > self.position else "à gauche"
+        return "right" if self.target > self.position else "\ue000 left"
+
+
+class Chinese(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`, in Chinese; nothing is broken."""
+
+    prompt = PromptTemplate(version=1, instructions="走。 {task} {format}", turn="{state} 动作: {actions}.")
+
+    def task(self) -> str:
+        return f"走到第 {self.target} 格。"
+
+    def state_text(self) -> str:
+        return f"你在第 {self.position} 格。"
+
+    def legal_actions(self) -> list[str]:
+        return ["左", "右"]
+
+    def act(self, action: str) -> Outcome:
+        return super().act({"左": "left", "右": "right"}[action])
+
+    def oracle(self) -> str | None:
+        return "右" if self.target > self.position else "左"
+
+
+class Folded(Chinese):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its task loses its letters."""
+
+    def _write_instructions(self) -> None:
+        super()._write_instructions()
+        self.instructions = self.instructions.encode("ascii", "replace").decode()
+
+
+class Dim(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its picture has the levels of a truth."""
+
+    def image(self) -> np.ndarray:
+        return (super().image() > 100).astype(np.uint8)
+
+
+class Flat(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its picture is of one colour."""
+
+    def image(self) -> np.ndarray:
+        picture = super().image()
+        picture[:] = 100 + self.target, 30, 100 + self.position
+        return picture
+
+
+class Ajar(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; `close` leaves the episode open."""
+
+    def close(self) -> None:
+        pass
 
 
 class Aliased(Walk):

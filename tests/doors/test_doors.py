@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vlgym.doors import trl
-from vlgym.doors.trl import HOW, ActionParser, make_factory, make_rows
+from vlgym.doors.trl import HOW, ActionParser, log_turns, make_factory, make_rows
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import NotInstalledError, UserError
 from vlgym.parsers import TagParser
@@ -29,7 +29,7 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
         shown = game.reset(**row)
         text = shown[1]["text"]
         assert text.replace(ActionParser().describe(), TagParser().describe()) == observation["text"]
-        total, over = 0.0, False
+        total, over, rows = 0.0, False, []
         assert (game.seed, game.replies) == (row["seed"], [])
         while not over:
             picture, told = shown
@@ -40,11 +40,21 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
             shown = game.act(action)
             total, over = total + float(reward), terminated or truncated
             assert game.replies[-1] == action
+            form = "tool" if info["vlgym"]["form"] else None  # which reads the argument of a call as the action
+            rows.append({"reward": reward, "invalid": info["invalid_action"], "form": form, "success": info["success"]})
             assert (game.get_reward(), game.over, game.success) == (total, over, info["success"])
         assert shown == [{"type": "text", "text": "The episode is over."}]
         with pytest.raises(UserError, match="The episode is over"):
             game.act(action)
         assert game.get_reward() == total
+        assert game.turns == rows
+        logged, means = {}, {}
+        told = log_turns(
+            environments=[game, None], log_extra=logged.__setitem__, log_metric=means.__setitem__, seed=[1]
+        )
+        assert told == [None, None]
+        assert logged == {"seed": [game.seed, None], "replies": [game.replies, None], "turns": [rows, None]}
+        assert means == {"success": info["success"], "invalid_turns": sum(row["invalid"] for row in rows)}
 
 
 def test_a_plan_is_the_whole_reply():

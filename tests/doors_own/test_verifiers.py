@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 from fault_server import FaultServer
 
 from vlgym.env.seeding import episode_seed
-from vlgym.registry.making import make
 
 pytest.importorskip("verifiers", reason="needs an environment of its own: make doors")
 
@@ -56,17 +56,23 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
     turns = 0
     for seed, trace in traces.items():
         assert trace["errors"] == []
-        env, total, pictures, texts = make(env_id, **arguments), 0.0, [], []
+        env, total, pictures, texts = gymnasium.make(env_id, disable_env_checker=True, **arguments), 0.0, [], []
+        rows = trace["info"]["turns"]
         observation, info = env.reset(seed=seed)
         texts.append(observation["text"])
-        for reply in trace["info"]["replies"]:
+        for reply, row in zip(trace["info"]["replies"], rows, strict=True):
             pictures.append(observation["image"])
             observation, reward, terminated, truncated, info = env.step(reply)
             texts.append(info["vlgym"]["turn_text"])
             total, turns = total + float(reward), turns + 1
+            assert row == {
+                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
+                "success": info["success"],
+            }  # fmt: skip
         assert terminated or truncated
         assert trace["rewards"] == {"return": {"score": total, "weight": 1.0}}
         assert trace["metrics"]["success"] == float(info["success"])
+        assert trace["metrics"]["invalid_turns"] == sum(row["invalid"] for row in rows)
         (last,) = (
             each
             for each in asked

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 from vlgym.env.seeding import episode_seed
 
@@ -17,6 +18,7 @@ from omegaconf import OmegaConf
 from publish import TURNS
 from transformers import Qwen2VLProcessor, Qwen2VLVideoProcessor
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, DictConfigWrap
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
@@ -75,6 +77,18 @@ def play(row: dict[str, Any], processor: Any, server: Server, room: int = ROOM, 
     return asyncio.run(run())
 
 
+def read_batch(out: AgentLoopOutput) -> dict[str, Any]:
+    """Return what verl's trainer finds of an episode, twice in a batch, in its tensor dict."""
+    told = [out.extra_fields["reward_extra_info"]] * 2
+    columns = {key: np.array([each[key] for each in told]) for key in told[0]}
+    for key, value in out.extra_fields.items():  # as `AgentLoopWorker._postprocess` does
+        columns[key] = np.empty(2, dtype=object)
+        columns[key][:] = [value] * 2
+    batch = DataProto.from_dict(tensors={"x": torch.zeros(2)}, non_tensors=columns).to_tensordict()
+    found = DataProto.from_tensordict(batch).non_tensor_batch
+    return {key: values[1] for key, values in found.items()}
+
+
 @pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1"])
 @pytest.mark.parametrize("log_probs", [True, False])
 def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_property):
@@ -86,6 +100,7 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
         server = Server(tokenizer, env, number, log_probs)
         out = play(row, processor, server)
         pictures, texts, total = [observation["image"]], [observation["text"]], 0.0
+        invalid, batch = 0, read_batch(out)
         for index in range(len(server.replies)):
             ids, shown = server.asked[index]
             assert [np.asarray(each).tobytes() for each in shown] == [each.tobytes() for each in pictures]
@@ -95,10 +110,16 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
             observation, reward, terminated, truncated, info = server.results[index]
             pictures.append(observation["image"])
             texts.append(info["vlgym"]["turn_text"])
-            total, turns = total + float(reward), turns + 1
+            total, turns, invalid = total + float(reward), turns + 1, invalid + info["invalid_action"]
+            assert batch["turn_scores"][index] == reward
+            assert batch["turns"][index] == {
+                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
+                "success": info["success"],
+            }  # fmt: skip
         assert terminated or truncated
+        assert len(batch["turns"]) == len(batch["turn_scores"]) == len(server.replies)
         assert out.reward_score == total
-        assert out.extra_fields["reward_extra_info"] == {"success": float(info["success"])}
+        assert (batch["success"], batch["invalid_turns"]) == (info["success"], invalid)
         kept = out.multi_modal_data["images"]
         assert [np.asarray(each).tobytes() for each in kept] == [each.tobytes() for each in pictures[:-1]]
         learnt = [token for token, mine in zip(out.response_ids, out.response_mask, strict=True) if mine]

@@ -149,5 +149,70 @@ def test_an_rgb_observation_is_the_image() -> None:
 def test_an_environment_without_a_picture_is_a_user_error() -> None:
     env = Climb()
     env.render_inner = None
-    with pytest.raises(UserError, match="no RGB image; build it with render_mode='rgb_array'"):
+    with pytest.raises(UserError, match=r"no picture; build it with render_mode='rgb_array'\..*found int"):
         env.reset(seed=0)
+
+
+LEVELS = np.array([[0, 51], [204, 255]], np.uint8)
+PAINTED = np.stack([LEVELS, LEVELS // 2, LEVELS], axis=2)
+
+
+@pytest.mark.parametrize("by", ["render", "observation"])
+@pytest.mark.parametrize(
+    ("frame", "seen"),
+    [
+        (PAINTED / 255, PAINTED),
+        ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
+        (PAINTED > 100, (PAINTED > 100) * 255),
+        (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
+        (LEVELS, np.stack([LEVELS] * 3, 2)),
+        (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
+        (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
+        (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
+        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
+        (PAINTED.astype(np.int64), PAINTED),
+    ],
+)
+def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, seen: np.ndarray, by: str) -> None:
+    env = show(frame.repeat(8, 0).repeat(8, 1), by)
+    observation = env.reset(seed=0)[0]
+    assert env.observation_space.contains(observation)
+    assert np.array_equal(observation["image"][::8, ::8], seen)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        PAINTED / 100.0,
+        PAINTED.astype(np.int64) + 1,
+        PAINTED / 255 - 0.5,
+        np.full((2, 2, 3), np.nan),
+        np.zeros((2, 2, 2), np.uint8),
+        np.zeros((2, 2, 2, 3), np.uint8),
+        np.zeros((0, 2, 3)),
+        np.zeros(7, np.uint8),
+        np.array([["a", "b"]]),
+        [PAINTED, PAINTED],
+    ],
+)
+def test_what_is_no_picture_is_refused_in_one_line(frame: Any) -> None:
+    with pytest.raises(UserError, match=r"^Show: the inner environment gives no picture; .* found .*$"):
+        show(frame, "render").reset(seed=0)
+
+
+def show(frame: Any, by: str) -> Climb:
+    """An environment of 16 x 16 pixels whose inner environment shows a frame in one of the two ways."""
+
+    class Painted(Ladder):
+        def reset(self, **kwargs: Any) -> Any:
+            super().reset(**kwargs)
+            return (frame if by == "observation" else 0), {}
+
+        def render(self) -> Any:
+            return frame if by == "render" else None
+
+    class Show(Climb):
+        def make_inner(self) -> Ladder:
+            return Painted()
+
+    return Show(image_size=(16, 16))

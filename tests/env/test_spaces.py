@@ -1,7 +1,8 @@
 """The text spaces hold what models write, and matching an action forgives case and white space only."""
 
 import copy
-import string
+import sys
+import unicodedata
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.env.spaces import (
-    CHARSET,
     MAX_REPLY,
     MAX_TEXT,
     MessageSpace,
@@ -63,19 +63,26 @@ def test_reply_spaces_are_equal_when_their_lengths_are() -> None:
     assert a != MessageSpace(9)
 
 
-def test_observation_texts_are_printable_ascii_with_line_feeds() -> None:
+def test_observation_texts_have_any_letters_and_no_control_characters() -> None:
     space = MessageSpace()
-    assert space.contains("")
-    assert space.contains("a\nb ~")
-    for text in ("a\tb", "é", "\r", "a" * (MAX_TEXT + 1)):
+    for text in ("", "a\nb ~", "é 走到 😀 → \u202e"):
+        assert space.contains(text)
+    for text in ("a\tb", "\r", "\x1b", "\x85", "\ue000", "\ud800", "\U00100000", "a" * (MAX_TEXT + 1), b"a", None):
         assert not space.contains(text)
-    assert set(CHARSET) == set(string.printable) - set("\r\t\x0b\x0c")
+    assert space.contains(space.sample())
 
 
-def test_cleaning_keeps_plain_text_and_replaces_the_rest() -> None:
+def test_cleaning_keeps_letters_and_drops_what_no_model_is_told() -> None:
     assert clean_text("plain\ntext") == "plain\ntext"
-    assert clean_text("Café\tdéjà\r\nvu\r→") == "Cafe    deja\nvu\n?"
-    assert clean_text("abcdef", 3) == "abc"
+    assert clean_text("Café\tde\u0301jà\r\nvu\r→ ①ﬁ") == "Café    de\u0301jà\nvu\n→ ①ﬁ"
+    assert clean_text("a\x00\x1b[31m\x7f\x9b\ud800\ue000\U000f0000b") == "a[31mb"
+    assert clean_text("走到第三格", 3) == "走到第"
+
+
+def test_exactly_control_private_use_and_surrogate_characters_are_dropped() -> None:
+    every = [chr(number) for number in range(sys.maxunicode + 1)]
+    dropped = {c for c in every if not clean_text(c)}
+    assert dropped == {c for c in every if unicodedata.category(c) in ("Cc", "Cs", "Co")} - set("\n\r\t")
 
 
 @given(st.text(max_size=300))
@@ -113,6 +120,8 @@ def test_a_view_shows_what_was_written_after_it_was_taken() -> None:
     assert list(view["text"]) == ["x" * 37, "Target: 3\nCurrent: 1"]
     write_to_shared_memory(space, 0, {"image": image, "text": "shorter"}, memory)
     assert view["text"][0] == "shorter"
+    write_to_shared_memory(space, 0, {"image": image, "text": "😀" * 37}, memory)
+    assert list(view["text"]) == ["😀" * 37, "Target: 3\nCurrent: 1"]
 
 
 def test_a_copy_is_a_plain_tuple_that_later_writes_do_not_change() -> None:

@@ -122,3 +122,14 @@ def test_two_environments_of_one_id_share_nothing() -> None:
         assert not np.shares_memory(a["image"], b["image"])
         first.step("<action>left</action>")
         assert second.position == 0  # type: ignore[attr-defined]
+
+
+def test_a_turn_limit_that_no_text_tells_is_refused_in_one_line() -> None:
+    refusal = r"^max_episode_steps=4 is not told by the texts; give max_turns=4 instead\.$"
+    with pytest.raises(UserError, match=refusal):
+        gymnasium.make("vlgym/NumberLine-v1", max_episode_steps=4)
+    with pytest.raises(UserError, match=refusal):
+        gymnasium.make_vec("vlgym/NumberLine-v1", 2, vectorization_mode="sync", max_episode_steps=4)
+    env = gymnasium.make("vlgym/OneRoom-v1", max_turns=4, modality="none")
+    assert "Turn 1 of 4" in env.reset(seed=1)[0]["text"]
+    env.close()

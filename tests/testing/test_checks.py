@@ -55,7 +55,11 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
     ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "a parser must be linear"),
     ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
-    ("prompt", "Accented", {}, "does not state the legal action(s) ['à gauche']"),
+    ("prompt", "Accented", {}, r"does not state the legal action(s) ['\ue000 left']"),
+    ("prompt", "Folded", {}, "does not hold the words ['走。 '] as they are written"),
+    ("endings", "Ajar", {}, "a closed environment takes a step"),
+    ("picture", "Dim", {}, "the levels of a colour differ by 1 of 255"),
+    ("picture", "Flat", {}, "the levels of a colour differ by 0 of 255"),
     ("reset_options", "Deaf", {}, "accepted the option no_such_option=1 without an error"),
     ("reset_options", "Credulous", {}, "accepted the option target={'no such': 'value'} without an error"),
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
@@ -98,6 +102,12 @@ def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
         result = certify(spec.id, only=["fresh", check]).results[-1]  # it has been made when the check begins
     assert not result.passed
     assert evidence in result.evidence
+
+
+def test_a_task_in_another_alphabet_has_every_property() -> None:
+    with installed(broken_spec("Chinese", {})):
+        certificate = certify("vlgym/Chinese-v0")
+    assert certificate.passed, [result for result in certificate.results if not result.passed]
 
 
 def test_every_check_has_a_broken_environment() -> None:

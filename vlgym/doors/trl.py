@@ -1,17 +1,17 @@
 """TRL's GRPOTrainer: an environment for its `environment_factory`, and rows that say which episodes are played.
 
     from trl import GRPOConfig, GRPOTrainer
-    from vlgym.doors.trl import make_factory, make_rows
+    from vlgym.doors.trl import log_turns, make_factory, make_rows
 
     trainer = GRPOTrainer(
         model, args=GRPOConfig("runs/grpo", max_steps=100), train_dataset=Dataset.from_list(make_rows(ENV, 64)),
-        environment_factory=make_factory(ENV),
+        environment_factory=make_factory(ENV), reward_funcs=log_turns,
     )
 
 TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the whole reply where
 the environment reads a plan, code or a notation. An episode is what `gymnasium.make(ENV)` plays for the same seed and
-actions. The model's chat template must know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with
-TRL 1.16.
+actions. `log_turns` is no reward: it writes the turns into TRL's table of completions. The model's chat template must
+know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..registry.making import make
 from ..types import Match, Parsed
+from .turn_rows import TurnRow, make_row, measure_rows
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
@@ -74,6 +75,7 @@ class Game:
         success: whether it has succeeded.
         seed: of the episode.
         replies: so far, in their order.
+        turns: a row for each reply (see `turn_rows`).
     """
 
     def __init__(self, env: VLEnv) -> None:
@@ -82,13 +84,14 @@ class Game:
         self.total, self.over, self.success = 0.0, True, False
         self.seed: int | None = None
         self.replies: list[str] = []
+        self.turns: list[TurnRow] = []
 
     def reset(self, seed: int | None = None, **row: Any) -> Blocks:
         """Begin the episode of a seed; TRL passes a row of the data set, the rest of which is not read."""
         observation, _ = self._env.reset(seed=seed)
         whole = [] if isinstance(self._env.parser, ActionParser) else [{"type": "text", "text": f"\n{HOW}"}]
         self.total, self.over, self.success = 0.0, False, False
-        self.seed, self.replies = seed, []
+        self.seed, self.replies, self.turns = seed, [], []
         return [*_show(observation, observation["text"]), *whole]
 
     def act(self, reply: str) -> Blocks:
@@ -106,6 +109,7 @@ class Game:
         observation, reward, terminated, truncated, info = self._env.step(str(reply))
         self.total += float(reward)
         self.replies.append(str(reply))
+        self.turns.append(make_row(reward, info))
         self.over, self.success = terminated or truncated, bool(info["success"])
         if self.over:
             return [{"type": "text", "text": "The episode is over."}]
@@ -114,6 +118,21 @@ class Game:
     def get_reward(self) -> float:
         """The return of the episode, as far as it was played."""
         return self.total
+
+
+def log_turns(
+    *, environments: Sequence[Any], log_extra: Callable[..., None], log_metric: Callable[..., None], **_: Any
+) -> list[None]:
+    """Log seed, replies and turns of each episode, and the means of `success` and `invalid_turns`; it rewards nothing.
+
+    A reward function for `GRPOTrainer(reward_funcs=...)`; episodes of other environments have none of these.
+    """
+    for name in ("seed", "replies", "turns"):
+        log_extra(name, [getattr(each, name) if isinstance(each, Game) else None for each in environments])
+    for each in environments:
+        for name, value in measure_rows(each.turns).items() if isinstance(each, Game) else ():
+            log_metric(name, value)
+    return [None] * len(environments)
 
 
 def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:

@@ -9,7 +9,8 @@ verifiers finds both by the name of a module, so write one, `my_games.py`:
     vf-eval my_games --env.taskset.env vlgym/NumberLine-v1 -m MODEL --client.base-url http://127.0.0.1:8000/v1
 
 A turn is a user message of picture and text, the first with instructions. All pictures stay in the context, where
-`vlgym eval` shows as many as the card says. Environments step in the event loop's thread. Seen with verifiers 0.4.
+`vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for each turn (see `turn_rows`).
+Environments step in the event loop's thread. Seen with verifiers 0.4.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..env.seeding import SPLITS, episode_seed
 from ..errors import check_choice, check_number
 from ..parsers import check_named
 from ..registry.making import make
+from .turn_rows import TurnRow, make_row, measure_rows
 
 
 class EpisodesConfig(vf.TasksetConfig):
@@ -77,8 +79,9 @@ class Play(vf.Env[PlayConfig]):
     async def run(self, task: EpisodeTask, agents: vf.Agents) -> None:
         """Answer each reply with what it led to, until the episode or the context ends."""
         env = make(task.data.env, **check_named(task.data.arguments, "A task"))
-        total, success, over = 0.0, False, False
+        over = False
         replies: list[str] = []
+        rows: list[TurnRow] = []
         try:
             observation, _ = env.reset(seed=task.data.seed)
             text = observation["text"]
@@ -91,10 +94,11 @@ class Play(vf.Env[PlayConfig]):
                         break
                     replies.append(segment.last_reply)
                     observation, reward, terminated, truncated, info = env.step(segment.last_reply)
-                    total, over, success = total + float(reward), terminated or truncated, bool(info["success"])
+                    rows.append(make_row(reward, info))
+                    over = terminated or truncated
                     text = info["vlgym"]["turn_text"]
         finally:
             env.close()
-        talk.trace.record_reward("return", total)
-        talk.trace.record_metric("success", float(success))
-        talk.trace.info["replies"] = replies
+        talk.trace.record_reward("return", env.episode_return)
+        talk.trace.record_metrics(measure_rows(rows))
+        talk.trace.info |= {"replies": replies, "turns": rows}

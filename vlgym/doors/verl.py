@@ -6,7 +6,8 @@ verl finds the loop by a file of settings, `actor_rollout_ref.rollout.agent.agen
       _target_: vlgym.doors.verl.Game
 
 A row's columns name the episode. All pictures stay in the context. An episode ends, too, at `rollout.response_length`
-or `rollout.multi_turn.max_assistant_turns`; the reward is what it has paid until then. Seen with verl 0.9.1.
+or `rollout.multi_turn.max_assistant_turns`; the reward is what it has paid until then. The output's `extra_fields` have
+the rewards of the turns (`turn_scores`) and `turns`, a row for each (see `turn_rows`). Seen with verl 0.9.1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetr
 from ..registry.making import make
 from ..types import Image
 from .agent import Task, tasks
+from .turn_rows import TurnRow, make_row, measure_rows
 
 Messages = list[dict[str, Any]]
 
@@ -30,8 +32,9 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
         """Ask verl's server for replies until the episode or its room ends; the row's prompt is not shown."""
         task, rollout, request = Task.from_row(row["extra_info"]), self.rollout_config, uuid4().hex
-        env, total, turns, limit = make(task.env_id, **task.arguments), 0.0, 0, rollout.response_length
+        env, limit = make(task.env_id, **task.arguments), rollout.response_length
         mask: list[int] = []
+        rows: list[TurnRow] = []
         try:
             observation, info = env.reset(seed=task.seed)
             messages: Messages = [_show(observation["image"], observation["text"])]
@@ -49,8 +52,9 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
                 )
                 ids, reply = merged.token_ids, self.tokenizer.decode(said.token_ids, skip_special_tokens=True)
                 observation, reward, terminated, truncated, info = env.step(reply)
-                total, turns, full = total + float(reward), turns + 1, len(mask) >= limit
-                if terminated or truncated or full or turns == rollout.multi_turn.max_assistant_turns:
+                rows.append(make_row(reward, info))
+                full = len(mask) >= limit
+                if terminated or truncated or full or len(rows) == rollout.multi_turn.max_assistant_turns:
                     break
                 seen = [*messages, {"role": "assistant", "content": reply}]
                 messages = [*seen, _show(observation["image"], info["vlgym"]["turn_text"])]
@@ -64,8 +68,10 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
         return AgentLoopOutput(
             prompt_ids=ids[: len(ids) - len(mask)], response_ids=ids[len(ids) - len(mask) :][:limit],
             response_mask=mask[:limit], response_logprobs=logprobs[:limit] if logprobs else None,
-            multi_modal_data={"images": pictures}, reward_score=total, num_turns=2 * turns, metrics=AgentLoopMetrics(),
-            extra_fields={"reward_extra_info": {"success": float(info["success"])}},
+            multi_modal_data={"images": pictures}, reward_score=env.episode_return, num_turns=2 * len(rows),
+            metrics=AgentLoopMetrics(), extra_fields={
+                "turn_scores": [row["reward"] for row in rows], "turns": rows, "reward_extra_info": measure_rows(rows)
+            },
         )  # fmt: skip
 
 

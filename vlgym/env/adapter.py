@@ -65,16 +65,19 @@ class GymAdapter(VLEnv):
         return Outcome(float(reward), bool(terminated), bool(truncated))
 
     def image(self) -> Image:
-        """Return the inner observation if it is an RGB image, else what `render()` draws, fitted to `image_size`."""
+        """Return the inner observation if it is an RGB image of bytes, else what `render()` draws, fitted to
+        `image_size`; without a drawing the observation has to be a picture of another kind."""
         frame = self.inner_obs
         if not (isinstance(frame, np.ndarray) and frame.ndim == 3 and frame.shape[2] == 3 and frame.dtype == np.uint8):
-            frame = self.inner.render() if self.inner is not None else None
-        if not isinstance(frame, np.ndarray):
+            drawn = self.inner.render() if self.inner is not None else None
+            frame = frame if drawn is None else drawn
+        try:
+            return fit_image(frame, self.image_size)
+        except UserError as error:
             raise UserError(
-                f"{type(self).__name__}: the inner environment gives no RGB image; "
-                "build it with render_mode='rgb_array'."
-            )
-        return fit_image(frame, self.image_size)
+                f"{type(self).__name__}: the inner environment gives no picture; build it with "
+                f"render_mode='rgb_array'. {error}"
+            ) from None
 
     def legal_actions(self) -> list[str]:
         """All action names."""

@@ -147,6 +147,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.reset_seed: int | None = None
         self.seed_split: str | None = None
         self._ended = True
+        self._closed = False
         self._forced = False  # an action that stood for an invalid reply ended the episode
         self._acted = False  # a legal action of the agent was executed
         self._events: list[dict[str, Any]] = []
@@ -184,9 +185,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         """Read the reply, act, and observe. Never raises on any string.
 
         Raises:
-            gymnasium.error.ResetNeeded: the episode has ended, or none was begun.
+            gymnasium.error.ResetNeeded: the episode has ended, none was begun, or the environment is closed.
             UserError: `action` is not a string.
         """
+        self._check_open()
         if self._ended:
             raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
         if not isinstance(action, str):
@@ -201,7 +203,17 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
     def render(self) -> Image | None:  # type: ignore[override]
         """Return the current image in mode `rgb_array`, else `None`."""
+        self._check_open()
         return self.image() if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """Drop the episode, and free what the environment holds; `reset` opens it again. A subclass calls this, too."""
+        self._start, self._ended, self._closed = None, True, True
+        super().close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise gymnasium.error.ResetNeeded("The environment is closed: call env.reset() first.")
 
     # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
 
@@ -217,6 +229,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
         Under the Global planner it holds the whole plan, found by playing the oracle ahead and restoring the state.
         """
+        self._check_open()
         action = self.oracle()
         if action is None:
             return None
@@ -269,7 +282,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             if self.level_arguments:
                 self._read_options(given)
             self.load(state["saved"])
-            self._start, self._events = state["start"], state["events"]
+            self._start, self._events, self._closed = state["start"], state["events"], False
             self._write_instructions()
         else:
             self._begin(given, self._read_options(given))
@@ -307,7 +320,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "seed": self.reset_seed,
             "split": self.seed_split,
         }
-        self._events = []
+        self._events, self._closed = [], False
         self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
         begin_level(self, self.np_random, options)
         self.start(self.np_random, options)

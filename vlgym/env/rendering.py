@@ -4,28 +4,68 @@ from __future__ import annotations
 
 import base64
 import io
+from typing import Any
 
 import numpy as np
 from PIL import Image as PILImage
 
+from ..errors import UserError
 from ..types import Image
 
+ROUNDING = 1e-3
+"""Distance beyond black and white that counts as rounding."""
 
-def fit_image(image: Image, size: tuple[int, int]) -> Image:
+
+def to_rgb(picture: Any) -> Image:
+    """Return a picture as `[H, W, 3] uint8`.
+
+    Args:
+        picture: `[H, W]`, or `[H, W, C]` with 1, 3 or 4 channels, of bool, of floats 0 to 1 or of integers 0 to 255;
+            transparent pixels are laid on black.
+
+    Raises:
+        UserError: it is something else.
+
+    >>> to_rgb(np.array([[0.0, 0.5, 1.0]])).tolist()
+    [[[0, 0, 0], [128, 128, 128], [255, 255, 255]]]
+    """
+    array = np.asarray(picture)
+    kind, shape = array.dtype.kind, array.shape[:2] + (array.shape[2:] or (1,))
+    if array.dtype == np.uint8 and shape[2:] == (3,):
+        return array
+    top = 1 if kind in "bf" else 255
+    numbers = kind in "biuf" and array.size > 0
+    fits = numbers and array.min() >= -ROUNDING and array.max() <= top + ROUNDING  # false where a level is NaN
+    if not fits or len(shape) != 3 or shape[2] not in (1, 3, 4):
+        levels = f" from {array.min()} to {array.max()}" if numbers else ""
+        raise UserError(
+            "A picture is [H, W] or [H, W, C] with 1, 3 or 4 channels, of bool, floats 0 to 1 or integers 0 to 255; "
+            f"found {type(picture).__name__} {list(array.shape)} of {array.dtype}{levels}."
+        )
+    whole = array.reshape(shape).astype(np.float32) * (255 / top)
+    colors = whole[..., :3] * (whole[..., 3:] / 255) if shape[2] == 4 else whole
+    return np.broadcast_to(np.rint(colors), (*shape[:2], 3)).astype(np.uint8)
+
+
+def fit_image(image: Any, size: tuple[int, int]) -> Image:
     """Scale `image` into `size` keeping its aspect, centred on black; returns a fresh array.
 
     Args:
-        image: `[h, w, 3] uint8`.
+        image: a picture as `to_rgb` takes it.
         size: `(H, W)` in pixels.
 
     Returns:
         `[H, W, 3] uint8`.
+
+    Raises:
+        UserError: it is no picture.
 
     >>> wide = np.full((10, 20, 3), 255, np.uint8)
     >>> fit_image(wide, (40, 40))[:, 0, 0].tolist() == [0] * 10 + [255] * 20 + [0] * 10
     True
     """
     height, width = size
+    image = to_rgb(image)
     if image.shape[:2] == (height, width):
         return np.array(image, dtype=np.uint8, copy=True)
     scale = min(height / image.shape[0], width / image.shape[1])

@@ -7,8 +7,8 @@ subclass that contains every string up to its length.
 from __future__ import annotations
 
 import multiprocessing
+import re
 import string
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,27 +20,34 @@ from ..parsers.thoughts import MAX_REPLY
 from ..types import Parser
 
 CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))
-"""Characters of observation texts: printable ASCII and the line feed."""
+"""Characters of sampled texts: printable ASCII and the line feed."""
 
 MAX_TEXT = 8192
 """Longest observation text, in characters."""
 
-_ALLOWED = frozenset(CHARSET)
+_DROPPED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
+"""Unicode's categories Cc (except the line feed), Cs and Co, whose ranges never change."""
 
 
 class MessageSpace(spaces.Text):
-    """Observation texts: printable ASCII and line feeds, up to `MAX_TEXT` characters."""
+    """Observation texts of at most `MAX_TEXT` characters, without control characters except the line feed, surrogates
+    and private-use characters."""
 
     def __init__(self, max_length: int = MAX_TEXT, seed: int | None = None) -> None:
         super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
+
+    def contains(self, x: Any) -> bool:
+        """True if `x` is a string that `clean_text` returns as it is."""
+        return isinstance(x, str) and clean_text(x, self.max_length) == x
 
     def __repr__(self) -> str:
         return f"MessageSpace({self.max_length})"
 
 
 # Gymnasium 1.4 decodes `Text` from shared memory once, when the vector environment is built, so every later observation
-# shows the text of that moment. For `MessageSpace` texts are stored as ASCII with a length, and read at each access.
+# shows the text of that moment. For `MessageSpace` texts are stored as UTF-8 with a length, and read at each access.
 _LENGTH_BYTES = 4
+_CHARACTER_BYTES = 4  # UTF-8's most
 
 
 class SharedTexts(Sequence[str]):
@@ -58,7 +65,7 @@ class SharedTexts(Sequence[str]):
             return tuple(self)[index]
         row = self._rows[range(self._n)[index]]
         length = int(row[:_LENGTH_BYTES].view(np.int32)[0])
-        return row[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes().decode("ascii")
+        return row[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes().decode("utf-8")
 
     def __iter__(self) -> Iterator[str]:
         return (self[index] for index in range(self._n))
@@ -83,13 +90,13 @@ def _read(space: MessageSpace, shared_memory: Any, n: int = 1) -> SharedTexts:
 @write_to_shared_memory.register(MessageSpace)
 def _write(space: MessageSpace, index: int, values: str, shared_memory: Any) -> None:
     row = _rows(shared_memory, space.max_length)[index]
-    data = np.frombuffer(values.encode("ascii"), np.uint8)
+    data = np.frombuffer(values.encode("utf-8"), np.uint8)
     row[:_LENGTH_BYTES].view(np.int32)[0] = len(data)
     row[_LENGTH_BYTES : _LENGTH_BYTES + len(data)] = data
 
 
 def _row_size(max_length: int) -> int:
-    return _LENGTH_BYTES + -(-max_length // _LENGTH_BYTES) * _LENGTH_BYTES
+    return _LENGTH_BYTES + _CHARACTER_BYTES * max_length
 
 
 def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -130,13 +137,10 @@ class ReplySpace(spaces.Text):
 
 
 def clean_text(text: str, max_length: int = MAX_TEXT) -> str:
-    """Return `text` in the alphabet of `MessageSpace`, cut to `max_length`.
+    """Return `text` in the characters of `MessageSpace`, cut to `max_length`.
 
-    Accents are dropped, tabs and carriage returns become spaces and line feeds, anything else becomes `?`.
+    Carriage returns become line feeds and tabs four blanks; other control characters, surrogates and private-use
+    characters are dropped.
     """
-    if _ALLOWED.issuperset(text):
-        return text[:max_length]
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
-    plain = unicodedata.normalize("NFKD", text)
-    kept = (c if c in _ALLOWED else "?" for c in plain if not unicodedata.combining(c))
-    return "".join(kept)[:max_length]
+    return _DROPPED.sub("", text)[:max_length]

@@ -11,8 +11,9 @@ import importlib
 import re
 from typing import Any, cast
 
-from gymnasium.envs.registration import register
+from gymnasium.envs.registration import WrapperSpec, register
 from gymnasium.envs.registration import registry as gymnasium_registry
+from gymnasium.wrappers import TimeLimit
 
 from ..env import VLEnv
 from ..env.arguments import check_argument_types, list_arguments
@@ -86,11 +87,22 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
 def register_all(registry: Registry) -> None:
     """Register `remote` and every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    last = (WrapperSpec("refuse_time_limit", "vlgym.registry.making:refuse_time_limit", {}),)
     if "remote" not in gymnasium_registry:
-        register(id="remote", entry_point="vlgym.env_groups.served:ServedEnv")
+        register(id="remote", entry_point="vlgym.env_groups.served:ServedEnv", additional_wrappers=last)
     for env_id in sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused}):
         if env_id not in gymnasium_registry:
-            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
+            kwargs = {"vlgym_id": env_id}
+            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs=kwargs, additional_wrappers=last)
+
+
+def refuse_time_limit(env: Any) -> Any:
+    """Return what `gymnasium.make` has built; a limit that the environment's texts do not tell is refused."""
+    if isinstance(env, TimeLimit):
+        env.close()
+        limit = env._max_episode_steps
+        raise UserError(f"max_episode_steps={limit} is not told by the texts; give max_turns={limit} instead.")
+    return env
 
 
 def unwrap(env: Any) -> VLEnv:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
+import string
 import time
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +21,7 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 
+from ..env import VLEnv
 from ..env.reset_options import WRONG_FOR_ALL
 from ..env.seeding import SPLITS, episode_seed, split_of
 from ..errors import UserError
@@ -198,18 +201,21 @@ def check_parsers(subject: Subject) -> str:
 
 def check_prompt(subject: Subject) -> str:
     """The text states every legal action, or the notation of all, and the reply format, and the observation lies in its
-    space.
+    space. It holds the template's words, the task and the state as they are written.
 
-    Sees: a legal action or a format that no model is told of, in 10 turns of each reply style. Cannot see: a text that
-    tells wrong things.
+    White space, control characters, surrogates and private-use characters are not compared.
+
+    Sees: a legal action or a format that no model is told of, and words in any alphabet that arrive otherwise or are
+    cut off, in 10 turns of each reply style. Cannot see: a text that tells wrong things.
     """
-    checked = 0
+    checked, written = 0, list[tuple[str, ...]]()
     for style in subject.spec.reply_styles:
         env = subject.make(parser=style)
         space: Any = env.observation_space
-        for step in play(env, episode_seed(subject.spec.id, "train", 1), choose_legal(2, garbage_every=5), 10):
-            if step.ended:
-                break
+        written.clear()
+        choose, seed = choose_legal(2, garbage_every=5), episode_seed(subject.spec.id, "train", 1)
+        seen = play(env, seed, choose, 10, watch=lambda env: written.append(_list_words(env)))
+        for step, words in zip(seen, written, strict=False):
             require(space["text"].contains(step.text), "a text lies outside the observation space")
             stated = [env.notation] if env.notation else step.legal
             absent = [action for action in stated if action not in step.text]
@@ -218,9 +224,23 @@ def check_prompt(subject: Subject) -> str:
             details = step.info["vlgym"]
             whole = details["instructions"] in step.text and details["turn_text"] in step.text
             require(whole, "the text is not instructions + turn text")
+            lost = [each for each in words if _strip(each) not in _strip(step.text)]
+            require(not lost, f"the text does not hold the words {lost[:1]!r:.200} as they are written")
             checked += 1
         env.close()
-    return f"{checked} texts state all legal actions and the reply format"
+    return f"{checked} texts state all legal actions, the reply format, and the words that are written"
+
+
+def _list_words(env: VLEnv) -> tuple[str, ...]:
+    """Return the words that the author gives to the text of this turn."""
+    templates = (env.prompt.instructions, env.prompt.turn)
+    fixed = [words for template in templates for words, *_ in string.Formatter().parse(template)]
+    return (*fixed, env.task(), env.state_text())
+
+
+def _strip(text: str) -> str:
+    """Leave out white space and what no model is told."""
+    return "".join(c for c in text if not c.isspace() and unicodedata.category(c) not in ("Cc", "Cs", "Co"))
 
 
 def check_reset_options(subject: Subject) -> str:

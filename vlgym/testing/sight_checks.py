@@ -93,14 +93,17 @@ BUCKETS = ((1, 1), (2, 2), (3, 5), (6, 10), (11, 40))
 ENOUGH = 8
 """Turns of a bucket, or decisions of an answer, from which a pattern is more than chance."""
 
+LEAST_SPREAD = 8
+"""Levels of 255 between a colour's brightest and darkest pixel of which an eye sees nothing."""
+
 
 def check_picture(subject: Subject) -> str:
     """Pictures differ by seed, follow the actions early and late in an episode, are never blank, and have the size
     that is asked for.
 
-    Sees: a picture that is constant, frozen at the start or later, one step behind at the first step, blank, or that
-    ignores `image_size`. Cannot see: a picture of something else (`recorded` compares with registry.yaml), or one that
-    leaves out a part of the state.
+    Sees: a picture that is constant, frozen at the start or later, one step behind at the first step, of one colour or
+    nearly so, or that ignores `image_size`. Cannot see: a picture of something else (`recorded` compares with
+    registry.yaml), or one that leaves out a part of the state.
     """
     sample = subject.sample()
     starts = {episode[0].picture for episode in sample}
@@ -123,7 +126,8 @@ def check_picture(subject: Subject) -> str:
     height, width = env.image_size
     env.reset(seed=1)
     flat = [env.reset(seed=seed)[0]["image"] for seed in seeds_of(subject.spec.id, "train", 3)]
-    require(any(image.min() != image.max() for image in flat), "the picture is blank")
+    spread = max(int(np.ptp(image, axis=(0, 1)).max()) for image in flat)
+    require(spread > LEAST_SPREAD, f"the picture is blank to the eye: the levels of a colour differ by {spread} of 255")
     env.close()
     size = (height * 5 // 4, width * 5 // 4)
     larger = subject.make(image_size=size)

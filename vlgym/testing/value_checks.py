@@ -5,11 +5,13 @@ One function for each property: it returns its evidence in a line, or raises `Ch
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 
 from .playing import GARBAGE, choose_legal, play, seeds_of
 from .subject import Subject, require
@@ -56,13 +58,18 @@ def check_endings(subject: Subject) -> str:
     It is truncated before `max_turns` only where the spec says `truncates_early`.
 
     Sees: both flags at once, a truncation of legal play before its time, a step after the end, in the sample's
-    episodes. Cannot see: an end that comes too early as `terminated`, which is a rule of the game.
+    episodes; a `close` that leaves out the base class's. Cannot see: an end that comes too early as `terminated`, which
+    is a rule of the game.
     """
     env = subject.make()
     turns = min(env.max_turns, 60)
     seeds = seeds_of(subject.spec.id, "train", 3, first=40)
     played = [play(env, seed, choose_legal(index), turns) for index, seed in enumerate(seeds)]
+    env.reset(seed=seeds[0])
     env.close()
+    with contextlib.suppress(ResetNeeded):
+        env.step(GARBAGE)
+        require(False, "a closed environment takes a step: close() must call super().close()")
     ends = 0
     for last in (episode[-1] for episode in (*subject.sample(), *played)):
         require(not (last.terminated and last.truncated), f"turn {last.turn}: terminated and truncated are both set")

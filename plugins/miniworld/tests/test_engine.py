@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium
 import numpy as np
@@ -91,6 +92,33 @@ def test_a_fork_of_a_driver_with_threads_is_refused_with_the_way_out(monkeypatch
     monkeypatch.setattr(engine, "_fork_safe", False)
     with pytest.raises(UserError, match="forkserver"):
         engine.open_world("OneRoom", SIZE)
+
+
+def test_another_thread_is_refused_in_one_line_and_changes_nothing():
+    env = vlgym.make("vlgym/OneRoom-v1", image_size=SIZE)
+    env.reset(seed=1)
+    refused = [
+        lambda: env.step("<action>turn left</action>"),
+        lambda: env.inner.render_obs(),
+        env.close,
+        lambda: vlgym.make("vlgym/OneRoom-v1").reset(seed=1),
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        for answer in [threads.submit(call) for call in refused * 2]:
+            with pytest.raises(UserError, match=r"^OpenGL belongs to the thread that first used .*$"):
+                answer.result()
+    after = env.reset(seed=1)[0]["image"]
+    turned = env.step("<action>turn left</action>")[0]["image"]
+    assert not np.array_equal(after, turned)
+    env.close()
+
+
+def test_a_closed_world_says_that_it_is_closed():
+    env = vlgym.make("vlgym/OneRoom-v1", image_size=SIZE)
+    env.reset(seed=1)
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="is closed"):
+        env.step("nothing")
 
 
 @pytest.mark.parametrize("name", ["YMaze", "CollectHealth"])

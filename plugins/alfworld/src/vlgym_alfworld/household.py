@@ -329,6 +329,7 @@ class ALFWorld(VLEnv):
     def close(self) -> None:
         """Free the engine."""
         self._backend.close()
+        super().close()
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         """With `compat="rl4vlm"` an empty reply plays a random admissible command, as published."""

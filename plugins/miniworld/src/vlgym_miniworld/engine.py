@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ _log = logging.getLogger(__name__)
 _classes: dict[str, type] = {}
 _envs: Any = None  # the module miniworld.envs, once it is imported
 _active_list = 0
+_threads: dict[int, int] = {}  # process: the thread that opened OpenGL in it
 _opened_in: int | None = None  # process that opened OpenGL
 _fork_safe = False  # whether a child forked later can go on using it
 
@@ -62,18 +64,20 @@ class OwnDrawing(MiniWorldEnv):
         """Begin an episode; the constructor's own unseeded reset is left out."""
         if self._constructing:
             return None, {}
-        _refuse_inherited_context()
+        _refuse_elsewhere()
         self.shadow_window.switch_to()  # textures are loaded before MiniWorld itself chooses a context
         with self._moving():
             return super().reset(seed=seed, options=options)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Move, and draw at the moment at which MiniWorld does: some worlds take things away after it."""
+        _refuse_elsewhere()
         with self._moving():
             return super().step(action)
 
     def render_obs(self, frame_buffer: Any = None) -> Any:
         """Return the agent's view; None within `reset` and `step` of an `unseen` world."""
+        _refuse_elsewhere()
         return None if self._quiet else super().render_obs(frame_buffer)
 
     @contextmanager
@@ -100,6 +104,7 @@ class OwnDrawing(MiniWorldEnv):
         """Free frame buffers, their textures and depth buffers, the display list and the context; safe to
         repeat.
         """
+        _refuse_elsewhere()
         window, self.shadow_window = self.shadow_window, None
         if window is None or window.context is None:
             return
@@ -123,9 +128,9 @@ def open_world(name: str, image_size: tuple[int, int], *, domain_rand: bool = Fa
 
     Raises:
         MissingSystemPartError: OpenGL cannot be opened here; the message has the apt line.
-        UserError: OpenGL was open already when this process was forked.
+        UserError: OpenGL was open already when this process was forked, or belongs to another thread.
     """
-    _refuse_inherited_context()
+    _refuse_elsewhere()
     height, width = image_size
     if domain_rand:
         kwargs["domain_rand"] = True  # said only where it is wanted: MiniWorld's Sign does not take the argument
@@ -241,13 +246,19 @@ def _attached(point: int) -> Any:
     return gl.GLuint(name.value)
 
 
-def _refuse_inherited_context() -> None:
+def _refuse_elsewhere() -> None:
     if _opened_in is not None and _opened_in != os.getpid() and not _fork_safe:
         raise UserError(
             "OpenGL was already open when this process was forked, and its driver would hang here. "
             "Make the vector environment before the first reset of a MiniWorld environment in the parent, "
             "or start the workers afresh: "
             'gymnasium.make_vec(..., vectorization_mode="async", vector_kwargs={"context": "forkserver"}).'
+        )
+    if _threads.setdefault(os.getpid(), threading.get_ident()) != threading.get_ident():  # pictures would stand still
+        raise UserError(
+            "OpenGL belongs to the thread that first used a MiniWorld environment in this process, and this is another "
+            "one. Use all of them in that thread, or in processes: "
+            'gymnasium.make_vec(..., vectorization_mode="async").'
         )
 
 

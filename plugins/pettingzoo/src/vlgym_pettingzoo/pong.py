@@ -69,10 +69,15 @@ class Pong(MultiVLEnv):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self._switch_on()
+
+    def _switch_on(self) -> None:
         self._console = _load_console()
         self._power_on = self._console.cloneSystemState()
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        if not hasattr(self, "_power_on"):  # it was closed
+            self._switch_on()
         self.chance_rng, self.rounds = rng, 0
         self._console.restoreSystemState(self._power_on)
         begin = rng.integers(24, size=2)

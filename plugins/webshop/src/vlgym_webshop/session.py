@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from vlgym.env.spaces import clean_text
-
-from .catalogue.records import Product
+from .catalogue.records import Product, fold_text
 from .search import PAGE
 
 SEARCH, RESULTS, ITEM, DETAIL, DONE = "search", "results", "item", "detail", "done"
@@ -120,5 +118,5 @@ def read_action(text: str) -> tuple[str, str] | None:
     match = _ACTION.fullmatch(text)
     if match is None:
         return None
-    argument = " ".join(clean_text(match.group(2)).lower().split())
+    argument = fold_text(match.group(2)).lower()
     return (match.group(1).lower(), argument[:LONGEST_QUERY].strip()) if argument else None

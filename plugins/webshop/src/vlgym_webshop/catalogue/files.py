@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from vlgym.env.spaces import clean_text
 from vlgym.errors import UserError
 
 from ..site.picture_names import name_picture
-from .records import Goal, Product
+from .records import Goal, Product, fold_text
 from .wishes import NO_LIMIT, price_limit
 
 SHUFFLE_SEED = 233
@@ -91,13 +90,13 @@ def read_goals(human: Path, products: Iterator[Product]) -> list[Goal]:
     for product in products:
         for number, entry in enumerate(instructions.get(product.asin, ())):
             try:
-                attributes = tuple(_text(text) for text in entry["instruction_attributes"])
+                attributes = tuple(fold_text(text) for text in entry["instruction_attributes"])
                 if not attributes:
                     continue
                 options = entry["instruction_options"]
                 options = options.values() if isinstance(options, dict) else options
                 goals.append(
-                    _goal(product, number, entry["instruction"], attributes, tuple(_text(text) for text in options))
+                    _goal(product, number, entry["instruction"], attributes, tuple(fold_text(text) for text in options))
                 )
             except (KeyError, TypeError, AttributeError) as error:
                 raise UserError(
@@ -158,25 +157,25 @@ def _read_mapping(path: Path) -> dict[str, Any]:
 def _product(asin: str, entry: dict[str, Any], extra: dict[str, Any]) -> Product:
     bullets = entry.get("small_description") or []
     bullets = bullets if isinstance(bullets, list) else [bullets]
-    title = _text(entry["name"])
+    title = fold_text(entry["name"])
     price, tag = _price(asin, entry.get("pricing"))
     options = {}
     for name, contents in (entry.get("customization_options") or {}).items():
         if contents is not None:
-            values = (_text(content["value"].strip().replace("/", " | ").lower()) for content in contents)
-            options[_text(name.lower())] = tuple(dict.fromkeys(value for value in values if value))
-    query = _text(entry.get("query", "").lower().strip())
+            values = (fold_text(content["value"].strip().replace("/", " | ").lower()) for content in contents)
+            options[fold_text(name.lower())] = tuple(dict.fromkeys(value for value in values if value))
+    query = fold_text(entry.get("query", "").lower().strip())
     path = entry.get("product_category", "")
     return Product(
         asin=asin.upper(),
         title=title,
-        description=_text(entry.get("full_description") or ""),
-        bullets=tuple(_text(text) for text in bullets),
-        category=_text(entry.get("category", "")),
+        description=fold_text(entry.get("full_description") or ""),
+        bullets=tuple(fold_text(text) for text in bullets),
+        category=fold_text(entry.get("category", "")),
         query=query,
         product_category=path,
         options=options,
-        attributes=tuple(_text(text) for text in extra.get("attributes", ("DUMMY_ATTR",))),
+        attributes=tuple(fold_text(text) for text in extra.get("attributes", ("DUMMY_ATTR",))),
         price=price,
         price_tag=tag,
         picture=name_picture(f"{query} {title} {path}"),
@@ -198,8 +197,4 @@ def _goal(
 ) -> Goal:
     upper = price_limit(product.price, random.Random(f"limit {product.asin} {number}"))
     suffix = f", and price lower than {upper:.2f} dollars" if upper < NO_LIMIT else ""
-    return Goal.of(product, _text(instruction).strip(".") + suffix, attributes, options, upper)
-
-
-def _text(value: Any) -> str:
-    return " ".join(clean_text(str(value), max_length=100_000).split())
+    return Goal.of(product, fold_text(instruction).strip(".") + suffix, attributes, options, upper)

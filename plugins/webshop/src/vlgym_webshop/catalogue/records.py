@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -120,3 +121,9 @@ class Goal:
         data = json.loads(text)
         data["attributes"], data["options"] = tuple(data["attributes"]), tuple(data["options"])
         return cls(**data)
+
+
+def fold_text(value: object) -> str:
+    """Return a value as printable ASCII with single blanks: accents are dropped, other characters become `?`."""
+    plain = (c for c in unicodedata.normalize("NFKD", str(value)) if not unicodedata.combining(c))
+    return " ".join("".join(c if c.isspace() or " " <= c <= "~" else "?" for c in plain).split())
