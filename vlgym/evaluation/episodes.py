@@ -180,9 +180,12 @@ class Player:
         record.final_messages, record.after = None, after
         table.records.append(record)
         if table.runner.done:
-            self._tables.remove(table)
-            self._idle.setdefault(_place(table.job), []).extend(table.runner.envs())
+            self._leave(table)
             self.on_episode(table.records)
+
+    def _leave(self, table: _Table) -> None:
+        self._tables.remove(table)
+        self._idle.setdefault(_place(table.job), []).extend(table.runner.envs())
 
     def _drop(self, table: _Table, error: Exception, turn: int, reply: str | None = None) -> None:
         self._tables.remove(table)

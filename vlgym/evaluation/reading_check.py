@@ -81,4 +81,4 @@ class _FirstTurns(Player):
         super()._answer(table, reply)
         self.played += table.records
         if self._tables and table.records:
-            self._leave(self._tables.pop().job, table.runner)
+            self._leave(table)
