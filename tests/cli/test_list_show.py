@@ -276,7 +276,7 @@ def test_show_prints_a_docstring_and_a_prompt_that_mean_harm_safely(
         assert main(["show", spec.id, "--prompt", "--full"]) == 0
     text = capsys.readouterr().out
     assert r"\x1b]52;c;aGk=\x07[bold]hi[/bold]\u202e" in text
-    assert "?[2J[red]Go[/red]?31m" in text  # a prompt's text is made plain for models, too
+    assert "[2J[red]Go[/red]31m" in text  # a prompt's text is made plain for models, too
     assert [letter for letter in text if not (letter.isprintable() or letter == "\n")] == []
 
 

@@ -52,7 +52,9 @@ class ActionParser(AutoParser):
         """Return what `auto` reads, else the whole text, or failure `no_action`, `ambiguous`, `illegal_action`."""
         parsed = super().parse(text, legal, matches)
         whole = text.strip()
-        return Parsed((whole,)) if parsed.failure == "no_action" and whole else parsed
+        if whole and (parsed.form == "bare" or parsed.failure == "no_action"):
+            return Parsed(parsed.actions or (whole,))
+        return parsed
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Return the action."""
