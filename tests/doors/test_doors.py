@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vlgym.doors import trl
-from vlgym.doors.trl import HOW, ActionParser, log_turns, make_factory, make_rows
+from vlgym.doors.trl import HOW, ActionParser, log_episodes, make_factory, make_rows
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import NotInstalledError, UserError
 from vlgym.parsers import TagParser
@@ -48,12 +48,9 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
             game.act(action)
         assert game.get_reward() == total
         assert game.turns == rows
-        logged, means = {}, {}
-        told = log_turns(
-            environments=[game, None], log_extra=logged.__setitem__, log_metric=means.__setitem__, seed=[1]
-        )
+        means = {}
+        told = log_episodes(environments=[game, None], log_metric=means.__setitem__, seed=[1, 1])
         assert told == [None, None]
-        assert logged == {"seed": [game.seed, None], "replies": [game.replies, None], "turns": [rows, None]}
         assert means == {"success": info["success"], "invalid_turns": sum(row["invalid"] for row in rows)}
 
 

@@ -26,7 +26,6 @@ make_importable()  # before transformers looks for torchvision
 
 import gymnasium
 import numpy as np
-import pandas as pd
 import torch
 import trl
 from datasets import Dataset
@@ -34,7 +33,7 @@ from publish import publish
 from transformers import AutoProcessor, Qwen2VLForConditionalGeneration, set_seed
 
 from baselines.models.tiny import build_tiny
-from vlgym.doors.trl import ActionParser, log_turns, make_factory, make_rows
+from vlgym.doors.trl import ActionParser, log_episodes, make_factory, make_rows
 
 ENV, ARGUMENTS = "vlgym/CanaryColour-v0", {"image_size": (56, 56)}
 EPISODES, BATCH, IMITATED = 768, 32, 60
@@ -104,19 +103,28 @@ def imitate(model: Any, processor: Any, episodes: list[Any], tool: Any, seed: in
             print(f"imitation step {step}: loss {loss.item():.3f}", flush=True)
 
 
-def compare_turns(folder: Path) -> None:
-    """Play the rows of TRL's tables of completions in Gymnasium's environment, and compare every turn's values."""
-    env, turns = gymnasium.make(ENV, parser=ActionParser(), disable_env_checker=True, **ARGUMENTS), 0
-    for row in pd.concat(map(pd.read_parquet, sorted(folder.glob("*.parquet")))).to_dict("records"):
-        env.reset(seed=int(row["seed"]))
-        for reply, told in zip(row["replies"], row["turns"], strict=True):
-            _, reward, _, _, info = env.step(reply)
-            due = (reward, info["invalid_action"], info["vlgym"]["form"], info["success"])
-            assert (told["reward"], told["invalid"], told["form"], told["success"]) == due, (row, due)
-            turns += 1
-        assert row["Game"] == sum(told["reward"] for told in row["turns"]), row
-    assert turns
-    print(f"turns read back from TRL's tables of completions: {turns}, all as Gymnasium's")
+class Replay:
+    """A reward function that rewards nothing: it plays TRL's episodes in Gymnasium's environment, and compares every
+    turn's values."""
+
+    __name__ = "replay"
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    def __call__(self, *, environments: list[Any], seed: list[int], **_: Any) -> list[None]:
+        env = gymnasium.make(ENV, parser=ActionParser(), disable_env_checker=True, **ARGUMENTS)
+        for game, asked in zip(environments, seed, strict=True):
+            assert game.seed == asked
+            env.reset(seed=asked)
+            for reply, told in zip(game.replies, game.turns, strict=True):
+                _, reward, _, _, info = env.step(reply)
+                form, success = info["vlgym"]["form"], info["success"]
+                due = {"reward": reward, "invalid": info["invalid_action"], "form": form, "success": success}
+                assert told == due
+                self.turns += 1
+            assert game.get_reward() == sum(told["reward"] for told in game.turns)
+        return [None] * len(environments)
 
 
 def train(seed: int, folder: Path) -> list[float]:
@@ -128,6 +136,7 @@ def train(seed: int, folder: Path) -> list[float]:
     rows = make_rows(ENV, EPISODES, first=100_000)
     imitate(model, processor, [play_oracle(row, game, rng) for row in rows], game.act, seed)
     pictures = [getattr(model.config, f"{name}_token_id") for name in ("image", "video", "vision_start", "vision_end")]
+    replay = Replay()
     trainer = trl.GRPOTrainer(
         model,
         args=trl.GRPOConfig(
@@ -135,14 +144,16 @@ def train(seed: int, folder: Path) -> list[float]:
             max_completion_length=256, max_tool_calling_iterations=1, learning_rate=3e-4,
             lr_scheduler_type="constant", seed=seed, use_cpu=True, bf16=False, report_to=[], save_strategy="no",
             logging_steps=1, disable_tqdm=True, gradient_checkpointing=False,
-            generation_kwargs={"suppress_tokens": pictures}, log_completions=True, num_completions_to_print=0,
+            generation_kwargs={"suppress_tokens": pictures},
         ),
         train_dataset=Dataset.from_list(make_rows(ENV, STEPS * ROLLOUTS // GROUP, first=seed * 10_000)),
         processing_class=processor,
-        environment_factory=factory, reward_funcs=log_turns,
+        environment_factory=factory, reward_funcs=[log_episodes, replay],
     )  # fmt: skip
     trainer.train()
-    compare_turns(folder / "out" / "completions")
+    assert replay.turns > STEPS * ROLLOUTS / 2
+    assert all({"success", "invalid_turns"} <= entry.keys() for entry in trainer.state.log_history if "reward" in entry)
+    print(f"{replay.turns} turns of TRL's environments, all as Gymnasium's")
     return [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
 
 

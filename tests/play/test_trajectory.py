@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from broken_toys import Chinese
 from toys import Coin, make_spec, make_walk
 
 from vlgym.env.prompts import PromptBuilder
+from vlgym.env.spaces import MAX_TEXT
+from vlgym.env_groups.wire import pack, unpack
 from vlgym.errors import TrajectoryError
 from vlgym.files import seal
 from vlgym.parsers import TagParser
@@ -202,3 +205,16 @@ def test_an_episode_that_was_cut_off_is_still_read(folder: Path) -> None:
     path = folder / "metadata.jsonl"
     path.write_text("".join(line + "\n" for line in path.read_text().splitlines()[:1]))
     assert [len(episode) for episode in read_trajectories(folder)] == [1]
+
+
+def test_texts_in_any_alphabet_come_back_from_the_folder_and_from_the_wire(tmp_path: Path) -> None:
+    env = Chinese(vlgym_spec=make_spec())
+    writer = TrajectoryWriter(tmp_path / "run", describe_run([env]))
+    (played,) = run_episodes(Runner([env], episodes=1), RandomPolicy())
+    writer.write(played)
+    (read,) = read_trajectories(tmp_path / "run")
+    assert "走到第" in read[0].text
+    assert [(turn.text, turn.actions) for turn in read] == [(turn.text, turn.actions) for turn in played]
+    answer = {**env.reset(seed=1)[0], "long": "😀" * MAX_TEXT}
+    there = unpack(pack(answer))
+    assert (there["text"], there["long"]) == (answer["text"], answer["long"])

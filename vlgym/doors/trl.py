@@ -1,17 +1,17 @@
 """TRL's GRPOTrainer: an environment for its `environment_factory`, and rows that say which episodes are played.
 
     from trl import GRPOConfig, GRPOTrainer
-    from vlgym.doors.trl import log_turns, make_factory, make_rows
+    from vlgym.doors.trl import log_episodes, make_factory, make_rows
 
     trainer = GRPOTrainer(
         model, args=GRPOConfig("runs/grpo", max_steps=100), train_dataset=Dataset.from_list(make_rows(ENV, 64)),
-        environment_factory=make_factory(ENV), reward_funcs=log_turns,
+        environment_factory=make_factory(ENV), reward_funcs=log_episodes,
     )
 
 TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the whole reply where
 the environment reads a plan, code or a notation. An episode is what `gymnasium.make(ENV)` plays for the same seed and
-actions. `log_turns` is no reward: it writes the turns into TRL's table of completions. The model's chat template must
-know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
+actions. TRL gives its environments to every reward function; `turns` of each has a row for each turn. The model's chat
+template must know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -122,17 +122,10 @@ class Game:
         return self.total
 
 
-def log_turns(
-    *, environments: Sequence[Any], log_extra: Callable[..., None], log_metric: Callable[..., None], **_: Any
-) -> list[None]:
-    """Log seed, replies and turns of each episode, and the means of `success` and `invalid_turns`; it rewards nothing.
-
-    A reward function for `GRPOTrainer(reward_funcs=...)`; episodes of other environments have none of these.
-    """
-    for name in ("seed", "replies", "turns"):
-        log_extra(name, [getattr(each, name) if isinstance(each, Game) else None for each in environments])
-    for each in environments:
-        for name, value in measure_rows(each.turns).items() if isinstance(each, Game) else ():
+def log_episodes(*, environments: Sequence[Any], log_metric: Callable[[str, float], None], **_: Any) -> list[None]:
+    """Log the means of `success` and `invalid_turns`: a reward function for TRL, which rewards nothing."""
+    for rows in (each.turns for each in environments if isinstance(each, Game)):
+        for name, value in measure_rows(rows).items():
             log_metric(name, value)
     return [None] * len(environments)
 

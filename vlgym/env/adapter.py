@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 
-from ..errors import UserError
 from ..types import Image, Outcome
 from .base import VLEnv
 from .rendering import fit_image
@@ -34,7 +33,7 @@ class GymAdapter(VLEnv):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.inner: gymnasium.Env[Any, Any] | None = None
+        self.inner: Any = None
         self.inner_obs: Any = None
         self.inner_info: dict[str, Any] = {}
         self.last_reward = 0.0
@@ -57,8 +56,6 @@ class GymAdapter(VLEnv):
 
     def act(self, action: str) -> Outcome:
         """Step the inner environment with the action of that name."""
-        if self.inner is None:
-            raise UserError("The environment is closed: call reset() first.")
         self.inner_obs, reward, terminated, truncated, info = self.inner.step(self.actions[action])
         self.inner_info = dict(info)
         self.last_reward, self.done = float(reward), bool(terminated)
@@ -69,15 +66,9 @@ class GymAdapter(VLEnv):
         `image_size`; without a drawing the observation has to be a picture of another kind."""
         frame = self.inner_obs
         if not (isinstance(frame, np.ndarray) and frame.ndim == 3 and frame.shape[2] == 3 and frame.dtype == np.uint8):
-            drawn = self.inner.render() if self.inner is not None else None
+            drawn = self.inner.render()
             frame = frame if drawn is None else drawn
-        try:
-            return fit_image(frame, self.image_size)
-        except UserError as error:
-            raise UserError(
-                f"{type(self).__name__}: the inner environment gives no picture; build it with "
-                f"render_mode='rgb_array'. {error}"
-            ) from None
+        return fit_image(frame, self.image_size)
 
     def legal_actions(self) -> list[str]:
         """All action names."""

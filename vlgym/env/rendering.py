@@ -12,38 +12,31 @@ from PIL import Image as PILImage
 from ..errors import UserError
 from ..types import Image
 
-ROUNDING = 1e-3
-"""Distance beyond black and white that counts as rounding."""
-
 
 def to_rgb(picture: Any) -> Image:
-    """Return a picture as `[H, W, 3] uint8`.
-
-    Args:
-        picture: `[H, W]`, or `[H, W, C]` with 1, 3 or 4 channels, of bool, of floats 0 to 1 or of integers 0 to 255;
-            transparent pixels are laid on black.
-
-    Raises:
-        UserError: it is something else.
+    """Return a picture of a usual kind as `[H, W, 3] uint8`; transparent pixels are laid on black.
 
     >>> to_rgb(np.array([[0.0, 0.5, 1.0]])).tolist()
     [[[0, 0, 0], [128, 128, 128], [255, 255, 255]]]
+
+    Raises:
+        UserError: it is no picture.
     """
     array = np.asarray(picture)
     kind, shape = array.dtype.kind, array.shape[:2] + (array.shape[2:] or (1,))
     if array.dtype == np.uint8 and shape[2:] == (3,):
         return array
     top = 1 if kind in "bf" else 255
-    numbers = kind in "biuf" and array.size > 0
-    fits = numbers and array.min() >= -ROUNDING and array.max() <= top + ROUNDING  # false where a level is NaN
-    if not fits or len(shape) != 3 or shape[2] not in (1, 3, 4):
-        levels = f" from {array.min()} to {array.max()}" if numbers else ""
+    known = kind in "biuf" and len(shape) == 3 and shape[2] in (1, 3, 4) and array.size
+    if not (known and array.min() >= -1e-3 and array.max() <= top + 1e-3):  # as rounding leaves it; false for NaN
         raise UserError(
             "A picture is [H, W] or [H, W, C] with 1, 3 or 4 channels, of bool, floats 0 to 1 or integers 0 to 255; "
-            f"found {type(picture).__name__} {list(array.shape)} of {array.dtype}{levels}."
+            f"found {type(picture).__name__} {list(array.shape)} of {array.dtype}"
+            f"{f' from {array.min()} to {array.max()}' if known else ''}. "
+            "Gymnasium's environments draw with render_mode='rgb_array'."
         )
-    whole = array.reshape(shape).astype(np.float32) * (255 / top)
-    colors = whole[..., :3] * (whole[..., 3:] / 255) if shape[2] == 4 else whole
+    levels = array.reshape(shape).astype(np.float32) * (255 / top)
+    colors = levels[..., :3] * (levels[..., 3:] / 255) if shape[2] == 4 else levels
     return np.broadcast_to(np.rint(colors), (*shape[:2], 3)).astype(np.uint8)
 
 
@@ -51,7 +44,7 @@ def fit_image(image: Any, size: tuple[int, int]) -> Image:
     """Scale `image` into `size` keeping its aspect, centred on black; returns a fresh array.
 
     Args:
-        image: a picture as `to_rgb` takes it.
+        image: a picture, `[h, w]` or `[h, w, C]` with 1, 3 or 4 channels, of bool, floats 0 to 1 or integers 0 to 255.
         size: `(H, W)` in pixels.
 
     Returns:

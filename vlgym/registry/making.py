@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import partial
 from typing import Any, cast
 
 from gymnasium.envs.registration import WrapperSpec, register
@@ -87,13 +88,13 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
 def register_all(registry: Registry) -> None:
     """Register `remote` and every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
-    last = (WrapperSpec("refuse_time_limit", "vlgym.registry.making:refuse_time_limit", {}),)
+    last = WrapperSpec("refuse_time_limit", "vlgym.registry.making:refuse_time_limit", {})
+    add = partial(register, additional_wrappers=(last,))
     if "remote" not in gymnasium_registry:
-        register(id="remote", entry_point="vlgym.env_groups.served:ServedEnv", additional_wrappers=last)
+        add(id="remote", entry_point="vlgym.env_groups.served:ServedEnv")
     for env_id in sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused}):
         if env_id not in gymnasium_registry:
-            kwargs = {"vlgym_id": env_id}
-            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs=kwargs, additional_wrappers=last)
+            add(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
 
 
 def refuse_time_limit(env: Any) -> Any:

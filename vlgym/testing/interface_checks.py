@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-import string
 import time
 import unicodedata
 import warnings
@@ -21,7 +20,6 @@ import numpy as np
 from gymnasium.utils.env_checker import check_env
 from gymnasium.utils.seeding import np_random
 
-from ..env import VLEnv
 from ..env.reset_options import WRONG_FOR_ALL
 from ..env.seeding import SPLITS, episode_seed, split_of
 from ..errors import UserError
@@ -201,9 +199,8 @@ def check_parsers(subject: Subject) -> str:
 
 def check_prompt(subject: Subject) -> str:
     """The text states every legal action, or the notation of all, and the reply format, and the observation lies in its
-    space. It holds the template's words, the task and the state as they are written.
-
-    White space, control characters, surrogates and private-use characters are not compared.
+    space. It holds task and state as they are written, but for white space, control characters, surrogates and
+    private-use characters.
 
     Sees: a legal action or a format that no model is told of, and words in any alphabet that arrive otherwise or are
     cut off, in 10 turns of each reply style. Cannot see: a text that tells wrong things.
@@ -214,7 +211,7 @@ def check_prompt(subject: Subject) -> str:
         space: Any = env.observation_space
         written.clear()
         choose, seed = choose_legal(2, garbage_every=5), episode_seed(subject.spec.id, "train", 1)
-        seen = play(env, seed, choose, 10, watch=lambda env: written.append(_list_words(env)))
+        seen = play(env, seed, choose, 10, watch=lambda env: written.append((env.task(), env.state_text())))
         for step, words in zip(seen, written, strict=False):
             require(space["text"].contains(step.text), "a text lies outside the observation space")
             stated = [env.notation] if env.notation else step.legal
@@ -229,13 +226,6 @@ def check_prompt(subject: Subject) -> str:
             checked += 1
         env.close()
     return f"{checked} texts state all legal actions, the reply format, and the words that are written"
-
-
-def _list_words(env: VLEnv) -> tuple[str, ...]:
-    """Return the words that the author gives to the text of this turn."""
-    templates = (env.prompt.instructions, env.prompt.turn)
-    fixed = [words for template in templates for words, *_ in string.Formatter().parse(template)]
-    return (*fixed, env.task(), env.state_text())
 
 
 def _strip(text: str) -> str:
