@@ -34,7 +34,8 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
         while not over:
             picture, told = shown
             assert np.array_equal(np.asarray(picture["image"]), observation["image"])
-            assert told["text"] == (info["vlgym"]["turn_text"] if game.replies else text)
+            turn_text = info["vlgym"]["turn_text"].replace(" End with <action>ACTION</action>.", "")
+            assert told["text"] == (turn_text if game.replies else text)
             action = str(rng.choice([*env.unwrapped.legal_actions(), "nothing"]))
             observation, reward, terminated, truncated, info = env.step(f"<action>{action}</action>")
             shown = game.act(action)

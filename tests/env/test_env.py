@@ -1,6 +1,7 @@
 """VLEnv: observation, info, invalid-action policies, endings, plans, saving and restoring."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -14,6 +15,7 @@ from toys import Coin, Walk, make_spec, make_walk
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
 from vlgym.errors import UserError
+from vlgym.parsers import TagParser
 from vlgym.types import Outcome
 
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
@@ -104,7 +106,7 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
     assert (reward, terminated, env.position) == (-0.25, False, 0)
     assert (info["invalid_action"], info["vlgym"]["parse"], info["vlgym"]["actions"]) == (True, "no_action", [])
     assert info["vlgym"]["turn"] == 1
-    assert info["vlgym"]["feedback"] == "invalid reply: no_action"
+    assert info["vlgym"]["feedback"] == "Your reply had no action. End with <action>ACTION</action>."
     assert info["vlgym"]["span"] is None
 
 
@@ -140,11 +142,56 @@ def test_random_executes_a_legal_action_drawn_from_the_episodes_generator() -> N
         action = info["vlgym"]["actions"][0]
         assert env.position == {"left": -1, "right": 1}[action]
         assert (reward, info["invalid_action"]) == (-0.5, True)
-        assert info["vlgym"]["feedback"] == f"invalid reply: no_action; random action: {action}"
+        assert info["vlgym"]["feedback"] == "Your reply had no action. End with <action>ACTION</action>."
         env.reset(seed=seed, options={"target": 3})
         assert env.step("eh")[4]["vlgym"]["actions"] == [action]
         seen.add(action)
     assert seen == {"left", "right"}
+
+
+TAG, JSON = "End with <action>ACTION</action>.", 'End with {"thoughts": "", "action": "ACTION"}.'
+TOLD = [
+    ("tag", "left", "Your reply had no action. " + TAG),
+    ("tag", "<action>left", "The action in your reply was not closed. " + TAG),
+    ("tag", "<action> </action>", "The action in your reply was empty. " + TAG),
+    ("tag", "<action>fly</action>", "The action in your reply is not a legal action. " + TAG),
+    ("auto", "[left] or [right]", "Your reply named two different actions. " + TAG),
+    ("json", "left", "Your reply had no JSON object. " + JSON),
+    ("json", '{"action": }', "The JSON object in your reply could not be read. " + JSON),
+    ("json", "{}", "Your reply had no action. " + JSON),
+    ("choice", "left", "Your reply had no action. End with [NUMBER]."),
+    ("plan", "left", "Your reply had no action. End with <plan>ACTION</plan>."),
+]
+
+
+@pytest.mark.parametrize(("parser", "reply", "line"), TOLD)
+def test_a_turn_after_a_failure_begins_with_the_failure_and_the_format(parser: str, reply: str, line: str) -> None:
+    env = make_walk(parser=parser)
+    plain = env.reset(seed=1)[0]["text"]
+    observation, _, _, _, info = env.step(reply)
+    assert info["vlgym"]["turn_text"].split("\n")[0] == line == info["vlgym"]["feedback"]
+    assert observation["text"] == plain.replace("\n\n", f"\n\n{line}\n")  # and nothing else
+    other = make_walk(parser=parser)
+    assert other.set_state(json.loads(json.dumps(env.get_state())))[0]["text"] == observation["text"]
+    text = env.step(env.action_space.sample())[0]["text"]
+    assert "Your reply" not in text
+    assert "your reply" not in text.split("\n\n")[-1]
+    env.step(reply)
+    assert env.reset(seed=1)[0]["text"] == plain
+
+
+def test_a_line_on_a_failure_is_one_line_and_short_and_published_forms_have_none() -> None:
+    class Wordy(TagParser):
+        def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+            return "\n".join([*actions, "x" * 500])
+
+    env = make_walk(parser=Wordy())
+    env.reset(seed=1)
+    line, *rest = env.step("?")[4]["vlgym"]["turn_text"].split("\n")
+    assert (len(line), len(rest)) == (200, 1)
+    env = make_walk(invalid_action="published")
+    env.reset(seed=1)
+    assert "our reply" not in env.step("?")[0]["text"].split("\n\n")[-1]
 
 
 @pytest.mark.parametrize("policy", ["random", "published"])

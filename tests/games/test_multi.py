@@ -74,6 +74,39 @@ def test_the_same_seed_gives_the_same_game_after_another_history() -> None:
     assert play_out(one, 5) == play_out(other, 5)
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("one", "Your reply had no action. "),
+        ("<action>six</action>", "The action in your reply is not a legal action. "),
+    ],
+)
+def test_a_seat_alone_reads_what_was_wrong_with_its_reply_before_on_every_path(reply: str, said: str) -> None:
+    line = f"{said}End with <action>ACTION</action>."
+    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents=ScriptedPolicy([ONE]), parser="tag")
+    env.reset(seed=3)
+    observation, _, _, _, info = env.step(reply)
+    assert info["vlgym"]["turn_text"].split("\n")[0] == line == info["vlgym"]["feedback"]
+    table = table_of("vlgym/Nim-v0", 3, parser="tag")
+    table.step({0: reply})
+    assert "our reply" not in table.turn_text(1)
+    assert table.info(0)["vlgym"]["feedback"] == line
+    table.step({1: ONE})
+    other = table_of("vlgym/Nim-v0", 4, parser="tag")
+    other.load(json.loads(json.dumps(table.save())))
+    assert table.observe(0)["text"] == other.observe(0)["text"] == observation["text"]
+    assert line in json.dumps(table.turn(0).messages, default=lambda image: "")
+    table.step({0: ONE})
+    assert "our reply" not in table.turn_text(0)
+
+
+def test_one_player_for_all_seats_reads_it_at_the_seat_that_failed() -> None:
+    env = vlgym.make("vlgym/Meet-v0", opponents="self")
+    env.reset(seed=1)
+    texts = [env.step(reply)[4]["vlgym"]["turn_text"] for reply in ("?", *["<action>stay</action>"] * 3)]
+    assert ["Your reply had no action." in text for text in texts] == [False, False, True, False]
+
+
 def test_the_next_game_does_not_depend_on_how_many_replies_were_unreadable() -> None:
     env, seen = vlgym.make("vlgym/Nim-v0"), []
     for reply in (ONE, "?"):
@@ -274,10 +307,10 @@ def test_a_gain_that_was_not_paid_wins_no_game_after_a_move_of_its_own() -> None
     table.game.won = lambda seat: seat == 0
     table.book(0, 1.0, moved=True, failed=True)
     table.step({0: ONE})
-    assert not table.success(0)
+    assert not table.success[0]
     table.book(0, 0.5, moved=False, failed=False)
     table.step({1: ONE})
-    assert table.success(0)
+    assert table.success[0]
 
 
 @pytest.mark.parametrize("invalid_action", ["noop", "random", "published"])
@@ -290,7 +323,7 @@ def test_an_argument_for_unreadable_replies_means_the_same_at_a_table(invalid_ac
         table.step({0: "<action>left</action>", 2: "<action>left</action>"})
     assert [turn[-1]["vlgym"]["actions"] for turn in seen[1:]] == [[entry["moves"]["1"]] for entry in table.log]
     assert env.episode_return == table.returns[1]
-    assert seen[-1][-1]["success"] == table.success(1)
+    assert seen[-1][-1]["success"] == table.success[1]
 
 
 def test_where_the_game_has_an_idle_action_it_stands_for_an_unreadable_reply() -> None:

@@ -24,7 +24,7 @@ from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
 from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_options
 from .seeding import split_of
-from .silence import draw_move, pay_stand_in
+from .silence import draw_move, pay_stand_in, write_feedback
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import seal, unfit, unseal
@@ -150,6 +150,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._closed = False
         self._forced = False  # an action that stood for an invalid reply ended the episode
         self._acted = False  # a legal action of the agent was executed
+        self._failure: str | None = None  # of this seat's last reply, where no action was read from it
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
         self.instructions = ""
@@ -198,7 +199,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         parsed = Parsed(parsed.actions, failure, parsed.span, None if failure else parsed.form)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
         observation = self._observe()
-        info = self._info(parsed, executed, outcome.feedback, invalid=failure is not None)
+        feedback = outcome.feedback or (write_feedback(failure, self.parser) if failure else "")
+        info = self._info(parsed, executed, feedback, invalid=failure is not None)
         return observation, outcome.reward, terminated, truncated, info
 
     def render(self) -> Image | None:  # type: ignore[override]
@@ -271,7 +273,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _position(self) -> dict[str, Any]:
         """Return the position in the episode, except the part that `save` returns."""
         rng = None if self._np_random is None else self._np_random.bit_generator.state
-        counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted]
+        counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted, self._failure]
         return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
 
     def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -290,7 +292,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
         self.np_random.bit_generator.state = state["rng"]
-        self.turn, self.episode_return, self._ended, self._forced, self._acted = state["counters"]
+        self.turn, self.episode_return, self._ended, self._forced, self._acted, self._failure = state["counters"]
         observation = self._observe()
         return observation, self._info(Parsed(), [], "", invalid=False)
 
@@ -322,6 +324,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         }
         self._events, self._closed = [], False
         self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
+        self._failure = None
         begin_level(self, self.np_random, options)
         self.start(self.np_random, options)
         self._write_instructions()
@@ -373,6 +376,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
         """Act on a parsed reply; return the executed actions, the summed outcome and the failure code."""
         self._events.append({"actions": list(parsed.actions), "failure": parsed.failure})
+        self._failure = parsed.failure
         if parsed.failure is not None:
             return self._fail(parsed.failure, [], 0.0)
         executed: list[str] = []
@@ -380,7 +384,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         for wanted in parsed.actions:
             action = self.match_action(wanted)
             if action is None:
-                return self._fail("illegal_action", executed, reward)
+                self._failure = "illegal_action"
+                return self._fail(self._failure, executed, reward)
             outcome = self._act(action)
             self.turn += 1
             reward += outcome.reward
@@ -401,15 +406,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         if self.invalid_action == "terminate":
             self.turn += 1
-            return (
-                executed,
-                Outcome(reward - self.invalid_penalty, terminated=True, feedback=f"invalid reply: {failure}"),
-                failure,
-            )
+            return executed, Outcome(reward - self.invalid_penalty, terminated=True), failure
         if self.invalid_action == "noop":
             self.turn += 1
             cost = self.invalid_penalty - pay_stand_in(0.0, self.step_cost)
-            return executed, Outcome(reward - cost, feedback=f"invalid reply: {failure}"), failure
+            return executed, Outcome(reward - cost), failure
         start: Any = self._start  # `np_random` stays as it is: the next episode does not depend on this one's replies
         action = draw_move(self.legal_actions(), start["rng"]["state"]["state"], self.turn)
         outcome = self._act(action)
@@ -419,9 +420,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             earned = pay_stand_in(earned, self.step_cost)
             self._forced = outcome.terminated or outcome.truncated
         total = float(reward + earned - self.invalid_penalty)
-        feedback = f"invalid reply: {failure}; random action: {action}"
-        done = Outcome(total, bool(outcome.terminated), bool(outcome.truncated), feedback)
-        return [*executed, action], done, failure
+        return [*executed, action], Outcome(total, bool(outcome.terminated), bool(outcome.truncated)), failure
 
     def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         self.episode_return += outcome.reward
@@ -437,20 +436,23 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         written = self.prompt.write_turn(
             state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
         )
-        self._turn_text = clean_text(self.add_words(written, self.describe))
+        self._turn_text = clean_text(self.add_words(written, self.describe, self._failure))
         return {"image": self.show(self.image), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
 
-    def add_words(self, turn_text: str, describe: Callable[[], str]) -> str:
-        """Put the picture's words at the top of a turn's text, where the modality has them.
+    def add_words(self, turn_text: str, describe: Callable[[], str], failure: str | None) -> str:
+        """Put at the top of a turn's text a line on a failure (a paper's published form has none), and the picture's
+        words, where the modality has them.
 
         Raises:
             UserError: there are none.
         """
+        published = self.invalid_action == "published" or any(map(self._given.get, ("compat", "protocol")))
+        said = f"{write_feedback(failure, self.parser)}\n" if failure and not published else ""
         if self.modality not in ("text", "both"):
-            return turn_text
+            return said + turn_text
         if not (words := describe()):
             raise UserError(f"{self._title()} has no words for its picture: modality={self.modality!r} is not for it.")
-        return f"In the picture: {words}\n{turn_text}"
+        return f"{said}In the picture: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:
         """Return the picture, or a plain grey one where the modality has none."""

@@ -1,6 +1,5 @@
-"""The rule for a reply without an action: the move that stands for it, and what that move pays (docs/games.md).
-
-`VLEnv` and `vlgym.games.table.Table` call it; every other path, from PettingZoo to the learners' records, reads theirs.
+"""The rule for a reply without an action: the move that stands for it, its pay (docs/games.md), and the line with which
+the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay.
 """
 
 from __future__ import annotations
@@ -8,6 +7,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+
+from ..parsers.choice import Number
+from ..types import Parser
+
+_SAID = {
+    "no_action": "Your reply had no action.",
+    "unclosed_action": "The action in your reply was not closed.",
+    "empty_action": "The action in your reply was empty.",
+    "illegal_action": "The action in your reply is not a legal action.",
+    "ambiguous": "Your reply named two different actions.",
+    "no_json": "Your reply had no JSON object.",
+    "bad_json": "The JSON object in your reply could not be read.",
+}
 
 
 def draw_move(legal: Sequence[str], *seed: int) -> str:
@@ -18,3 +30,11 @@ def draw_move(legal: Sequence[str], *seed: int) -> str:
 def pay_stand_in(earned: float, step_cost: float = 0.0) -> float:
     """Return the pay of a move that stands for a reply: its losses, at least the cost of a step, and no gain."""
     return min(earned, 0.0 - step_cost)
+
+
+def write_feedback(failure: str, parser: Parser) -> str:
+    """Return a line of at most 200 characters on a failure and the reply format; it holds nothing of the reply."""
+    action = Number("NUMBER") if getattr(parser, "numbered", False) else "ACTION"
+    form = parser.format([action])
+    said = _SAID.get(failure, f"Your reply could not be read: {failure.replace('_', ' ')}.")
+    return " ".join((said if form == action else f"{said} End with {form}.").split())[:200]

@@ -63,7 +63,7 @@ class Game:
             last.reward = table.earned[seat]
             if table.over:
                 last.terminated, last.truncated = table.terminated, table.truncated
-                last.success = table.success(seat)
+                last.success = table.success[seat]
                 last.final_messages = table.turn(seat).messages if last.truncated else None
 
 

@@ -62,8 +62,6 @@ class MultiVLEnv(MultiGame, VLEnv):
             why = "its seats play against each other" if self.zero_sum else f"leave out seat={seat}"
             raise UserError(f"opponents='self' gives one player all seats of {self.title}: {why}.")
         self._table = Table(self, alone=self._alone)
-        if self._alone:
-            self._table.penalty = 0.0  # each step pays its own
         self._players = [] if self._alone else self._read_opponents(opponents)
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
@@ -134,8 +132,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         reading = self._table.stand_in(seat, Parsed(), failure)
         outcome = self._move(reading)
         self.turn += 1
-        told = replace(outcome, reward=reward + outcome.reward, feedback=f"invalid reply: {failure}")
-        return [*executed, reading.action], told, failure
+        return [*executed, reading.action], replace(outcome, reward=reward + outcome.reward, feedback=""), failure
 
     def image(self) -> Image:
         """Draw what this seat sees."""
@@ -161,7 +158,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def success(self) -> bool:
         """True if this seat has succeeded."""
-        return self._table.success(self._seat_now)
+        return self._table.success[self._seat_now]
 
     def oracle(self) -> str | None:
         """The oracle's action for this seat."""
@@ -212,6 +209,7 @@ class MultiVLEnv(MultiGame, VLEnv):
             moves, self._held = self._held, {}
             reward += table.play(moves).rewards[0]
         self._seat_now = next((seat for seat in table.movers if seat not in self._held), self._seat_now)
+        self._failure = table.failures[self._seat_now]
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
 

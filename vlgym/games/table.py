@@ -27,7 +27,7 @@ from gymnasium.utils.seeding import np_random
 from ..env.prompts import PastTurn, PromptBuilder
 from ..env.reset_options import LEVEL, begin_level, plain_options
 from ..env.seeding import split_of
-from ..env.silence import draw_move, pay_stand_in
+from ..env.silence import draw_move, pay_stand_in, write_feedback
 from ..env.spaces import ReplySpace, clean_text
 from ..errors import UserError, check_reward
 from ..parsers import list_actions, read_reply, write_reply
@@ -82,7 +82,8 @@ class Table:
 
     Args:
         game: its rules, a `MultiVLEnv` freshly built; the table owns it.
-        alone: one player holds all seats: a round in which one of its replies has no action pays no seat a gain.
+        alone: one player holds all seats, and pays its penalties itself: a round in which one of its replies has no
+            action pays no seat a gain.
 
     Attributes:
         game: the rules.
@@ -91,10 +92,11 @@ class Table:
         terminated: whether the rules ended the game.
         truncated: whether a limit did.
         earned: each seat's pay since its last move, that move's included; of the first move, since the beginning.
+        success: whether each seat has succeeded, by a win that no stand-in move brought.
         shares: pay every seat the mean of all seats' rewards.
-        penalty: of a reply without an action.
         turns: moves of each seat.
         invalid: replies of each seat that could not be read or were illegal.
+        failures: failure code of each seat's last reply, `None` where it had an action.
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any.
         remembers: the seats whose past turns are kept for their prompts (`turn`).
         seed: of the reset.
@@ -103,7 +105,7 @@ class Table:
 
     def __init__(self, game: Any, *, alone: bool = False) -> None:
         self.game, self.alone = game, alone
-        self.shares, self.penalty = alone, game.invalid_penalty
+        self.shares, self._penalty = alone, 0.0 if alone else game.invalid_penalty
         self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
@@ -111,11 +113,6 @@ class Table:
         self.builder = PromptBuilder.for_spec(game.vlgym_spec)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
-
-    @property
-    def limit(self) -> int:
-        """Moves of one seat until the game is truncated."""
-        return int(self.game.max_turns)
 
     @property
     def returns(self) -> list[float]:
@@ -148,9 +145,10 @@ class Table:
         self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
         self.log: list[dict[str, Any]] = []
         self.history: dict[int, list[PastTurn]] = defaultdict(list)
-        self.rewards, self.earned, self._booked, self._unpaid = ([0.0] * seats for _ in range(4))
+        self.earned, self._booked, self._unpaid = ([0.0] * seats for _ in range(3))
         self._own: list[bool | None] = [None] * seats  # whether a seat made its last move itself
-        self._success = [False] * seats
+        self.success = [False] * seats
+        self.failures: list[str | None] = [None] * seats
         self.turns, self.invalid = [0] * seats, [0] * seats
         self.readings: dict[int, Reading] = {}
         self.feedback = ""
@@ -243,7 +241,7 @@ class Table:
         hidden = legal and game.notation and legal != [WAIT]
         told = [game.notation] if hidden else list_actions(game.parser, legal)
         written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
-        return clean_text(game.add_words(written, partial(game.describe_view, seat)))
+        return clean_text(game.add_words(written, partial(game.describe_view, seat), self.failures[seat]))
 
     def picture(self, seat: int) -> Image:
         """Return what a seat sees, drawn once between two moves; not to be written to."""
@@ -259,27 +257,24 @@ class Table:
     def info(self, seat: int) -> dict[str, Any]:
         """The usual info of a seat, about the round before."""
         reading = self.readings.get(seat)
-        info = {**self.game.details(seat), "success": self.success(seat), "seat": seat}
-        info["invalid_action"] = reading is not None and reading.failure is not None
+        failure = reading and reading.failure
+        info = {**self.game.details(seat), "success": self.success[seat], "seat": seat}
+        info["invalid_action"] = failure is not None
         score = self.game.points(seat)
         if score is not None:
             info["score"] = float(score)
         info["vlgym"] = {
             "turn": self.turns[seat],
             "actions": [reading.action] if reading else [],
-            "parse": (reading.failure if reading else None) or "ok",
+            "parse": failure or "ok",
             "span": reading.parsed.span if reading else None,
-            "form": reading.parsed.form if reading and not reading.failure else None,
+            "form": reading.parsed.form if reading and not failure else None,
             "legal_actions": self.told(seat),
-            "feedback": self.feedback,
+            "feedback": write_feedback(failure, self.game.parser) if failure else self.feedback,
             "instructions": self._instructions[seat],
             "turn_text": self.turn_text(seat),
         }
         return info
-
-    def success(self, seat: int) -> bool:
-        """Whether a seat has succeeded, by a win that no stand-in move brought."""
-        return self._success[seat]
 
     def credits(self, seat: int) -> bool:
         """Whether a win now is a seat's own: it made its last move itself, and is ahead without what was not paid."""
@@ -347,6 +342,7 @@ class Table:
         for seat in moves:
             self.turns[seat] += 1
             self.invalid[seat] += seat in failed
+            self.failures[seat] = entry.get("failures", {}).get(str(seat))
         done = self.game.make_moves(moves)
         if len(done.rewards) != self.game.seats:
             raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
@@ -373,21 +369,20 @@ class Table:
         if self._own[seat] is False:
             paid = pay_stand_in(earned, self.game.step_cost if moved else 0.0) - max(self.earned[seat], 0.0)
             self._unpaid[seat] += earned - paid
-        paid -= self.penalty * failed
+        paid -= self._penalty * failed
         self.earned[seat] += paid
         return paid
 
     def _settle(self, done: Round) -> Round:
         self._pictures: dict[int, Image] = {}
         movers = () if done.terminated or done.truncated else self.game.movers()
-        spent = any(self.turns[seat] >= self.limit for seat in movers)
+        spent = any(self.turns[seat] >= self.game.max_turns for seat in movers)
         truncated = not done.terminated and (done.truncated or spent)
         self.terminated, self.truncated = done.terminated, truncated
         self.over = done.terminated or truncated
-        self.rewards = list(done.rewards)
         self.feedback = done.feedback
-        for seat, before in enumerate(self._success):
-            self._success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))
+        for seat, before in enumerate(self.success):
+            self.success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))
         for seat, space in enumerate(self.spaces):
             space.legal = tuple(self.legal(seat))
         return Round(done.rewards, done.terminated, truncated, done.feedback)
@@ -402,11 +397,8 @@ class Table:
 
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
-    """Return the seat that one agent gets, and the seeds of a game, so that one seed of a reset deals it on every path.
-
-    The three are of the game's chance, of the moves that stand for unreadable replies, and of the random moves of the
-    game's own players.
-    """
+    """Return the seat that one agent gets, and a game's seeds: of its chance, of moves that stand for replies, and of
+    random moves of its own players. One seed of a reset deals one game on every path."""
     return int(rng.integers(seats)), [int(number) for number in rng.integers(2**62, size=3)]
 
 

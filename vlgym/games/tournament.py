@@ -56,10 +56,8 @@ class Result:
     uncredited: tuple[int, ...] = ()
 
     def points(self, name: str) -> float:
-        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0.
-
-        A player with an uncredited seat has 0 against one that has none.
-        """
+        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0; with
+        an uncredited seat 0 against one that has none."""
         others = [paid for player, paid in zip(self.players, self.returns, strict=True) if player != name]
         gap = self.return_of(name) - float(np.mean(others)) if others else 0.0
         silent = {self.players[seat] == name for seat in self.uncredited}
@@ -207,7 +205,7 @@ class Tournament:
             "players": result.players in self.seatings,
             "number": 0 <= result.number < self.games and (result.players, result.number) not in self._done,
             "seed": result.seed == episode_seed(self.env_id, self.split, max(result.number, 0)),
-            "turns": 0 <= result.turns <= seats * self.table.limit,
+            "turns": 0 <= result.turns <= seats * self.table.game.max_turns,
             "invalid": len(result.invalid) == seats and all(0 <= count <= result.turns for count in result.invalid),
             "uncredited": set(result.uncredited) <= set(range(seats)),
             "returns": len(result.returns) == seats and all(least <= paid <= highest for paid in result.returns),

@@ -56,6 +56,13 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
         assert (kept.parser.name, kept.invalid_action) == ("tag", "noop")
 
 
+def test_the_published_texts_have_no_line_on_a_reply_without_an_action(make_env: Build) -> None:
+    for arguments in ({"compat": "rl4vlm"}, {"compat": "rl4vlm", "invalid_action": "noop"}):
+        env = make_env("EZPoints", **arguments)
+        env.reset(seed=1)
+        assert env.step("?")[4]["vlgym"]["turn_text"].startswith("Formula so far:")
+
+
 def test_the_reply_has_the_games_own_keys_in_the_published_order_and_is_read_back(make_env: Build) -> None:
     env = make_env("Points24", compat="rl4vlm")
     observation, _ = env.reset(seed=0, options={"cards": ["H6", "S6", "D6", "C6"]})

@@ -180,7 +180,7 @@ def test_silence_pays_no_more_than_the_moves_that_stood_for_it_and_never_wins(en
             for entry in quiet.log:
                 spoken.play({int(each): Reading(move, Parsed((move,)), None) for each, move in entry["moves"].items()})
             assert paid <= spoken.returns[seat], (seed, name)
-            assert success <= spoken.success(seat)
+            assert success <= spoken.success[seat]
             assert [quiet.returns[each] for each in range(quiet.game.seats) if each != seat] == [
                 spoken.returns[each] for each in range(quiet.game.seats) if each != seat
             ]
