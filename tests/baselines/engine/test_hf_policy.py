@@ -123,7 +123,7 @@ def test_a_run_with_one_environment_and_one_with_five_give_the_same_records():
     def play(num_envs: int) -> list[tuple]:
         found: list = []
         drawn = make_hf("tiny", max_tokens=10)
-        options = {"episodes": 5, "num_envs": num_envs, "env_kwargs": {"max_turns": 3}}
+        options = {"episodes": 5, "num_envs": num_envs, "env_kwargs": {"max_turns": 3, "invalid_action": "noop"}}
         evaluate(ENV, drawn, on_episode=found.extend, **options)
         return sorted((r.episode, r.turn, r.reply, r.usage.completion_tokens) for r in found)
 
@@ -220,5 +220,5 @@ def test_what_is_no_chat_model_for_images_is_one_line(published, tmp_path, monke
 
 def test_a_model_of_another_family_plays_episodes(tmp_path):
     drawn = make_hf(str(save("internvl", tmp_path)), max_tokens=6)
-    report = evaluate(ENV, drawn, episodes=3, num_envs=3, env_kwargs={"max_turns": 2})
+    report = evaluate(ENV, drawn, episodes=3, num_envs=3, env_kwargs={"max_turns": 2, "invalid_action": "noop"})
     assert (report.episodes, report.mean_turns) == (3, 2.0)
