@@ -159,9 +159,7 @@ def read_moves(
         if not isinstance(player, str):
             readings[seat] = table.read(seat, said[seat])
             continue
-        action = table.game.ask_player(player, seat)
-        if action is None:
-            action = table.draw_move(seat, 2)
+        action = table.game.ask_player(player, seat) or table.draw_move(seat, 2)
         readings[seat] = Reading(action, Parsed((action,)), None)
     return readings
 

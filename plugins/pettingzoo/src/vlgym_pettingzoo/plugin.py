@@ -27,7 +27,7 @@ def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
 TIC_TAC_TOE = _card(
     "TicTacToe", "board_games", "Put three marks in a row before the other player does.",
     max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
-    oracle_success=0.9, random_success_below=0.7, prompt_version=2,
+    oracle_success=0.85, random_success_below=0.7, prompt_version=2,
 )  # fmt: skip
 CONNECT_FOUR = _card(
     "ConnectFour", "board_games", "Drop discs into a rack; four in a row win.",
