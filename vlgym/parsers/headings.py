@@ -1,9 +1,9 @@
 """MageBench's reply formats: headings instead of tags. Chosen by name of the class, as `protocol="magebench"` does.
 
 Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `### Actions`, the actions
-separated by commas. Both are read as its program reads them: what follows the first heading (up to the next one,
-Online); the whole reply, where the heading is missing; actions that are not exactly one of the names are left out
-(Global), or make the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
+separated by commas. Both are read as its program reads them: what follows the first heading, up to the next one; the
+whole reply, where the heading is missing; actions that are not exactly one of the names are left out (Global), or make
+the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
 Neither has a stop rule: without the heading the whole reply counts, so none is over before its end.
 """
 
