@@ -148,8 +148,8 @@ class ALFWorld(VLEnv):
         split: `train`, `valid_seen` or `valid_unseen`; default from the seed.
         compat: `None`, `"rl4vlm"` or `"vldac"`: reward as above, 300 x 300 pixels, and the published reader, which
             takes the first admissible command after `"action":` (so "go to cabinet 10" becomes "go to cabinet 1" where
-            both are admissible); the actions are listed, and an empty reply executes a random one of them, drawn from the
-            episode's generator, and costs 1. Not reproduced: there every reset has one seed.
+            both are admissible); the actions are listed, and an empty reply executes a random one of them, drawn from
+            the episode's generator, and costs 1. Not reproduced: there every reset has one seed.
         backend: `drawn`, or `thor` for AI2-THOR's own frames (needs much that this package does not bring; it says what
             is missing).
         actions: `listed`, all admissible commands; or `templates`, commands that the player fills in from the picture
