@@ -40,7 +40,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, of which each would compile every module
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test test-all servers doors gpu fast lint docs docs-site links dist registry system install benchmarks clean
+.PHONY: help demo test test-all servers doors originals gpu fast lint docs docs-site links dist registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -68,6 +68,9 @@ doors: $(DOORS)/openenv/.done $(DOORS)/skyrl/.done $(DOORS)/verifiers/.done $(DO
 	$(DOORS)/verifiers/bin/python -m pytest tests/doors_own/test_verifiers.py
 	OMP_NUM_THREADS=1 $(DOORS)/verl/bin/python -m pytest tests/doors_own/test_verl.py
 	$(SERVERS)/bin/python tests/doors_own/train_trl.py
+
+originals: system  ## play the papers' public programs and ours on the same states; ORIGINALS=FOLDER of work trees named NAME@COMMIT
+	OMP_NUM_THREADS=1 $(BIN)/python tests/originals/compare.py $(or $(ORIGINALS),originals)
 
 gpu: install  ## run the learner's tests on a GPU, and measure its speed there
 	VLGYM_TEST_DEVICE=cuda $(BIN)/python -m pytest -q -m on_device tests/baselines

@@ -55,6 +55,9 @@ def test_a_plan_keeps_what_is_exactly_an_action_and_drops_the_rest() -> None:
     assert PLAN.parse(text, LEGAL).actions == ("up", "left", "right")
     assert PLAN.parse("up, down", LEGAL).actions == ("up", "down")
     assert PLAN.parse("### actions\nI do not know", LEGAL).failure == "no_action"
+    twice = PLAN.parse("### Actions\nup, left ### Actions\ndown, right", LEGAL)
+    assert (twice.actions, twice.span) == (("up", "left"), (11, 21))
+    assert PLAN.parse("### Actions\nI do not know ### Actions\nup", LEGAL).failure == "no_action"
     assert len(PLAN.parse("### Actions\n" + "up," * 9_000, LEGAL).actions) == 512
 
 

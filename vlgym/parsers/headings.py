@@ -1,9 +1,9 @@
 """MageBench's reply formats: headings instead of tags. Chosen by name of the class, as `protocol="magebench"` does.
 
 Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `### Actions`, the actions
-separated by commas. Both are read as its program reads them: what follows the first heading (up to the next one,
-Online); the whole reply, where the heading is missing; actions that are not exactly one of the names are left out
-(Global), or make the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
+separated by commas. Both are read as its program reads them: what follows the first heading, up to the next one; the
+whole reply, where the heading is missing; actions that are not exactly one of the names are left out (Global), or make
+the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
 Neither has a stop rule: without the heading the whole reply counts, so none is over before its end.
 """
 
@@ -17,10 +17,14 @@ from .plan_reply import MAX_ACTIONS
 ONLINE, GLOBAL = "# action", "### Actions"
 
 
-def _begin(text: str, heading: str) -> tuple[int, bool]:
-    """Return where the text after the first heading begins, and whether there is one; without it the whole counts."""
+def _inside(text: str, heading: str) -> tuple[int, int, bool]:
+    """Return `[start, end)` between the first heading and the second, and whether there is one; else of the whole."""
     found = text.find(heading)
-    return (found + len(heading), True) if found >= 0 else (0, False)
+    if found < 0:
+        return 0, len(text), False
+    start = found + len(heading)
+    second = text.find(heading, start)
+    return start, second if second >= 0 else len(text), True
 
 
 def _write(analyze: str, heading: str, thoughts: str, body: str) -> str:
@@ -45,9 +49,8 @@ class HeadingParser:
         """Return one action, or failure `no_action` (what was said is no legal action, letter by letter),
         `empty_action`.
         """
-        start, found = _begin(text, ONLINE)
-        second = text.find(ONLINE, start) if found else -1
-        inside = text[start : second if second >= 0 else len(text)]
+        start, end, found = _inside(text, ONLINE)
+        inside = text[start:end]
         action = inside.strip()
         if not action:
             return Parsed(failure="empty_action" if found else "no_action")
@@ -66,17 +69,17 @@ class HeadingParser:
 
 
 class HeadingPlanParser:
-    """Reads the actions that follow the first `### Actions`."""
+    """Reads the actions between the first `### Actions` and the second, or the reply's end."""
 
     name = "headings-plan"
-    version = 2
+    version = 3
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return the actions in order, at most 512, or failure `no_action`."""
-        start, _ = _begin(text, GLOBAL)
-        items = (item.strip() for item in text[start:].split(","))
+        start, end, _ = _inside(text, GLOBAL)
+        items = (item.strip() for item in text[start:end].split(","))
         actions = tuple(item for item in items if item and (legal is None or item in legal))[:MAX_ACTIONS]
-        return Parsed(actions=actions, span=(start, len(text))) if actions else Parsed(failure="no_action")
+        return Parsed(actions=actions, span=(start, end)) if actions else Parsed(failure="no_action")
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the thoughts under their heading, then the plan under its own."""

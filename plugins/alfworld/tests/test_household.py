@@ -104,6 +104,17 @@ def test_compat_pays_the_fraction_of_met_conditions_at_every_step_and_for_illega
     assert env.image().shape == (300, 300, 3)
 
 
+@pytest.mark.parametrize(("compat", "success"), [("rl4vlm", 50), ("vldac", 1)])
+def test_compat_pays_the_papers_success_on_top_of_the_fraction(compat, success):
+    env = make(compat=compat)
+    env.reset(seed=2)
+    assert env.step('{"action": "dance"}')[1] == pytest.approx(env.score() - 1)
+    reward, terminated = 0.0, False
+    while not terminated:
+        _, reward, terminated, _, _ = env.step(env.solve())
+    assert reward == success + 1
+
+
 def test_compat_reads_the_first_admissible_command_after_the_first_marker_or_in_the_last_30_characters():
     legal = ["go to cabinet 1", "go to cabinet 10", "look"]
     parse = SubstringParser().parse

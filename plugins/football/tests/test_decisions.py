@@ -64,3 +64,25 @@ def test_a_pass_is_repeated_between_running_frames_until_somebody_has_the_ball(
         "builtin_ai",
         "builtin_ai",
     ]
+
+
+def test_published_a_frame_of_the_direction_follows_a_pass_even_once_the_ball_is_away(snapshot: Make) -> None:
+    loose, taken = snapshot(owner_team=-1, owner=-1), snapshot(owner=2)
+    for published, second in ((True, "top"), (False, "builtin_ai")):
+        maker = DecisionMaker(started=True, published=published)
+        run(maker, "top", snapshot(), [])
+        assert run(maker, "shot", snapshot(), [loose, loose, loose, taken]) == ["shot", second, *["builtin_ai"] * 2]
+
+
+def test_published_the_first_replys_direction_is_not_kept(snapshot: Make) -> None:
+    for published, direction in ((True, "right"), (False, "top")):
+        maker = DecisionMaker(published=published)
+        run(maker, "top", snapshot(), [])
+        later = [snapshot(), snapshot(owner=2)]
+        assert run(maker, "short_pass", snapshot(), later) == ["short_pass", direction]
+
+
+def test_published_an_opponents_ball_is_sought_at_our_player_of_its_number(snapshot: Make) -> None:
+    for published, frames in ((True, RUN_FRAMES), (False, 1)):
+        maker = DecisionMaker(previous_action="top", started=True, published=published)
+        assert len(run(maker, "top", snapshot(), [snapshot(owner_team=1, owner=1)])) == frames

@@ -121,19 +121,22 @@ def test_a_closed_world_says_that_it_is_closed():
         env.step("nothing")
 
 
-@pytest.mark.parametrize("name", ["YMaze", "CollectHealth"])
-def test_a_seed_gives_miniworlds_own_episode_of_that_seed(name):
-    env = vlgym.make(f"vlgym/{name}-v0", image_size=SIZE)
+@pytest.mark.parametrize(
+    ("name", "choice"), [("YMaze", {}), ("CollectHealth", {}), ("Sign", {"shape": "box", "color": "blue"})]
+)
+def test_a_seed_gives_miniworlds_own_episode_of_that_seed(name, choice):
+    env = vlgym.make(f"vlgym/{name}-v0", image_size=SIZE, **choice)
     first = env.reset(seed=11)[0]["image"]
     names = list(env.actions)
     ours = [env.step(env.parser.format([names[action]]))[:2] for action in SCRIPT]
     import miniworld.envs
 
     raw = getattr(miniworld.envs, name)(obs_height=SIZE[0], obs_width=SIZE[1])
-    assert np.array_equal(raw.reset(seed=11)[0], first)
+    frame = raw.reset(seed=11)[0]
+    assert np.array_equal(frame["obs"] if choice else frame, first)
     for action, (observation, reward) in zip(SCRIPT, ours, strict=True):
         frame, raw_reward, *_ = raw.step(action)
-        assert np.array_equal(frame, observation["image"])
+        assert np.array_equal(frame["obs"] if choice else frame, observation["image"])
         assert raw_reward == reward
     raw.close()
     env.close()

@@ -96,6 +96,8 @@ def test_sign_draws_shape_and_color_and_tells_only_the_shape():
         shape = re.search(r"touch the (box|key) in the color", observation["text"]).group(1)
         assert env.SHAPES[env.world._goal] == shape
         seen.add((shape, env.world._color_index))
+        rng = np.random.default_rng(seed)  # the order and number of draws belong to the id
+        assert (env.SHAPES.index(shape), env.world._color_index) == (rng.integers(2), rng.integers(3))
     env.close()
     assert len(seen) == 6
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -34,15 +36,50 @@ def play(env: Any, *actions: str) -> list[float]:
     return [env.step(env.parser.format([action]))[1] for action in actions]
 
 
-def test_the_preset_has_128_turns_four_images_and_a_random_action_for_what_cannot_be_read(make: Callable) -> None:
+def test_the_preset_has_128_turns_at_most_four_images_and_a_random_action_for_what_cannot_be_read(
+    make: Callable,
+) -> None:
     env = make(compat="vldac")
     assert (env.max_turns, env.invalid_action) == (128, "published")
     assert (env.vlgym_spec.history_turns, env.vlgym_spec.history_images) == (3, 4)
+    assert [make(name, compat="vldac").max_turns for name in ("MazeS2", "OneRoomS6", "OneRoomS6Fast", "Sign")] == [
+        96,
+        100,
+        50,
+        20,
+    ]
+    assert make("MazeS2", compat="vldac", max_turns=300).max_turns == 96
     given = make(compat="vldac", max_turns=7, invalid_action="noop")
     assert (given.max_turns, given.invalid_action) == (7, "noop")
     plain = make()
     assert (plain.max_turns, plain.invalid_action) == (180, "noop")
     assert (plain.vlgym_spec.history_turns, plain.vlgym_spec.history_images) == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["OneRoom", "MazeS2", "OneRoomS6Fast", "WallGap"])
+def test_limit_and_pay_are_those_of_a_limit_of_128_on_top_of_miniworlds(make: Callable, name: str) -> None:
+    env = make(name, compat="vldac")
+    env.reset(seed=1)
+    raw = getattr(import_module("miniworld.envs"), name)(obs_width=16, obs_height=16, window_width=16, window_height=16)
+    limit = raw.max_episode_steps
+    theirs = gymnasium.wrappers.TimeLimit(raw, 128)
+    for plan in ("oracle", "idle"):
+        env.reset(seed=1)
+        theirs.reset(seed=1)
+        paid, ended = [], (False, False)
+        while not any(ended):
+            reply = env.solve() if plan == "oracle" and env.turn > 9 else env.parser.format(["turn left"])
+            _, reward, *ended, info = env.step(reply)
+            (action,) = info["vlgym"]["actions"]
+            _, expected, *over, _ = theirs.step(env.actions[action])
+            paid.append(reward)
+            assert ended == over
+            assert reward == (expected if expected or not any(over) else -1.0)
+        if plan == "oracle":
+            assert paid[-1] == pytest.approx(1 - 0.2 * len(paid) / limit)
+        else:
+            assert (len(paid), paid[-1]) == (min(128, limit), -1.0)
+    theirs.close()
 
 
 def test_an_episode_that_fails_pays_minus_one_with_its_last_step_and_nothing_before(make: Callable) -> None:
@@ -69,7 +106,7 @@ def test_a_success_is_paid_as_ever(make: Callable) -> None:
     _, reward, terminated, _, info = env.step(env.parser.format(["move forward"]))
     assert terminated
     assert info["success"]
-    assert reward == pytest.approx(1 - 0.2 / 128)
+    assert reward == pytest.approx(1 - 0.2 / 180)
 
 
 def test_the_prompt_shows_the_last_four_pictures(make: Callable) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from vlgym_webui.aes import AREA_EXPONENT, LOSSES, box_overlaps, match_elements, score_element, score_pages
-from vlgym_webui.style_table import PROPERTIES, Element, Table, compare, select_targets
+from vlgym_webui.style_table import PROPERTIES, Element, NotComparable, Table, compare, expand, select_targets
 
 STYLES = {
     "text": "Send the letter", "color": "rgb(10, 20, 30)", "background-color": "rgb(200, 100, 50)",
@@ -172,12 +172,13 @@ def test_a_missing_element_is_free_in_the_published_form_and_counts_in_the_corre
     assert corrected.losses["Mat"] == pytest.approx(50)
 
 
-def test_hover_counts_in_the_corrected_form_only() -> None:
-    after = (PAGE[0], PAGE[1], changed(PAGE[2], background_color="rgb(0, 255, 0)"))
-    assert [t.node for t in select_targets([PAGE, after], 1, compat=False)] == [3]
-    assert select_targets([PAGE, after], 1, compat=True) == []
-    after = (*PAGE[:2], dataclasses.replace(PAGE[2], html="<3 class=on>"))  # counts in both forms
-    assert [[t.node for t in select_targets([PAGE, after], 1, compat)] for compat in (False, True)] == [[3], [3]]
+def test_after_an_interaction_all_targets_count_as_published_and_the_changed_ones_in_the_corrected_form() -> None:
+    hovered = (PAGE[0], PAGE[1], changed(PAGE[2], background_color="rgb(0, 255, 0)"))
+    renamed = (*PAGE[:2], dataclasses.replace(PAGE[2], html="<3 class=on>"))
+    shown = (*PAGE, element(4, (0, 200, 100, 20), text="hidden before"))
+    for after, corrected in ((hovered, [3]), (renamed, [3]), (shown, [4]), (PAGE, [])):
+        assert [target.node for target in select_targets([PAGE, after], 1, compat=False)] == corrected
+        assert select_targets([PAGE, after], 1, compat=True) == list(after)
 
 
 def test_a_failed_interaction_loses_the_weight_of_its_page() -> None:
@@ -208,6 +209,10 @@ def test_of_two_boxes_in_one_place_the_one_with_the_same_contents_is_taken() -> 
         ("src", "a", "b", 1.0, 0.0),
         ("value", "a", "b", 1.0, 0.0),
         ("border-top-width", "2px", "9px", 1.0, 0.0),
+        ("text-shadow", "rgb(0, 0, 0) 1px 2px 4px", "none", 0.0, 0.0),
+        ("text-shadow", "rgb(0, 0, 0) 1px 2px 4px", "rgba(0, 0, 0, 0.5) 1px 2px 4px", 3 / 5, 4 / 5),
+        ("text-shadow", "rgba(9, 9, 9, 0.5) 1px 2px 4px", "rgb(9, 9, 9) 1px 2px 4px", 3 / 5, 4 / 5),
+        ("box-shadow", "rgb(0, 0, 0) 1px 2px 4px 8px", "rgb(0, 0, 0) 1px 2px 4px 4px", 5.5 / 6, 5.5 / 6),
     ],
 )
 def test_what_the_correction_changes(
@@ -217,6 +222,45 @@ def test_what_the_correction_changes(
     first, second = {**STYLES, key: target}, {**STYLES, key: generated}
     assert compare(name, first, second, compat=True) == pytest.approx(published)
     assert compare(name, first, second, compat=False) == pytest.approx(corrected)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "generated"),
+    [
+        ("box-shadow", "rgba(0, 0, 0, 0.5) 1px 2px 4px 8px", "rgba(0, 0, 0, 0.5) 1px 2px 4px 8px"),
+        ("box-shadow", "rgb(0, 0, 0) 1px 2px 4px 8px", "rgba(0, 0, 0, 0.5) 1px 2px 4px 8px"),
+        ("box-shadow", "rgb(0, 0, 0) 1px 2px 4px 8px inset", "rgb(0, 0, 0) 1px 2px 4px 8px inset"),
+        ("box-shadow", "rgb(0, 0, 0) 1px 2px 4px 8px, rgb(0, 0, 0) 1px 2px 4px 8px", "rgb(0, 0, 0) 1px 2px 4px 8px"),
+        ("text-shadow", "rgba(0, 0, 0, 0.5) 1px 2px 4px", "rgba(0, 0, 0, 0.5) 1px 2px 4px"),
+        ("text-shadow", "none", "rgb(0, 0, 0) 1px 2px 4px"),
+        ("border-top-left-radius", "50%", "50%"),
+        ("font-size", "16px 8px", "16px 8px"),
+    ],
+)
+def test_a_value_at_which_the_published_code_raises_is_skipped_by_it_alone(
+    name: str, target: str, generated: str
+) -> None:
+    with pytest.raises(NotComparable):
+        compare(name, {name: target}, {name: generated}, compat=True)
+    assert compare(name, {name: target}, {name: generated}, compat=False) >= 0
+
+
+def test_published_gradients_have_opaque_stops_and_the_colour_behind_them() -> None:
+    styles = {
+        "background-color": "rgb(0, 0, 0)",
+        "background-image": "linear-gradient(rgba(9, 9, 9, 0.5), rgb(0, 0, 0))",
+    }
+    other = {**styles, "background-image": "linear-gradient(rgb(128, 128, 128), rgb(7, 7, 7))"}
+    name = "background-linear-gradient"
+    assert compare(name, styles, other, compat=True) == pytest.approx((1 + 0.5) / 2)
+    clear = {"background-color": "rgba(0, 0, 0, 0)", "background-image": "linear-gradient(rgba(9, 9, 9, 0.5), red)"}
+    with pytest.raises(NotComparable):
+        compare(name, clear, clear, compat=True)
+
+
+def test_border_is_its_four_sides_in_both_forms() -> None:
+    sides = {f"border-{side}-width" for side in ("top", "right", "bottom", "left")}
+    assert set(expand("border", {}, True)) == set(expand("border", {}, False)) == sides
 
 
 def test_text_similarity_by_hand() -> None:

@@ -117,7 +117,7 @@ class ALFWorld(VLEnv):
     Reward: +50 on success, +1 when a condition of the goal is met for the first time, -1 for a reply without an
         admissible command (`invalid_penalty`). `compat="rl4vlm"` is the published code (`alf_utils.py`): +50 on
         success, the fraction of conditions met at every step (so loitering pays), -1 for an illegal reply. The
-        paper's text says +1 at a sub-goal, as the default here.
+        paper's text says +1 at a sub-goal, as the default here. `compat="vldac"`: the same with +1 on success.
     Conditions: ALFRED's (`alfworld/env/tasks.py`), counted on the engine's facts. Pick: in place. Pick two: one in
         place, two in the same receptacle. Look: the object held, a lit lamp where the agent is. Clean, heat, cool: one
         in place, one treated, a treated one in place.
@@ -146,10 +146,10 @@ class ALFWorld(VLEnv):
         games: `generated`, `benchmark`, or `auto` (the benchmark's where `split` is given and they are installed, else
             generated).
         split: `train`, `valid_seen` or `valid_unseen`; default from the seed.
-        compat: `None` or `"rl4vlm"`: reward as above, 300 x 300 pixels, and the published reader, which takes the first
-            admissible command after `"action":` (so "go to cabinet 10" becomes "go to cabinet 1" where both are
-            admissible); the actions are listed, and an empty reply executes a random one of them, drawn from the
-            episode's generator, and costs 1. Not reproduced: there every reset has one seed.
+        compat: `None`, `"rl4vlm"` or `"vldac"`: reward as above, 300 x 300 pixels, and the published reader, which
+            takes the first admissible command after `"action":` (so "go to cabinet 10" becomes "go to cabinet 1" where
+            both are admissible); the actions are listed, and an empty reply executes a random one of them, drawn from
+            the episode's generator, and costs 1. Not reproduced: there every reset has one seed.
         backend: `drawn`, or `thor` for AI2-THOR's own frames (needs much that this package does not bring; it says what
             is missing).
         actions: `listed`, all admissible commands; or `templates`, commands that the player fills in from the picture
@@ -252,11 +252,13 @@ class ALFWorld(VLEnv):
         first = sum(now and not before for now, before in zip(self._met, self._ever_met, strict=True))
         self._ever_met = tuple(now or before for now, before in zip(self._met, self._ever_met, strict=True))
         progress = self.score() if self.compat else SUBGOAL * first
-        return Outcome(rl4vlm.WIN * backend.won + progress, terminated=backend.won, feedback=backend.feedback)
+        return Outcome(
+            rl4vlm.COMPAT[self.compat] * backend.won + progress, terminated=backend.won, feedback=backend.feedback
+        )
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Read the reply, act, observe. With `compat="rl4vlm"` an illegal reply is paid its fraction of conditions too,
-        as published.
+        """Read the reply, act, observe. With `compat` an illegal reply is paid its fraction of conditions too, as
+        published.
         """
         observation, reward, terminated, truncated, info = super().step(action)
         if self.compat and info["invalid_action"] and not info["vlgym"]["actions"]:
@@ -273,7 +275,7 @@ class ALFWorld(VLEnv):
         }
 
     def natural_size(self) -> tuple[int, int] | None:
-        """The published pictures' size with `compat="rl4vlm"`."""
+        """The published pictures' size with `compat`."""
         return rl4vlm.IMAGE_SIZE if self.compat else None
 
     def image(self) -> NDArray[np.uint8]:
@@ -332,7 +334,7 @@ class ALFWorld(VLEnv):
         super().close()
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
-        """With `compat="rl4vlm"` an empty reply plays a random admissible command, as published."""
+        """With `compat` an empty reply plays a random admissible command, as published."""
         before = self.invalid_action
         if self.compat is not None and failure == rl4vlm.EMPTY and before == "noop":
             self.invalid_action = "published"

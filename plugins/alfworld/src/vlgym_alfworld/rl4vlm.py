@@ -1,4 +1,4 @@
-"""Reply parser and reward of the published code, for `compat="rl4vlm"`."""
+"""Reply parser and reward of the published codes: RL4VLM's, and VL-DAC's copy of it, which pays less for success."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 from vlgym.types import Parsed
 
-COMPAT = (None, "rl4vlm")
-"""Values of the `compat` argument: corrected reward, published reward."""
-
 PARSER = "vlgym_alfworld.rl4vlm:SubstringParser"
 IMAGE_SIZE = (300, 300)
 WIN = 50.0
-"""Reward of success."""
+COMPAT = {None: WIN, "rl4vlm": WIN, "vldac": 1.0}
+"""Value of the `compat` argument -> reward of success: corrected reward, the two published ones."""
 
 ILLEGAL = 1.0
 """Subtracted for a reply without an admissible command."""

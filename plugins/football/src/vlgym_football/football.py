@@ -75,7 +75,9 @@ class Football(VLEnv):
         scenario_file: path of a YAML file to take scenarios from instead; `scenario` is a name in it, or `any`.
         view: `tactical` or `camera`.
         action_set: `16`, `18` or `19`.
-        decision_points: whether a reply plays until the next decision point.
+        decision_points: whether a reply plays until the next decision point; with `compat` or `protocol` those are
+            MageBench's frame for frame: one more frame of the direction after every pass or shot, and the first reply's
+            direction is not kept.
         reward: `magebench` or `scoring`.
         start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
             begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
@@ -156,6 +158,7 @@ class Football(VLEnv):
             release_direction=release_direction,
             action_mix_up=bool(compat) if action_mix_up is None else action_mix_up,
             decision_points=decision_points,
+            published="magebench" in (compat, protocol),
             reward=reward,
         )
         self._tactician = Tactician()

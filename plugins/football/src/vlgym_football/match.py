@@ -36,17 +36,20 @@ Frames = Generator[str, Snapshot, None]
 class DecisionMaker:
     """Turns replies into frames, so that a model is asked only where there is something to decide (after MageBench).
 
-    `started` tells whether the first reply has been played.
+    `started` tells whether the first reply has been played. `published` is MageBench's program frame for frame: the
+    first reply's direction is not kept, a frame of the direction follows every pass or shot even once the ball is away,
+    and an opponent's ball is sought at our player of the same index.
     """
 
     previous_action: str = ""
     direction: str = "right"
     started: bool = False
+    published: bool = False
 
     def frames(self, action: str, now: Snapshot) -> Frames:
         """Yield the frames' actions one by one; each `send` brings the snapshot after the frame. The caller stops at
         the episode's end."""
-        if action in DIRECTIONS:
+        if action in DIRECTIONS and (self.started or not self.published):
             self.direction = action
         if not self.started:
             self.started = True
@@ -64,7 +67,7 @@ class DecisionMaker:
     def _run(self, action: str) -> Frames:
         for _ in range(RUN_FRAMES):
             now = yield action
-            if not can_run_on(now):
+            if not can_run_on(replace(now, owner_team=0) if self.published and now.owner_team == 1 else now):
                 return
 
     def _pass(self, action: str, now: Snapshot) -> Frames:
@@ -72,7 +75,7 @@ class DecisionMaker:
         for _ in range(LONGEST_PASS):
             if now.owner == passer:
                 now = yield action
-                if now.owner == passer:
+                if now.owner == passer or self.published:
                     now = yield self.direction
             elif now.owner == -1:
                 now = yield BUILTIN_AI
@@ -132,6 +135,7 @@ class Match:
     release_direction: bool = False
     action_mix_up: bool = False
     decision_points: bool = True
+    published: bool = False
     reward: str = "magebench"
     engine: Engine = field(default_factory=Engine)
     ending: str = ""
@@ -149,7 +153,7 @@ class Match:
             self._take_ball()
         self.ending = ""
         self.meter = RewardMeter(scenario.duration, scenario.end_on_possession_change)
-        self.decisions = DecisionMaker()
+        self.decisions = DecisionMaker(published=self.published)
 
     def play(self, action: str) -> Played:
         frames = self.decisions.frames(action, self.now)

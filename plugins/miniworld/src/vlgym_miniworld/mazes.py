@@ -109,7 +109,8 @@ class Sign(MiniWorldTask):
     References: Liu et al. 2020, arXiv:2008.02790; Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
 
     Args:
-        shape: `"box"` or `"key"`; drawn for each episode by default (MiniWorld itself keeps both fixed).
+        shape: `"box"` or `"key"`; drawn for each episode by default. MiniWorld keeps box and blue; with these a seed
+            gives its episode.
         color: `"blue"`, `"red"` or `"green"`; drawn for each episode by default.
         **kwargs: see `MiniWorldTask`; `domain_rand` is not available.
     """
@@ -129,13 +130,10 @@ class Sign(MiniWorldTask):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         if self.inner is None:
             self.inner = self.make_inner()
-        shape, color = int(rng.integers(len(self.SHAPES))), int(rng.integers(len(self.COLORS)))
-        if self.fixed_shape is not None:
-            shape = self.SHAPES.index(self.fixed_shape)
-        if self.fixed_color is not None:
-            color = self.COLORS.index(self.fixed_color)
-        self.world._goal = shape  # MiniWorld has a setter for the colour only
-        self.world.set_color_index(color)
+        # A draw that decides nothing would shift MiniWorld's own.
+        shape, color = self.fixed_shape or rng.choice(self.SHAPES), self.fixed_color or rng.choice(self.COLORS)
+        self.world._goal = self.SHAPES.index(shape)  # MiniWorld has a setter for the colour only
+        self.world.set_color_index(self.COLORS.index(color))
         super().start(rng, options)
 
     def aim(self) -> str:

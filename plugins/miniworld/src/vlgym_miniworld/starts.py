@@ -62,7 +62,6 @@ class BoxTask(MiniWorldTask):
         """Reset the world, then draw the robot's place until it is as far from the box and as much aside as asked."""
         if self.inner is None:
             self.inner = self.make_inner()
-        self.world.max_episode_steps = self.max_turns
         for name, value in {**self._own_layout, **self.layout}.items():
             setattr(self.world, name, value)
         super().start(rng, options)

@@ -26,8 +26,8 @@ COMPAT = (None, "vldac")
 MOST_NAMED, AHEAD, NEAR = 3, 10, 2.0
 """The oracle's thoughts name this many things; degrees to a side that count as ahead, and metres that count as near."""
 VLDAC_TURNS, VLDAC_IMAGES, VLDAC_FAILURE = 128, 4, -1.0
-"""VL-DAC's setting of MiniWorld as in its public code (corl-team/VL-DAC, its configuration and rollout): turns of an
-episode, images in the prompt (the appendix of arXiv 2508.04280v1 says 4, too), and the reward of the last step of an
+"""VL-DAC's setting of MiniWorld as in its public code (corl-team/VL-DAC, its configuration and rollout): most turns of
+an episode, images in the prompt (the appendix of arXiv 2508.04280v1 says 4, too), and the reward of the last step of an
 episode that ends without one."""
 
 _INSTRUCTIONS = (
@@ -43,8 +43,9 @@ class MiniWorldTask(GymAdapter):
         domain_rand: MiniWorld's randomisation: light, sky and textures, camera height, pitch and field of view,
             and the size of every single step and turn. The oracle then plans with the mean step and plans again
             at every turn. Not for Sign; the Fast variants vary textures only.
-        compat: `None`, or `"vldac"`, the setting of VL-DAC's code: 128 turns, four images in the prompt, a random
-            action for an unreadable reply, and -1 instead of 0 for the step that ends an episode without success.
+        compat: `None`, or `"vldac"`, the setting of VL-DAC's code: 128 turns at most, four images in the prompt, a
+            random action for an unreadable reply, and -1 instead of 0 for the step that ends an episode without
+            success. `T` stays MiniWorld's, and no `max_turns` exceeds the card's.
         **kwargs: see `vlgym.env.VLEnv`; `max_turns` is MiniWorld's `max_episode_steps` `T`, also in the reward.
 
     Raises:
@@ -113,7 +114,6 @@ class MiniWorldTask(GymAdapter):
         world = engine.open_world(
             self.world_name, self.image_size, domain_rand=self.domain_rand, **self.world_arguments()
         )
-        world.max_episode_steps = self.max_turns
         world.unseen = self.modality not in ("image", "both")
         return world
 
@@ -123,6 +123,8 @@ class MiniWorldTask(GymAdapter):
             self.inner = self.make_inner()
         self._pilot = None
         self.last_reward, self.done = 0.0, False
+        if self.compat is None:
+            self.world.max_episode_steps = self.max_turns
         self.world.np_random = rng
         self._see(*self.world.reset())
 
@@ -220,12 +222,14 @@ class StatefulTask(MiniWorldTask):
 
 
 def apply_vldac(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the base class's arguments with VL-DAC's turns, history and fallback filled in; what was given stays."""
+    """Return the base class's arguments with VL-DAC's turns, history and fallback filled in; what was given stays.
+
+    VL-DAC's limit lies on top of MiniWorld's, so the lower one ends the episode.
+    """
+    published: dict[str, Any] = {"max_turns": VLDAC_TURNS, "invalid_action": "published"}
+    arguments = {**published, **{name: value for name, value in arguments.items() if value is not None}}
     spec = arguments.get("vlgym_spec")
     if spec is not None:
-        arguments = {
-            **arguments,
-            "vlgym_spec": replace(spec, history_turns=VLDAC_IMAGES - 1, history_images=VLDAC_IMAGES),
-        }
-    published = {"max_turns": VLDAC_TURNS, "invalid_action": "published"}
-    return {**published, **{name: value for name, value in arguments.items() if value is not None}}
+        arguments["vlgym_spec"] = replace(spec, history_turns=VLDAC_IMAGES - 1, history_images=VLDAC_IMAGES)
+        arguments["max_turns"] = min(arguments["max_turns"], spec.max_turns)
+    return arguments

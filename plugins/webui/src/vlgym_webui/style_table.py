@@ -54,22 +54,15 @@ def read_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 def select_targets(tables: Sequence[Table], moment: int, compat: bool) -> list[Element]:
     """Return the targets that count at `moment`: all at moment 0, later those that the interaction changed or made.
 
-    Published: an element is unchanged if its outer HTML is, and everything with such an outer HTML is left out; an
-    effect of CSS alone (hover) changes nothing. Corrected: an element is unchanged if its outer HTML, box and styles
-    are, and only that element is left out.
+    An element is unchanged if its outer HTML, box and styles are. Published: all count at every moment. Its program
+    means to leave out what kept its outer HTML, but looks the elements up by wrappers (Selenium's
+    `EventFiringWebElement`) that are equal to nothing but themselves, so it finds none.
     """
     targets = [element for element in tables[moment] if element.filter_by]
-    if moment == 0:
+    if moment == 0 or compat:
         return targets
     before = {element.node: element for element in tables[moment - 1]}
-    if compat:
-        unchanged = {element.html for element in tables[moment] if _same_html(before.get(element.node), element)}
-        return [target for target in targets if target.html not in unchanged]
     return [target for target in targets if not _same_look(before.get(target.node), target)]
-
-
-def _same_html(before: Element | None, after: Element) -> bool:
-    return before is not None and before.html == after.html
 
 
 def _same_look(before: Element | None, after: Element) -> bool:
@@ -80,7 +73,10 @@ Styles = dict[str, str]
 """Property name -> value as text."""
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_PIXELS = re.compile(rf"(?:{_NUMBER.pattern})(?:px)?")
 _COLOR = re.compile(r"rgba?\(([^()]*)\)")
+_OPAQUE = re.compile(r"rgb\(\d+, \d+, \d+\)")
+_WHOLE = re.compile(r"rgba\(\d+, \d+, \d+, \d+\)")
 _SIDES = ("top", "right", "bottom", "left")
 _CORNERS = ("top-left", "top-right", "bottom-right", "bottom-left")
 
@@ -109,7 +105,10 @@ def compare_px(target: str, generated: str, compat: bool) -> float:
     """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants exactly 0.
 
     The error is taken relative to the size of the target, so that negative lengths (letter-spacing) stay within [0, 1].
+    Published: a value that is not one length in pixels (`50%`) cannot be compared.
     """
+    if compat and not (_PIXELS.fullmatch(target) and _PIXELS.fullmatch(generated)):
+        raise NotComparable(f"{target!r} and {generated!r} are not lengths in pixels")
     x, y = _read_px(target), _read_px(generated)
     if x == 0:
         return float(y == 0)
@@ -153,9 +152,9 @@ def compare_pair_px(target: str, generated: str, compat: bool) -> float:
 
 def compare_gradient(target: str, generated: str, compat: bool) -> float:
     """Mean colour similarity of the paired stops of two linear gradients; corrected: stops without a partner count
-    0.
+    0. Published: `rgba` stops do not count, and the colour behind the gradient is one of the stops.
     """
-    first, second = _read_colors(target), _read_colors(generated)
+    first, second = (_read_colors(" ".join(_OPAQUE.findall(x)) if compat else x) for x in (target, generated))
     if not first or not second:
         raise NotComparable(f"{target!r} and {generated!r} are not both gradients")
     paired = [_color(x, y, compat) for x, y in zip(first, second, strict=False)]
@@ -163,7 +162,14 @@ def compare_gradient(target: str, generated: str, compat: bool) -> float:
 
 
 def compare_box_shadow(target: str, generated: str, compat: bool) -> float:
-    """(2 x colour + similarity of the four lengths) / 6, of the first shadow."""
+    """(2 x colour + similarity of the four lengths) / 6, of the first shadow.
+
+    Published: only one shadow that is opaque and outside the box on each side can be compared.
+    """
+    if compat and not all(
+        _OPAQUE.match(x) and x.endswith("px") and "," not in x[x.index(")") :] for x in (target, generated)
+    ):
+        raise NotComparable(f"{target!r} and {generated!r} are not both one opaque shadow")
     (color_t, px_t), (color_g, px_g) = _read_shadow(target), _read_shadow(generated)
     lengths = [compare_px(str(x), str(y), compat) for x, y in zip(px_t[:4], px_g[:4], strict=False)]
     if len(lengths) < 4:
@@ -172,13 +178,30 @@ def compare_box_shadow(target: str, generated: str, compat: bool) -> float:
 
 
 def compare_text_shadow(target: str, generated: str, compat: bool) -> float:
-    """Colours weigh 2 (0 where their number differs), each paired length 1."""
+    """Colours weigh 2 (0 where their number differs), each paired length 1.
+
+    Published: the first colours are compared, of those without a broken alpha; a shadow on one side only scores 0.
+    """
+    if compat:
+        return _compare_text_shadow_as_published(target, generated)
     (color_t, px_t), (color_g, px_g) = _read_shadow(target), _read_shadow(generated)
     colors = 0.0
     if len(color_t) == len(color_g):
         colors = sum(_color(x, y, compat) for x, y in zip(color_t, color_g, strict=True)) / len(color_t)
     lengths = [compare_px(str(x), str(y), compat) for x, y in zip(px_t, px_g, strict=False)]
     return (2 * colors + sum(lengths)) / (2 + len(lengths))
+
+
+def _compare_text_shadow_as_published(target: str, generated: str) -> float:
+    if "rgb" not in target:
+        raise NotComparable(f"{target!r} is not a shadow")
+    first, second = ([*_WHOLE.findall(text), *_OPAQUE.findall(text)] for text in (target, generated))
+    if len(first) == len(second) == 0:
+        raise NotComparable(f"{target!r} and {generated!r} have broken alphas")
+    points = 2 * compare_color(first[0], second[0], compat=True) if len(first) == len(second) else 0.0
+    px_t, px_g = ([word for word in text.split(" ") if word.endswith("px")] for text in (target, generated))
+    lengths = [compare_px(x, y, compat=True) for x, y in zip(px_t, px_g, strict=False)]
+    return (points + sum(lengths)) / (2 + len(lengths))
 
 
 def _build_table() -> dict[str, Property]:
@@ -243,9 +266,8 @@ def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
     if method == "border-radius":
         return tuple(f"border-{corner}-radius" for corner in _CORNERS)
     if method == "border":
-        # The published code asks for `border-down`, which exists nowhere, instead of the lower side.
-        sides = [side for side in _SIDES if not (compat and side == "bottom")]
-        return tuple(f"border-{side}-width" for side in sides)
+        return tuple(f"border-{side}-width" for side in _SIDES)
+    # The published code knows `border-down`, which exists nowhere, instead of `border-bottom`.
     if method in ("border-top", "border-left", "border-right") or (method == "border-bottom" and not compat):
         return (f"{method}-width", f"{method}-color")
     if method == "outline":
@@ -302,6 +324,8 @@ def value_of(name: str, styles: Styles, compat: bool) -> str:
         name = "text"
     if name == "background-linear-gradient":
         name = "background-image"
+        if compat:  # the whole of `background` is read there
+            return f"{styles.get('background-color', '')} {styles.get(name, '')}"
     return styles.get(name, "")
 
 
