@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import sys
 import warnings
@@ -70,6 +72,25 @@ def test_moves_at_once_do_not_show_before_the_last_is_there() -> None:
     assert env.agent_selection == "player_1"
     assert (before["image"] == after["image"]).all()
     assert before["text"] == after["text"]
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_copies_go_on_as_the_originals(env_id: str) -> None:
+    env = vlgym.aec_env(env_id)
+    env.reset(seed=3)
+    for agent in env.agents:
+        env.action_space(agent).seed(1)
+    env.step(env.action_space(env.agent_selection).sample())
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):  # noqa: S301 - made here
+        twin = copy.deepcopy(env)
+        for each in (twin, other):
+            while each.agents:
+                agent = each.agent_selection
+                ended = each.terminations[agent] or each.truncations[agent]
+                each.step(None if ended else each.action_space(agent).sample())
+        assert (other.table.save(), other.table.returns) == (twin.table.save(), twin.table.returns)
+        other.close()
+    assert len(twin.table.log) > 1
 
 
 def test_an_unknown_agent_and_a_reply_that_is_no_string_are_refused() -> None:

@@ -47,6 +47,13 @@ PUTS_BACK = {
 """Modules that may set a global generator, because they put it back as they found it; and why."""
 
 
+PICKLES = {
+    "vlgym/env/states.py": "it pickles an argument, to name one that cannot be, and loads nothing",
+    "vlgym/testing/play_checks.py": "it loads a pickle that it has just made",
+}
+"""Modules that may import `pickle`, and why."""
+
+
 def offences(tree: ast.Module) -> list[str]:
     """Return one line for each call or import that the house rules forbid."""
     found = []
@@ -97,6 +104,8 @@ def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> N
         lines = offences(read_tree(path))
         if show(path) in PUTS_BACK:
             lines = [line for line in lines if not line.endswith(("random.setstate()", "np.random.set_state()"))]
+        if show(path) in PICKLES:
+            lines = [line for line in lines if not line.endswith("import pickle")]
         found += [f"{show(path)}: {line}" for line in lines]
     assert found == []
 
