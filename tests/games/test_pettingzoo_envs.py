@@ -11,8 +11,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import gymnasium
 import pytest
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.test.state_test import test_state as state_test
+from pettingzoo.test.state_test import test_state_space as state_space_test
+from pettingzoo.utils.conversions import aec_to_parallel
 from toy_games import MEET, NIM
 from toys import installed
 
@@ -100,6 +104,34 @@ def test_an_unknown_agent_and_a_reply_that_is_no_string_are_refused() -> None:
         env.step({"player_9": "x"})
     with pytest.raises(UserError, match="must be a string, not int"):
         env.step({"player_0": 3})
+
+
+def test_only_a_game_whose_seats_all_move_in_every_round_says_that_it_is_parallelizable() -> None:
+    parallel_api_test(aec_to_parallel(vlgym.aec_env("vlgym/Meet-v0")), num_cycles=30)
+    with pytest.raises(AssertionError, match="is_parallelizable"):
+        aec_to_parallel(vlgym.aec_env("vlgym/Nim-v0"))
+    assert vlgym.parallel_env("vlgym/Nim-v0").metadata["is_parallelizable"]
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_the_state_passes_pettingzoos_own_tests_and_needs_a_game(env_id: str) -> None:
+    for make in (vlgym.aec_env, vlgym.parallel_env):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="No game was begun"):
+            make(env_id).state()
+    env = vlgym.aec_env(env_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state_space_test(env)
+        state_test(env, 30)
+    height, width = env.table.game.image_size
+    assert env.state().shape == (height, env.table.game.seats * width, 3)
+
+
+def test_a_window_is_refused_in_one_line() -> None:
+    with pytest.raises(
+        UserError, match=r"^render_mode='human': there is no window\. Take rgb_array, or .* `vlgym ui`\.$"
+    ):
+        vlgym.aec_env("vlgym/Nim-v0", render_mode="human")
 
 
 def test_rendering_shows_all_seats_side_by_side() -> None:

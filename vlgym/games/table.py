@@ -158,6 +158,11 @@ class Table:
         self._settle(Round((0.0,) * seats))
 
     @property
+    def begun(self) -> bool:
+        """True from the first reset on."""
+        return bool(self._start)
+
+    @property
     def movers(self) -> tuple[int, ...]:
         """The seats whose replies are asked for now; none when the game is over."""
         return () if self.over else self.game.movers()
@@ -335,7 +340,7 @@ class Table:
         """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""
         names = ("spaces", "remembers", "seed", "builder", "shares", "_penalty", "_rng")
         kept = {name: getattr(self, name) for name in names}
-        return _rebuild, (self.game, self.alone, kept, self.save() if self._start else None)
+        return _rebuild, (self.game, self.alone, kept, self.save() if self.begun else None)
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
