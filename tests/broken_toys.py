@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from toys import Walk
@@ -79,6 +79,13 @@ class Forgetful(Walk):
 
     def load(self, state: dict[str, Any]) -> None:
         self.position = state["position"]
+
+
+class Lent(Walk):
+    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; a deep copy is the original."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 class Lost(Walk):

@@ -93,6 +93,7 @@ class Meet(MultiVLEnv):
 
     prompt = PromptTemplate(version=1, instructions="Meet. {task} {format}", turn="{state} Legal actions: {actions}.")
     seats = 3
+    at_once = True
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.rng = rng

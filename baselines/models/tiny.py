@@ -23,13 +23,33 @@ PARAMETERS = 1_392_736
 """All parameters of the default model; pages and tests take the number from here."""
 
 TEMPLATE = (
+    "{% if tools %}<|im_start|>system\nTools:\n{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}Call one by "
+    '<tool_call>\n{"name": NAME, "arguments": {...}}\n</tool_call><|im_end|>\n{% endif %}'
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{% if message.content is string %}"
-    "{{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'text' %}{{ part.text }}"
-    "{% endif %}{% endfor %}{% for part in message.content %}{% if part.type == 'image' %}"
-    "<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+    "{{ message.content }}{% else %}{% for part in message.content or [] %}{% if part.type == 'text' %}{{ part.text }}"
+    "{% endif %}{% endfor %}{% for part in message.content or [] %}{% if part.type == 'image' %}"
+    "<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}{% endif %}"
+    "{% for call in message.tool_calls or [] %}<tool_call>\n{{ call.function | tojson }}\n</tool_call>{% endfor %}"
+    "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""The default model's layout (see `TinyQwen2VL`) for a server of its export: text first, no system message."""
+"""The default model's layout (see `TinyQwen2VL`) for a server of its export: text first, no system message. Tools, and
+calls of them, are for TRL."""
+
+CALLS = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|im_start|>assistant\n",
+    "fields": {
+        "tool_calls": {
+            "open": "<tool_call>",
+            "close_pattern": r"</tool_call>\s*",
+            "repeats": True,
+            "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
+    },
+}
+"""The library's description of how a reply in that layout is read (`response_template`)."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTra
     A saved one is known again as the tiny default.
     """
     tokenizer = build_tokenizer()
-    tokenizer.chat_template = TEMPLATE
+    tokenizer.chat_template, tokenizer.response_template = TEMPLATE, CALLS
     vision: dict[str, Any] = {
         "depth": config.vision_depth,
         "embed_dim": config.vision_width,

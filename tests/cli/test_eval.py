@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from fault_server import Fault, FaultServer
@@ -20,7 +21,7 @@ from toys import install_plugin, installed, make_spec
 import vlgym
 from vlgym.cli.app import main
 from vlgym.env import base
-from vlgym.env_groups import processes
+from vlgym.env_groups import open_group, processes
 from vlgym.evaluation import episodes, reading_check
 from vlgym.parsers import Parsed, Parser, read_reply
 from vlgym.play.trajectory import read_trajectories
@@ -184,7 +185,10 @@ def test_a_worker_that_is_lost_before_the_first_episode_is_replaced(
     monkeypatch.setattr(processes, "start_worker", lambda end, command: start(end, next(dead, command)))
     command = ["eval", "--policy", "random", "--env", "vlgym/NumberLine-v1", "--episodes", "1", "--out", "run"]
     monkeypatch.chdir(tmp_path)
-    assert main([*command, "--envs", "processes:1"]) == 0
+    opened = Mock(side_effect=open_group)
+    monkeypatch.setattr("vlgym.cli.eval_cmd.open_group", opened)
+    assert main([*command, "--envs", "processes:1", "--env-timeout", "77.5"]) == 0
+    assert opened.call_args.kwargs["limit"] == 77.5
     assert "was given up: it ended with status 0. A new one plays its 0 open episodes" in capsys.readouterr().err
     assert len(list(read_trajectories(tmp_path / "run"))) == 1
 
@@ -365,6 +369,7 @@ GOOD = ("--policy", "random", "--env", WALK.id)
         ((*GOOD, "--price-in", "nan"), "--price-in"),
         ((*GOOD, "--episodes", "0"), "--episodes"),
         ((*GOOD, "--num-envs", "x"), "--num-envs"),
+        ((*GOOD, "--env-timeout", "0"), "--env-timeout 0.0 must be > 0"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_nothing_is_written(

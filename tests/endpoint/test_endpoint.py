@@ -301,6 +301,27 @@ def test_when_all_retries_failed_the_line_says_what_the_server_said_last() -> No
     assert server.counts["requests"] == 3
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        "This model does not support images.",
+        "this model is missing data required for image input",
+        "Unsupported content type: image_url",
+    ],
+)
+def test_a_500_that_will_not_pass_is_tried_once_more_and_says_what_to_change(said: str) -> None:
+    with (
+        FaultServer(lambda asked: Fault("500", body={"error": {"message": said}})) as server,
+        pytest.raises(UserError, match=rf"refuses the request: 500 {said}.*--history-images 0") as caught,
+    ):
+        ask(server, max_retries=6)
+    assert type(caught.value) is UserError
+    assert server.counts["requests"] == 2
+    with FaultServer({0: Fault("500", body={"error": {"message": said}})}) as server:
+        assert ask(server, max_retries=6)[0].text == clean_replies([turn_of()])[0]
+
+
 def test_what_was_answered_before_a_failure_is_there_and_later_turns_are_not_sent() -> None:
     turns = some_turns(6)
     with FaultServer(lambda asked: Fault("500") if asked.number else None) as server:

@@ -292,6 +292,15 @@ def test_an_error_inside_an_answer_hides_the_key_in_any_nesting() -> None:
         assert "[secret]" in str(caught.value)
 
 
+@pytest.mark.parametrize("key", ["x", "e", "se", "4x"])
+def test_a_secret_of_a_few_letters_is_hidden_as_a_word_and_masks_no_other(key: str) -> None:
+    hide = make_hide("http://127.0.0.1:8000/v1?v=x2", key)
+    assert hide("an unexpected secret 14x, text-x2 9") == "an unexpected secret 14x, text-[secret] 9"
+    assert hide(f"Incorrect key: {key}.") == "Incorrect key: [secret]."
+    assert make_hide("", "")("abc") == "abc"
+    assert make_hide("", "long-key")("xlong-keyx") == "x[secret]x"
+
+
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 ONLY = {"stream": "This model only supports stream mode, please enable the stream parameter."}

@@ -4,12 +4,14 @@ import copy
 import sys
 import unicodedata
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 from hypothesis import given
 from hypothesis import strategies as st
+from toys import installed, make_spec, make_walk
 
 from vlgym.env.spaces import (
     MAX_REPLY,
@@ -19,6 +21,7 @@ from vlgym.env.spaces import (
     SharedTexts,
     clean_text,
 )
+from vlgym.errors import UserError
 from vlgym.parsers import get_parser, match_legal
 
 
@@ -47,7 +50,24 @@ def test_samples_repeat_with_the_seed() -> None:
 
 
 def test_without_legal_actions_a_sample_is_an_empty_reply() -> None:
-    assert ReplySpace(get_parser("tag")).sample() == "<action></action>"
+    space = ReplySpace(get_parser("tag"))
+    space.legal = ()
+    assert space.sample() == "<action></action>"
+
+
+@pytest.mark.usefixtures("toys_importable")
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_space_of_no_episode_gives_no_sample(mode: str) -> None:
+    with pytest.raises(UserError, match=r"knows no legal actions.*vlgym\.wrappers\.Numbers"):
+        make_walk().action_space.sample()
+    with installed(make_spec()):
+        vector = gymnasium.make_vec("vlgym/Walk-v0", num_envs=2, vectorization_mode=mode)
+        try:
+            vector.reset(seed=1)
+            with pytest.raises(UserError, match="a vector's does not"):
+                vector.action_space.sample()
+        finally:
+            vector.close()
 
 
 def test_a_mask_is_refused() -> None:

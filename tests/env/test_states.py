@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+import threading
+from collections.abc import Callable
 from typing import Any
 
+import cloudpickle
+import gymnasium
 import pytest
 from toys import Walk, make_spec, make_walk
 
 from vlgym.env.states import CONTENT, seal
 from vlgym.errors import UserError
+from vlgym.parsers import TagParser
 
 
 def begun(**kwargs: Any) -> Walk:
@@ -99,3 +106,75 @@ def test_a_state_that_loads_halfway_leaves_the_episode_before() -> None:
 
 def state_content(state: dict[str, Any]) -> dict[str, Any]:
     return {name: state[name] for name in CONTENT}
+
+
+class Locked(TagParser):
+    """Holds a lock, which nothing can copy."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+class Named(TagParser):
+    """Of a module, so it can be pickled."""
+
+    word = ""
+
+
+WAYS: list[Callable[[Any], Any]] = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
+both_ways = pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
+
+
+@both_ways
+def test_a_copy_is_an_environment_of_the_same_arguments_at_the_same_turn_that_draws_alike(
+    copied: Callable[[Any], Any],
+) -> None:
+    parser = Named()
+    parser.word = "kept"
+    env = begun(parser=parser, max_turns=6)
+    env.action_space.seed(4)
+    env.action_space.sample()
+    other = copied(gymnasium.wrappers.RecordEpisodeStatistics(env))
+    assert other.unwrapped is not env
+    assert other.unwrapped.parser is not parser
+    assert (other.unwrapped.parser.word, other.unwrapped.max_turns) == ("kept", 6)
+    assert other.unwrapped.get_state() == env.get_state()
+    assert other.action_space.sample() == env.action_space.sample()
+    assert other.step("<action>left</action>")[0]["text"] == env.step("<action>left</action>")[0]["text"]
+    assert other.reset()[0]["text"] == env.reset()[0]["text"]
+    env.close()
+    other.step("<action>left</action>")
+
+
+@both_ways
+def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_stays_closed(
+    copied: Callable[[Any], Any],
+) -> None:
+    env = make_walk()
+    env.np_random.random()
+    other = copied(env)
+    assert other.reset()[0]["text"] == env.reset()[0]["text"]
+    env.close()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="closed"):
+        copied(env).step("<action>left</action>")
+
+
+@both_ways
+def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable[[Any], Any]) -> None:
+    env = begun(parser=Locked())
+    with pytest.raises(
+        UserError, match=r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
+    ) as told:
+        copied(env)
+    assert "\n" not in str(told.value)
+
+
+def test_what_the_standard_pickle_cannot_carry_is_named_and_a_better_pickler_is_left_to_try() -> None:
+    class Local(TagParser):
+        """Of no module."""
+
+    env = begun(parser=Local())
+    with pytest.raises(UserError, match="its parser cannot"):
+        pickle.dumps(env)
+    assert cloudpickle.loads(cloudpickle.dumps(env)).get_state() == env.get_state()
+    assert copy.deepcopy(env).get_state() == env.get_state()

@@ -252,6 +252,14 @@ class StateForgetsTheChance(SavedLantern):
         return super().act(action if self.chance.random() < 0.7 else "up")
 
 
+class CopyForgetsTheDraws(Lantern):
+    __doc__ = CARD
+
+    def _parts(self) -> tuple[Any, ...]:
+        kind, arguments, kept, _, state = super()._parts()
+        return kind, arguments, kept, None, state
+
+
 class PaysLessAfterTwentyFive(Lantern):
     __doc__ = CARD
     episodes = 0

@@ -82,6 +82,7 @@ FAULTS = (
     Fault("StateIsNoJson", "the state holds a set", "state"),
     Fault("StateKeepsThePicture", "a restored state shows the picture before", "state"),
     Fault("StateForgetsTheChance", "a restored state forgets a generator", "state"),
+    Fault("CopyForgetsTheDraws", "a copy samples other replies", "copies"),
     Fault("PaysLessAfterTwentyFive", "rewards are halved after 25 episodes", "history"),
     Fault("TiresAsAClass", "texts change after 30 episodes of the class", "history"),
     Fault("RemembersTheEpisodeBefore", "info tells of the episode before", "determinism"),

@@ -149,6 +149,12 @@ class ByOrder(Meet):
         return Round(tuple(float(seat == first) for seat in range(3)))
 
 
+class InTurn(Nim):
+    """Its seats move in turn, and it says that they move at once."""
+
+    at_once = True
+
+
 class NotIdle(Meet):
     """The idle action is not legal."""
 
@@ -173,6 +179,7 @@ FAULTS: list[tuple[str, type[Any], str]] = [
     ("hidden", NoRedeal, "nothing that is hidden could be changed"),
     ("at_once", ActsWhenRead, "a seat's move shows before all have moved"),
     ("at_once", ByOrder, "the order in which moves arrive matters"),
+    ("at_once", InTurn, "declared at_once, and only the seats (0,) move"),
     ("symmetry", FavoursFirst, "mirrored, a seat has another text"),
     ("symmetry", PaysFirst, "mirrored, a round that pays"),
 ]

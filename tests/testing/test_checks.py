@@ -41,6 +41,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("processes", "Hashing", {}, "in another process"),
     ("described", "Telling", {}, "one picture is told in two ways"),
     ("state", "Forgetful", {}, "the image differs after set_state"),
+    ("copies", "Lent", {}, "ResetNeeded: The environment is closed"),
     ("oracle", "Lost", {}, "the spec promises 1.0"),
     ("oracle", "Silent", {"oracle": "none"}, "but solve() answers"),
     ("floor", "Easy", {}, "is not below 0.9"),

@@ -17,8 +17,8 @@ from ..endpoint.messages import plain_address
 from ..env.base import MODALITIES
 from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS
-from ..env_groups import open_group, read_options
-from ..errors import UserError, check_choice
+from ..env_groups import LIMIT, open_group, read_options
+from ..errors import UserError, check_choice, check_number
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
 from ..evaluation.meter import Meter, Prices
@@ -124,6 +124,10 @@ def evaluate(
             "tcp://HOST:PORT[,HOST:PORT...].",
         ),
     ] = "local",
+    env_timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="Time for a worker of --envs to answer, before another replaces it."),
+    ] = LIMIT,
     no_probe: Annotated[
         bool, typer.Option("--no-probe", help="Skip the test of the model's sight before the run.")
     ] = False,
@@ -170,6 +174,7 @@ def evaluate(
     check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
     read_options(envs, "--envs")
+    check_number("--env-timeout", env_timeout, above=0)
     for name, who in (("policy", policy), ("opponents", opponents or "")):
         if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
             raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
@@ -206,7 +211,7 @@ def evaluate(
             return check_readings(parts, open_console().print)
         noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
         progress = EvaluationProgress()
-        group = open_group(envs, envs=num_envs, tell=progress.say)
+        group = open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)
         try:
             run_evaluation(
                 parts, player, out, layout=layouts, num_envs=num_envs, prices=prices,

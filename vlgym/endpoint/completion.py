@@ -40,6 +40,12 @@ PROMPT: dict[Status, str] = {
 }
 """Words of servers on a prompt that a filter declined, and on one beyond the model's context."""
 
+LASTING = (
+    r"not( \w+)? support|n't support|\bunsupported|not implemented|must (provide|load) the mmproj|"
+    r"missing data required for image"
+)
+"""Words of servers that send 500 for what no repetition will change."""
+
 
 class BadAnswerError(Exception):
     """An answer with status 200 is no reply; `status` is `provider_error` or `abort`, or one of `PROMPT`."""
@@ -190,6 +196,11 @@ def find_status(error: BaseException | None) -> Status | None:
     while error is not None and not isinstance(error, BadAnswerError):
         error = error.__cause__
     return None if error is None else error.status
+
+
+def lasts(said: str) -> bool:
+    """True if a server's words name a failure that does not pass."""
+    return bool(re.search(LASTING, said, re.IGNORECASE))
 
 
 def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:

@@ -19,7 +19,7 @@ from ..env.rendering import data_url
 from ..errors import UserError
 from ..registry.installing import how_to_install
 from ..types import Image, Message
-from .completion import BadAnswerError, Hide, read_answer, show
+from .completion import BadAnswerError, Hide, lasts, read_answer, show
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
@@ -27,6 +27,10 @@ NO_KEY = "none"
 SECRET_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
 """End of a name whose value is a key or a password, as a pattern."""
 MOST_REDIRECTS = 5
+REPEATED = "x-stainless-retry-count"
+"""Header of the `openai` package: how often a request was repeated."""
+SHORT = 4
+"""Letters from which on a secret is hidden within words, too."""
 ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
 COMPLETIONS = "/chat/completions"
 """End of the address that requests go to; the client adds it."""
@@ -114,7 +118,8 @@ def open_client(
     address is for lines and records.
 
     The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
-    more than `most` bytes, and one that takes longer than `timeout` as a whole. It goes to no other host.
+    more than `most` bytes, and one that takes longer than `timeout` as a whole. A 500 whose words say that it will not
+    pass is repeated once. It goes to no other host.
     """
     import asyncio
 
@@ -142,6 +147,8 @@ def open_client(
                     raise
                 raise openai.APIConnectionError(request=request) from error
             self.reached = True
+            if response.status_code >= 500 and lasts(response.text) and request.headers.get(REPEATED, "0") != "0":
+                response.headers["x-should-retry"] = "false"
             if response.status_code == 200:
                 try:
                     response.extensions["answer"] = read_answer(response.content, hide)
@@ -216,10 +223,11 @@ def make_hide(url: str, key: str, secrets: Iterable[str] = ()) -> Hide:
     split = urlsplit(url)
     password = split.password or ""
     known = {key, password, unquote(password), *dict(parse_qsl(split.query)).values()} - {""}
-    known |= {each for each in secrets if len(each) >= 4}
+    known |= {each for each in secrets if len(each) >= SHORT}
     written = {form for each in known for form in (each, quote(each, safe=""), json.dumps(each)[1:-1])}
-    hidden = sorted(written, key=len, reverse=True)
-    return lambda text: functools.reduce(lambda said, secret: said.replace(secret, "[secret]"), hidden, text)
+    forms = [re.escape(each) for each in sorted(written, key=len, reverse=True) if len(each) >= SHORT]
+    forms += [rf"(?<!\w){re.escape(each)}(?!\w)" for each in written if len(each) < SHORT]
+    return functools.partial(re.sub, "|".join(forms) or r"(?!)", "[secret]")
 
 
 def hide_in(error: Exception, hide: Hide) -> Exception:

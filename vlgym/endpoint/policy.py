@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import EndpointError, FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
-from .completion import PROMPT, find_status, show
+from .completion import PROMPT, find_status, lasts, show
 from .messages import (
     KEY,
     check_url,
@@ -319,7 +319,7 @@ class OpenAIPolicy:
             return UserError(
                 f"{where} sends on to {place}, which gets no prompts; if you trust it, give it as --base-url."
             )
-        if 400 <= status < 500 and status not in (408, 409, 429):
+        if (400 <= status < 500 and status not in (408, 409, 429)) or (status >= 500 and lasts(said)):
             return UserError(
                 f"{where} refuses the request: {said}. Check what is sent: the model's name, --temperature, "
                 "--max-tokens, --seed, the length of the prompt, and --history-images 0 for a model without pictures."

@@ -11,6 +11,7 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import gymnasium
@@ -27,7 +28,7 @@ from .seeding import split_of
 from .silence import draw_move, pay_stand_in, write_feedback
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
-from .states import seal, unfit, unseal
+from .states import PICKLE_PROTOCOL, check_copies, rebuild, seal, unfit, unseal
 
 GREY_LEVEL = 128
 """Of plain grey pictures, 0 to 255."""
@@ -265,7 +266,32 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self._go_back(before)
             raise unfit(self._title(), error) from error
 
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Pickle arguments, state and generators. The copy is a new environment, which shares no engine with this one.
+
+        Raises:
+            UserError: an argument cannot be pickled.
+        """
+        if protocol <= PICKLE_PROTOCOL:
+            check_copies(self._title(), {"class": type(self), **self._given})
+        return rebuild, self._parts()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """As a pickle, with arguments that can be copied.
+
+        Raises:
+            UserError: an argument cannot be copied.
+        """
+        check_copies(self._title(), self._given, partial(copy.deepcopy, memo=memo))
+        return rebuild(*copy.deepcopy(self._parts(), memo))
+
     # ---- private ----
+
+    def _parts(self) -> tuple[Any, ...]:
+        """Return the arguments of `rebuild`."""
+        kept = {name: getattr(self, name) for name in ("spec", "_np_random", "_np_random_seed", "_closed")}
+        state = None if self._start is None else self.get_state()
+        return type(self), self._given, kept, self.action_space._np_random, state
 
     def _title(self) -> str:
         return self.vlgym_spec.id if self.vlgym_spec is not None else type(self).__name__

@@ -16,6 +16,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
 
+from ..errors import UserError
 from ..parsers.thoughts import MAX_REPLY
 from ..types import Parser
 
@@ -106,12 +107,13 @@ def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 class ReplySpace(spaces.Text):
     """Replies: any string up to `max_length` characters; `sample()` writes a well-formed reply with a legal action.
 
-    The environment keeps `legal` up to date, so `env.step(env.action_space.sample())` is the random baseline.
+    The environment keeps `legal` of its own space up to date, so `env.step(env.action_space.sample())` is the random
+    baseline.
     """
 
     def __init__(self, parser: Parser, max_length: int = MAX_REPLY, seed: int | None = None) -> None:
         self.parser = parser
-        self.legal: tuple[str, ...] = ()
+        self.legal: tuple[str, ...] | None = None
         super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
 
     def contains(self, x: Any) -> bool:
@@ -119,9 +121,19 @@ class ReplySpace(spaces.Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return a reply with one legal action, drawn uniformly; `mask` and `probability` are not supported."""
+        """Return a reply with one legal action, drawn uniformly; without an action where none is legal.
+
+        Raises:
+            UserError: the space is of no episode, as before the first reset and in a vector of environments.
+            ValueError: `mask` or `probability` is given.
+        """
         if mask is not None or probability is not None:
             raise ValueError("ReplySpace.sample takes no mask: it draws from the legal actions already.")
+        if self.legal is None:
+            raise UserError(
+                "This space knows no legal actions: an environment's own does from reset() on, a vector's does not. "
+                "Take infos['vlgym']['legal_actions'], or wrap each environment in vlgym.wrappers.Numbers."
+            )
         if not self.legal:
             return self.parser.format([""])
         return self.parser.format([self.legal[int(self.np_random.integers(len(self.legal)))]])

@@ -1,7 +1,8 @@
-"""Seal of a saved state: its environment, its arguments and a digest of all of it.
+"""Seal of a saved state: its environment, its arguments and a digest of all of it; and copies, which rest on states.
 
 `seal` adds it to a state. `unseal` refuses a damaged state and one of another environment. The environment decides
-what else a state holds.
+what else a state holds. `rebuild` makes a copy of an environment from its arguments and its state; `check_copies`
+refuses arguments that cannot be copied.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+import pickle
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import UserError
@@ -20,6 +22,9 @@ FORMAT = 1
 CONTENT = ("start", "events", "saved", "rng", "counters")
 ANY_VALUE = ("render_mode",)
 """Arguments that do not matter to a state."""
+
+PICKLE_PROTOCOL = pickle.DEFAULT_PROTOCOL
+"""Of `pickle` and multiprocessing. Cloudpickle asks for the highest one, and pickles objects that `pickle` refuses."""
 
 
 def seal(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +70,40 @@ def unfit(env_id: str, error: Exception) -> UserError:
     """Return the error for a state that is whole and yet cannot be restored, in one line."""
     said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
     return UserError(f"The state of {env_id} cannot be restored: {' '.join(said.split())}")
+
+
+def rebuild(
+    kind: type, arguments: Mapping[str, Any], kept: Mapping[str, Any], draws: Any, state: Mapping[str, Any] | None
+) -> Any:
+    """Return a copy of an environment.
+
+    Args:
+        kind: its class.
+        arguments: of its constructor.
+        kept: attributes that neither constructor nor state gives.
+        draws: generator of its action space.
+        state: of its episode; `None` without one.
+    """
+    env = kind(**arguments)
+    vars(env).update(kept)
+    env.action_space._np_random = draws
+    if state is not None:
+        env.set_state(state)
+    return env
+
+
+def check_copies(env_id: str, parts: Mapping[str, Any], attempt: Callable[[Any], Any] = pickle.dumps) -> None:
+    """Refuse, by name, an argument that cannot be pickled, or that `attempt` fails on.
+
+    Raises:
+        UserError: there is one.
+    """
+    for name, value in parts.items():
+        try:
+            attempt(value)
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(f"{env_id} cannot be copied or pickled, as its {name} cannot: {said:.200}") from error
 
 
 def _digest(state: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..errors import UserError, check_number
@@ -83,7 +84,7 @@ def open_group(
         said: see `read_options`.
         envs: how many environments will be stepped at once: there are no more workers than that.
         limit: seconds after which a worker that does not answer is given up.
-        tell: called with a line for each worker that is given up.
+        tell: called with a line for each worker that is given up or waits for a processor.
 
     Raises:
         UserError: `said` is wrong, Ray is not installed or not reached, or a server refuses.
@@ -97,7 +98,7 @@ def open_group(
 
         connect(address)
         workers = workers or count_workers()
-        return WorkerGroup(start_actor, min(workers, envs or workers), limit=limit, tell=tell)
+        return WorkerGroup(partial(start_actor, tell=tell), min(workers, envs or workers), limit=limit, tell=tell)
     if kind == "tcp":
         from .tcp import find_workers, read_token
 

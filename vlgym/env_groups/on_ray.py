@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ..errors import UserError, plain_line
+from ..errors import FailedError, UserError, plain_line
 from ..registry.installing import import_extra
 from .host import Host
 from .wire import NonsenseError, unpack
 from .workers import LostError
 
 _load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
+
+SILENT_S = 10.0
+"""Seconds for the start of an actor before a line says that it waits."""
 
 
 class Actor:
@@ -37,13 +41,20 @@ class Actor:
 
 
 class RayLink:
-    """Connection to an actor; it starts the actor."""
+    """Connection to an actor; it starts the actor.
 
-    def __init__(self, index: int, ray: Any) -> None:
-        self._ray = ray
+    Args:
+        index: of the worker.
+        ray: the package.
+        tell: called with a line where no processor is free for the actor.
+    """
+
+    def __init__(self, index: int, ray: Any, tell: Callable[[str], object]) -> None:
+        self._ray, self._tell = ray, tell
         # The group restarts workers: Ray would start an actor again without its episodes.
         options = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
         self.actor = ray.remote(**options)(Actor).remote()
+        self._started = self.actor.__ray_ready__.remote()
         self.name = f"worker {index} (Ray actor {self.actor._actor_id.hex()[:8]})"
         self._unsent: list[bytes] = []
         self._calls: deque[tuple[Any, int]] = deque()
@@ -60,8 +71,10 @@ class RayLink:
             self._unsent = []
 
     def receive(self, limit: float) -> Any:
-        """See `Link`; a call with several requests has as many times the limit."""
+        """See `Link`; a call with several requests has as many times the limit, and the actor's start has it once."""
         self.flush()
+        if self._started is not None:
+            self._wait_for_start(limit)
         try:
             if not self._answers:
                 call, count = self._calls.popleft()
@@ -75,6 +88,18 @@ class RayLink:
             raise LostError(plain_line(str(error), 200)) from None
         return unpack(bytearray(self._answers.popleft()))
 
+    def _wait_for_start(self, limit: float) -> None:
+        for seconds in (SILENT_S, limit):
+            if self._ray.wait([self._started], timeout=seconds)[0]:  # also where the actor is lost
+                self._started = None
+                return
+            if seconds == SILENT_S:
+                self._tell(f"environment {self.name} is waiting for a free processor, for at most {limit:g} s.")
+        raise FailedError(
+            f"No processor of the Ray cluster was free for environment {self.name} within {limit:g} s. Add a node, or "
+            "continue with fewer workers: --envs ray:N."
+        )
+
     def finish(self) -> None:
         """See `Link`."""
         with suppress(Exception):
@@ -86,9 +111,9 @@ class RayLink:
             self._ray.kill(self.actor, no_restart=True)
 
 
-def start_actor(index: int) -> RayLink:
-    """Start worker `index`."""
-    return RayLink(index, _load())
+def start_actor(index: int, tell: Callable[[str], object] = lambda line: None) -> RayLink:
+    """Start worker `index`; `tell` as of `RayLink`."""
+    return RayLink(index, _load(), tell)
 
 
 def connect(address: str) -> None:

@@ -53,7 +53,8 @@ class Link(Protocol):
         """Send what was held back."""
 
     def receive(self, limit: float) -> Any:
-        """Return the next answer; `LostError` where there is none within `limit` seconds, or none will come."""
+        """Return the next answer; `LostError` where there is none within `limit` seconds, or none will come, and
+        `FailedError` where no worker will start."""
 
     def end(self) -> None:
         """End the worker by force."""
@@ -171,7 +172,7 @@ class WorkerGroup:
 
         Raises:
             UserError, EnvError: what the environment raised.
-            FailedError: worker after worker was lost over the request.
+            FailedError: worker after worker was lost over the request, or none starts.
         """
         for worker in self._workers:
             worker.link.flush()
@@ -207,6 +208,9 @@ class WorkerGroup:
             check_answer(answer, said["do"], self._places[said["env"]].shape)
         except NonsenseError as error:
             raise LostError(f"it wrote something that is no answer: {error}") from None
+        except FailedError:
+            self.close()
+            raise
         return answer
 
     def _settle(self, worker: _Worker, answer: dict[str, Any]) -> None:
@@ -264,18 +268,20 @@ class WorkerGroup:
             ticket.answer = {"value": None}
             place = self._places[ticket.said["env"]]
             place.made = place.start = None
-        requests: list[dict[str, Any]] = []
+        replays = []
         for place in worker.places:
             told = [] if place.made is None else [place.made]
             if place.start is not None:
                 told += [place.start, *({"do": "step", "text": text} for text in place.steps)]
-            requests += [{**said, "env": place.number} for said in told]
-        for count, request in enumerate(requests, 1):
-            request["n"] = -count
-            worker.link.send(pack(request))
-        answers: dict[int, list[dict[str, Any]]] = {}
-        for request in requests:
-            answers.setdefault(request["env"], []).append(self._receive(worker, request))
+            replays.append([{**said, "env": place.number} for said in told])
+        answers: dict[int, list[dict[str, Any]]] = {place.number: [] for place in worker.places}
+        # One request of each environment at a time: each has the time limit of one answer.
+        for depth, row in enumerate(itertools.zip_longest(*replays), 1):
+            requests = [{**said, "n": -depth} for said in row if said is not None]
+            for request in requests:
+                worker.link.send(pack(request))
+            for request in requests:
+                answers[request["env"]].append(self._receive(worker, request))
         for place in worker.places:
             if place.start is not None and not _came_out(place, answers[place.number]):
                 self._spoil(worker, place)

@@ -39,6 +39,7 @@ class MultiGame:
         seats: how many agents play: of the class, or of an instance that sets it before `super().__init__()`.
         zero_sum: of the class: the rewards of every round add up to 0.
         symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
+        at_once: of the class: every seat moves in every round.
         hidden_information: of the class: a seat does not see all; `redeal` is defined.
         named_players: of the class: the players that the game brings itself; `ask_player` answers for them.
     """
@@ -46,6 +47,7 @@ class MultiGame:
     seats: int = 2
     zero_sum: ClassVar[bool] = False
     symmetric: ClassVar[bool] = False
+    at_once: ClassVar[bool] = False
     hidden_information: ClassVar[bool] = False
     named_players: ClassVar[tuple[str, ...]] = PLAYERS
 

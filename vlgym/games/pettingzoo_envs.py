@@ -25,9 +25,14 @@ class _View:
     """
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
+        if render_mode == "human":
+            raise UserError("render_mode='human': there is no window. Take rgb_array, or watch a game by `vlgym ui`.")
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         self.table, self.render_mode = table, render_mode
-        self.metadata = {"name": table.game.title, "render_modes": ["rgb_array"], "is_parallelizable": True}
+        together = isinstance(self, ParallelEnv) or table.game.at_once
+        self.metadata = {"name": table.game.title, "render_modes": ["rgb_array"], "is_parallelizable": together}
+        height, width = table.game.image_size
+        self.state_space = gymnasium.spaces.Box(0, 255, (height, table.game.seats * width, 3), np.uint8)
         self.possible_agents = [f"player_{seat}" for seat in range(table.game.seats)]
         self.agents: list[str] = []
         self._seats = {name: seat for seat, name in enumerate(self.possible_agents)}
@@ -43,9 +48,17 @@ class _View:
         return self.action_spaces[agent]
 
     def render(self) -> Image | None:
-        """The pictures of all seats side by side, `[H, seats x W, 3] uint8`; for people: it shows every hand."""
-        if self.render_mode is None or not self.agents:
-            return None
+        """The pictures of all seats side by side, as of `state`; for people: it shows every hand."""
+        return None if self.render_mode is None or not self.agents else self.state()
+
+    def state(self) -> Image:
+        """The pictures of all seats side by side, `[H, seats x W, 3] uint8`.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no game was begun.
+        """
+        if not self.table.begun:
+            raise gymnasium.error.ResetNeeded("No game was begun: call reset() first.")
         return np.concatenate([self.table.game.draw(seat) for seat in range(self.table.game.seats)], axis=1)
 
     def close(self) -> None:

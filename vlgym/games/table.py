@@ -158,6 +158,11 @@ class Table:
         self._settle(Round((0.0,) * seats))
 
     @property
+    def begun(self) -> bool:
+        """True from the first reset on."""
+        return bool(self._start)
+
+    @property
     def movers(self) -> tuple[int, ...]:
         """The seats whose replies are asked for now; none when the game is over."""
         return () if self.over else self.game.movers()
@@ -331,6 +336,12 @@ class Table:
             parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])), form=form)
             self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""
+        names = ("spaces", "remembers", "seed", "builder", "shares", "_penalty", "_rng")
+        kept = {name: getattr(self, name) for name in names}
+        return _rebuild, (self.game, self.alone, kept, self.save() if self.begun else None)
+
     # ---- private ---------------------------------------------------------------------------------------------------
 
     def _execute(self, entry: Mapping[str, Any]) -> Round:
@@ -394,6 +405,14 @@ class Table:
                 task=game.goal(seat), reply_format=game.parser.describe(), max_turns=game.max_turns
             )
         )
+
+
+def _rebuild(game: Any, alone: bool, kept: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:
+    table = Table(game, alone=alone)
+    vars(table).update(kept)
+    if saved is not None:
+        table.load(saved)
+    return table
 
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:

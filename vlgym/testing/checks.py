@@ -58,6 +58,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "history": play_checks.check_history,
     "processes": world_checks.check_processes,
     "state": play_checks.check_state,
+    "copies": play_checks.check_copies,
     "oracle": play_checks.check_oracle,
     "floor": play_checks.check_floor,
     "levels": level_checks.check_levels,

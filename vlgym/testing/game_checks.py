@@ -128,16 +128,19 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
 def check_at_once(subject: Subject) -> str:
     """Moves made at once do not show before all are made.
 
-    Reading one seat's reply changes nothing for another, and the order in which the moves arrive does not matter.
+    Reading one seat's reply changes nothing for another, and the order in which the moves arrive does not matter. In a
+    class with `at_once` every seat moves in every round.
 
-    Sees: a reply that is acted on when it is read, and rules that go by the order, in 20 random games. Cannot see:
-    rules that favour a seat by its number.
+    Sees: a reply that is acted on when it is read, rules that go by the order, and a seat that waits, in 20 random
+    games. Cannot see: rules that favour a seat by its number.
     """
     table, other, rounds = _open(subject), _open(subject), 0
     for index in _games(subject, table, 120):
         rng = np.random.default_rng(index)
         while not table.over:
             movers, replies = table.movers, _choose(table, rng)
+            every = len(movers) == table.game.seats or not table.game.at_once
+            require(every, f"declared at_once, and only the seats {movers} move")
             if len(movers) > 1:
                 before = _views(table)
                 readings = {seat: table.read(seat, replies[seat]) for seat in movers}

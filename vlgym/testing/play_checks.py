@@ -6,11 +6,16 @@ One function for each property: it returns its evidence in a line, or raises `Ch
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 import math
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+from gymnasium.wrappers import OrderEnforcing
 
 from ..env.seeding import episode_seed
 from ..env.states import CONTENT, seal
@@ -30,6 +35,7 @@ from .playing import (
     first_difference,
     play,
     repeat,
+    same,
 )
 from .subject import CheckFailure, Subject, require
 
@@ -38,6 +44,12 @@ DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)
 
 GO_ON = (0, 4, 18)
 """Those after which the episode is played on."""
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "pickle": lambda env: pickle.loads(pickle.dumps(env)),  # noqa: S301 - made here
+    "deep copy": copy.deepcopy,
+}
+COPY_TURNS = 4
 
 HISTORY = 40
 """Episodes after which the first must still be the same."""
@@ -128,6 +140,47 @@ def check_state(subject: Subject) -> str:
     env.close()
     other.close()
     return f"{restored} states of up to {size} bytes restored; {played} further turns identical"
+
+
+def check_copies(subject: Subject) -> str:
+    """A pickle and a deep copy, of every seat and in a wrapper, sample and go on as the original, also when that is
+    closed.
+
+    Sees: what is forgotten, or shared with an engine, before the first episode and in its second turn, over 4 turns and
+    at the next start. Cannot see: what another process lacks.
+    """
+    first: Any = subject.make()
+    any_seat = isinstance(first, MultiVLEnv) and first.seat is None and not first._alone
+    seats: list[Any] = list(range(first.seats)) if any_seat else [None]
+    first.close()
+    turns, seed = 0, episode_seed(subject.spec.id, "train", 300)
+    for seat, (way, copied) in itertools.product(seats, COPIES.items()):
+        env = OrderEnforcing(subject.make(**({} if seat is None else {"seat": seat})))
+        where = f"{way}{'' if seat is None else f' of seat {seat}'}"
+        other = copied(env)
+        require(same(env.reset(seed=seed), other.reset(seed=seed)), f"{where}: the first episode differs")
+        other.close()
+        env.action_space.seed(1)
+        env.step(GARBAGE)
+        other = copied(env)
+        turns += _play_twins(env, other, where)
+        env.close()
+        other.step(other.action_space.sample())
+        other.close()
+    return f"pickles and deep copies of {len(seats)} seat(s) go on alike over {turns} turns, and close"
+
+
+def _play_twins(env: Any, other: Any, where: str) -> int:
+    """Play both with the same samples, to the start of the next episode; return the turns."""
+    turns, ended = 0, env.unwrapped._ended
+    while turns < COPY_TURNS and not ended:
+        turns, reply = turns + 1, env.action_space.sample()
+        require(reply == other.action_space.sample(), f"{where}: it samples another reply")
+        one, two = env.step(reply), other.step(reply)
+        require(same(one, two), f"{where}: turn {turns} after it differs")
+        ended = one[2] or one[3]
+    require(same(env.reset(), other.reset()), f"{where}: the next episode differs")
+    return turns
 
 
 def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None:

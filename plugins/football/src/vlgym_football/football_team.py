@@ -66,6 +66,7 @@ class FootballTeam(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
+    at_once: ClassVar[bool] = True
     prompt = PromptTemplate(
         version=1, instructions="You are playing football. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )

@@ -280,6 +280,7 @@ class KitchenPair(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
+    at_once: ClassVar[bool] = True
     prompt = game_prompt("You are a cook.")
 
     def __init__(self, *, layout: str | None = None, **kwargs: Any) -> None:

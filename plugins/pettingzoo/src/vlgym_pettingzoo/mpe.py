@@ -47,6 +47,7 @@ class ParticleGame(MultiVLEnv):
         **kwargs: of `MultiVLEnv`.
     """
 
+    at_once: ClassVar[bool] = True
     reach: ClassVar[float] = 1.25
     frames: ClassVar[int] = 1
     prompt = game_prompt("You move on a field.")

@@ -66,6 +66,7 @@ class Pong(MultiVLEnv):
 
     prompt = game_prompt("You are playing Pong.")
     zero_sum: ClassVar[bool] = True
+    at_once: ClassVar[bool] = True
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

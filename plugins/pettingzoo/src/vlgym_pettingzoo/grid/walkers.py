@@ -31,6 +31,7 @@ class Walkers(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
+    at_once: ClassVar[bool] = True
     side: ClassVar[int] = 5
     places: list[Cell]
     earned: list[float]

@@ -1,0 +1,164 @@
+"""Ray actors whose node is lost, and actors that find no free processor: on a real cluster, and on a pretended one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from vlgym.env_groups import on_ray, wire, workers
+from vlgym.env_groups.host import Host
+from vlgym.env_groups.workers import LostError, WorkerGroup
+from vlgym.errors import FailedError
+
+NODES = """
+import json, sys, threading
+import ray
+from ray.cluster_utils import Cluster
+from vlgym import make
+from vlgym.env_groups import on_ray, open_group, workers
+from vlgym.errors import FailedError
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+spare = cluster.add_node(num_cpus=1, resources={"spare": 1})
+lost = cluster.add_node(num_cpus=1)
+ray.init(address=cluster.address, log_to_driver=False)
+
+@ray.remote(num_cpus=1, resources={"spare": 1})
+class Busy:
+    pass
+
+busy, told = Busy.remote(), []
+ray.get(busy.__ray_ready__.remote())
+on_ray.SILENT_S, workers.START = 2.0, float(sys.argv[2])
+group = open_group("ray:2", limit=20, tell=told.append)
+envs = [group.make("vlgym/Sokoban-v0", max_turns=500) for _ in range(2)]
+twin = make("vlgym/Sokoban-v0", max_turns=500)
+for env in (*envs, twin):
+    env.reset(seed=3)
+for turn in range(200):
+    for env in (*envs, twin):
+        env.step("nothing")
+cluster.remove_node(lost, allow_graceful=False)
+if sys.argv[1] == "freed":
+    threading.Timer(8, ray.kill, (busy,)).start()
+try:
+    texts = {env.step("nothing")[0]["text"] for env in (*envs, twin)}
+    end = f"{len(texts)} text, {group.lost} lost"
+except FailedError as error:
+    end = str(error)
+print("TOLD " + json.dumps([*told, end]), flush=True)
+group.close()
+ray.shutdown()
+cluster.shutdown()
+"""
+
+
+@pytest.mark.exhaustive  # Ray takes half a minute to start
+@pytest.mark.parametrize(
+    ("processor", "seconds", "end"),
+    [
+        (
+            "taken",
+            10,
+            r"No processor of the Ray cluster was free for environment worker \d .* within 20 s\. Add a node",
+        ),
+        ("freed", 90, r"1 text, 1 lost"),
+    ],
+)
+def test_the_worker_of_a_killed_node_waits_once_for_a_processor_and_plays_on_or_fails_in_one_line(
+    processor: str, seconds: int, end: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NODES, processor, str(seconds)], capture_output=True, text=True, timeout=200
+    )
+    told = re.findall(r"^TOLD \[(.*)\]$", done.stdout, re.MULTILINE)
+    assert told, done.stderr[-2000:]
+    assert re.fullmatch(
+        rf'".* was given up: .*", ".* is waiting for a free processor, for at most \d+ s\.", "{end}.*"', told[0]
+    )
+
+
+class FullCluster:
+    """Ray without a free processor: no actor starts."""
+
+    exceptions = SimpleNamespace(GetTimeoutError=TimeoutError, RayError=OSError)
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def remote(self, *_: Any, **__: Any) -> Any:
+        call = SimpleNamespace(remote=lambda *frames: frames)
+        actor = SimpleNamespace(_actor_id=b"\1\2\3\4", __ray_ready__=call, answer=call, close=call)
+        return lambda cls: SimpleNamespace(remote=lambda: actor)
+
+    def wait(self, calls: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        self.waited.append(timeout)
+        return [], calls
+
+    def kill(self, actor: Any, no_restart: bool) -> None:
+        """There is nothing to kill."""
+
+
+def test_without_a_free_processor_a_group_waits_once_and_fails_in_one_line() -> None:
+    ray, said = FullCluster(), list[str]()
+    group = WorkerGroup(lambda index: on_ray.RayLink(index, ray, said.append), 2, limit=1)
+    envs = [group.make("vlgym/NumberLine-v1") for _ in range(3)]
+    with pytest.raises(
+        FailedError, match=r"^No processor .* worker 0 \(Ray actor 01020304\) within 300 s\. Add a node"
+    ):
+        envs[0].reset(seed=1)
+    assert said == ["environment worker 0 (Ray actor 01020304) is waiting for a free processor, for at most 300 s."]
+    for env in envs:
+        env.close()
+    assert ray.waited[:2] == [on_ray.SILENT_S, workers.START]
+    assert max(ray.waited[2:], default=0) <= 5
+
+
+class Counting:
+    """A worker that keeps how many requests it was asked before each answer, and is lost at the 40th turn."""
+
+    name = "a counting worker"
+
+    def __init__(self, asked: list[int], lost: bool) -> None:
+        self.host, self.requests, self.asked, self.lost = Host(), list[Any](), asked, lost
+
+    def send(self, frame: bytes) -> None:
+        self.requests.append(wire.unpack(bytearray(frame)))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def receive(self, limit: float) -> Any:
+        if self.lost and self.requests[0]["n"] > 40:
+            raise LostError("it was lost")
+        self.asked.append(len(self.requests))
+        return wire.unpack(bytearray(self.host.write_answer(self.requests.pop(0))))
+
+    def end(self) -> None:
+        """There is nothing to end."""
+
+    finish = end
+
+
+def test_an_episode_is_replayed_step_by_step_so_that_a_step_has_the_time_of_one_answer() -> None:
+    asked: list[list[int]] = []
+
+    def start(index: int) -> Counting:
+        asked.append([])
+        return Counting(asked[-1], lost=len(asked) == 1)
+
+    group = WorkerGroup(start, 1)
+    envs = [group.make("vlgym/Sokoban-v0", max_turns=100) for _ in range(2)]
+    for env in envs:
+        env.reset(seed=2)
+    for _ in range(30):
+        for env in envs:
+            env.step("nothing")
+    assert len(asked) == 2
+    assert len(asked[1]) > 40
+    assert max(asked[1]) == 2
