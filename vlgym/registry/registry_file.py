@@ -1,7 +1,7 @@
-"""registry.yaml: the generated catalogue of first-party environments; read it, write it, compare it. registry.lock, next
-to it, holds the small pictures.
+"""registry.yaml: the generated catalogue of first-party environments; read it, write it, compare it.
 
-Pure data: measuring what stands in it is `vlgym.testing`'s business, and at run time the live hooks are the truth.
+registry.lock, next to it, holds the small pictures. Pure data: measuring what stands in it is `vlgym.testing`'s
+business, and at run time the live hooks are the truth.
 """
 
 from __future__ import annotations
