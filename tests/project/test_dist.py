@@ -72,3 +72,32 @@ def test_all_of_them_install_from_the_folder_and_play(dist: Path, tmp_path: Path
     assert inside
     assert count > 50
     assert set(plugins) >= {f"vlgym-{family}" for family in FAMILIES}
+
+
+def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: Path) -> None:
+    """pip takes the dependencies from its index."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=300)
+    scripts, home = tmp_path / "venv" / "bin", tmp_path / "home"
+    call = [str(scripts / "python"), "-m", "pip", "install", "-q", "--find-links", str(dist), "vlgym[light]"]
+    subprocess.run(call, check=True, timeout=600, capture_output=True)
+    installed = [path.name.split("-")[0] for path in (tmp_path / "venv").rglob("*.dist-info")]
+    assert {"vlgym", "vlgym_cards", "vlgym_sight", "vlgym_sokoban", "vlgym_outside"} <= set(installed)
+    assert not {"torch", "scipy", "selenium", "miniworld"} & set(installed)
+    home.mkdir()
+    env = {"PATH": f"{scripts}:/usr/bin:/bin", "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    for command in (
+        ["doctor"], ["list"], ["check", "vlgym/SokobanDrawn-v0", "--only", "recorded"],
+        ["eval", "--policy", "oracle", "--env", "vlgym/NumberLine-v1,vlgym/SeeDigit-v0,vlgym/BabyAIGoTo-v0",
+         "--episodes", "2", "--no-probe", "--out", "run"],
+        ["new-plugin", "my-games"],
+    ):  # fmt: skip
+        done = subprocess.run(
+            [str(scripts / "vlgym"), *command],
+            cwd=home,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert '"success": 1.0' in (home / "run" / "report.json").read_text()

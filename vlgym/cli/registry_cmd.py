@@ -39,7 +39,7 @@ def write(
     """Measure every first-party environment (or those of --id), keep the rest, and write registry.yaml."""
     check_writable("--path", path.resolve())
     registry = get_registry()
-    recorded = read_registry(path) if path.exists() else {}
+    recorded = read_registry(path, pictures=True) if path.exists() else {}
     chosen = _choose(registry, ids, old or not recorded)
     live = _measure_hashes(registry, chosen)
     changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
