@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import resource
+import shlex
 import signal
 import sys
 import time
@@ -230,8 +231,8 @@ class Run(Generic[C]):
         if self.world.first:
             self.out.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(lock_folder(self.out))
-            if not c.resume:
-                folder.write_record(self.out / folder.RUN_FILE, record)
+            saved = folder.read_run(self.out) | {"config": record["config"]} if c.resume else record
+            folder.write_record(self.out / folder.RUN_FILE, saved)  # the next resuming keeps what this one changed
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
@@ -533,7 +534,7 @@ class Run(Generic[C]):
 
     def _resume(self) -> str:
         c = self.config
-        return f"{self.world.launcher} -m {c.command} --resume --out {self.out}{list_repeated(c)}"
+        return f"{self.world.launcher} -m {c.command} --resume --out {shlex.quote(str(self.out))}{list_repeated(c)}"
 
     def _advice(self) -> dict[str, str]:
         """Return the advice for a run whose memory runs out."""

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from dataclasses import asdict, replace
+import shlex
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from baselines.learning import config as config_module
-from baselines.learning.config import saved_config
+from baselines.learning.command import parse
+from baselines.learning.config import list_repeated, saved_config
 from baselines.learning.environments import count_image_tokens
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions
 from baselines.vldac import Config
+from baselines.runs.folder import write_record
 from vlgym.errors import UserError
 
 PUBLISHED = "Qwen/Qwen2-VL-2B-Instruct"
@@ -95,3 +101,37 @@ def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monk
     monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
     with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
         saved_config(Config(out=tmp_path, resume=True))
+
+
+TEXTS = {"parser": "here:Parser", "envs": "ray://127.0.0.1:1", "env_kwargs": ("max_turns=4", "parser=a b:C")}
+
+
+def moved(config):
+    """The configuration with every option, those of groups too, away from its default."""
+    values, hints = {}, get_type_hints(type(config))
+    for item in fields(config):
+        standard, hint = getattr(config, item.name), hints[item.name]
+        kinds = get_args(hint) or (hint,)
+        if is_dataclass(standard):
+            values[item.name] = moved(standard)
+        elif item.name in TEXTS or str in kinds:
+            values[item.name] = TEXTS.get(item.name, "another")
+        elif Path in kinds:
+            values[item.name] = Path("my models") / item.name
+        elif bool in kinds:
+            values[item.name] = not standard
+        elif int in kinds or float in kinds:
+            values[item.name] = (standard or 0) + (1 if int in kinds else 0.25)
+        else:
+            values[item.name] = next(kind for kind in kinds if kind != standard)
+    assert [name for name, value in values.items() if value == getattr(config, name)] == []
+    return replace(config, **values)
+
+
+@pytest.mark.parametrize("learner", ["vldac", "rl4vlm", "loop", "grpo", "archer", "self_play"])
+def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option_that_it_had(learner, tmp_path):
+    kind = importlib.import_module(f"baselines.{learner}").Config
+    config = replace(moved(kind()), out=tmp_path)
+    write_record(tmp_path / "run.json", {"config": {"algorithm": kind.algorithm, **asdict(config)}, "environments": {}})
+    asked = parse(kind, None, ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))])
+    assert saved_config(asked) == config
