@@ -18,8 +18,8 @@ from baselines.learning.environments import count_image_tokens
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions
-from baselines.vldac import Config
 from baselines.runs.folder import write_record
+from baselines.vldac import Config
 from vlgym.errors import UserError
 
 PUBLISHED = "Qwen/Qwen2-VL-2B-Instruct"
