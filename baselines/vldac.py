@@ -18,6 +18,8 @@ Where it departs from the paper, or says what the paper leaves open:
   reads the states stored at rollout, standardised by that rollout's mean and deviation: states of different
   observations differ by 1 % of their norm, and an update moves all of them by ten times as much. It trains for more
   epochs than the policy (`--value-epochs`), and an average of its weights over gradient steps values the rollouts;
+- where the value loss reaches the model, the head reads the state as it is: the division by its deviation would make
+  the model's gradient the critic's;
 - truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
@@ -69,7 +71,7 @@ class Config(RunConfig):
     value_lr: float = 1e-3
     """Learning rate of the value head."""
     value_epochs: int = 8
-    """Passes of the value head over a rollout's stored states."""
+    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the policy's."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
@@ -155,7 +157,8 @@ class VLDAC:
         rows = self.collector.play(c.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         device = batch.hidden.device
-        self.value.fit(distributed.gather(batch.hidden, world))
+        if c.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model by a hundred
+            self.value.fit(distributed.gather(batch.hidden, world))
         with torch.no_grad():
             values = self.steady(batch.hidden).view(len(rows), -1)
             last_values, final_values = self.collector.values_after(rows, self.steady)
@@ -178,7 +181,8 @@ class VLDAC:
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
-        for rows, size in self.draw(batch, c.value_epochs if c.stop_gradient or lr == 0 else 0):
+        joint = 0 if c.stop_gradient or lr == 0 else c.epochs  # passes of the head with the policy
+        for rows, size in self.draw(batch, max(0, c.value_epochs - joint)):
             self.value_step(batch, rows, size, metrics)
         for rows, size in self.draw(batch, c.epochs if lr > 0 else 0):
             moved = self.policy_step(batch, rows, size, metrics)
