@@ -20,13 +20,14 @@ from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.parsers import check_named
 from vlgym.play.controls import PICTURES
 
+from ..models.adapter import is_tiny
 from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
 from ..runs.distributed import ALONE, World
 from ..runs.folder import environment_ids
-from ..runs.threads import check_device, check_threads
+from ..runs.threads import check_device, check_threads, choose_device, device_in_words
 from . import losses
 from .batch import Passes
 from .collect import RewardOptions
@@ -280,8 +281,8 @@ class RunConfig:
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
     export_adapter: Path | None = None
     """With --lora.rank: write the adapters here too, as PEFT keeps them."""
-    device: str = "cpu"
-    """Torch device."""
+    device: str = "auto"
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else the CPU."""
     dtype: str | None = None
     """float32 or bfloat16 weights; log-probabilities are float32 always.
 
@@ -295,7 +296,7 @@ class RunConfig:
         """First learning rate of the policy: `lr`, or the default for this model."""
         if self.lr is not None:
             return self.lr
-        return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
+        return 3e-4 if is_tiny(self.model or DEFAULT_MODEL) else 5e-5 if self.lora.rank else 1e-6
 
     @property
     def most_updates(self) -> int:
@@ -327,7 +328,8 @@ class RunConfig:
     def in_words(self) -> str:
         """The trained weights and their type, once resolved."""
         trained = f"adapters of rank {self.lora.rank}" if self.lora.rank else "all weights"
-        return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
+        where = device_in_words(self.device)
+        return f"training {trained} of {self.model}: {self.dtype}, {where}, learning rate {self.policy_lr:g}"
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
@@ -335,15 +337,16 @@ class RunConfig:
         Raises:
             UserError: a value is out of its range.
         """
-        model = self.model or DEFAULT_MODEL
+        model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
-        large = model != "tiny" and self.device.startswith("cuda")
+        tiny = is_tiny(model)
+        large = not tiny and device.startswith("cuda")
         rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not self.train_vision else 0
         dtype = self.dtype or ("bfloat16" if large and rank and not warm_steps else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=replace(self.lora, rank=rank),
-            threads=int(model == "tiny") if self.threads is None else self.threads,
+            lora=replace(self.lora, rank=rank), device=device,
+            threads=int(tiny) if self.threads is None else self.threads,
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)

@@ -35,13 +35,33 @@ def check_threads(threads: int) -> None:
     check_number("--threads", threads, 0, MOST_THREADS, hint="0 leaves torch's choice.")
 
 
+def choose_device(device: str) -> str:
+    """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def device_in_words(device: str) -> str:
+    """A device with its name and memory, or why it is the CPU."""
+    if device.startswith("cuda"):
+        found = torch.cuda.get_device_properties(torch.device(device))
+        return f"{device} ({found.name}, {found.total_memory / 2**30:.0f} GiB)"
+    better = choose_device("auto")
+    none = "no CUDA or MPS device here" if better == "cpu" else f"--device {better} is here, too"
+    return f"cpu ({none})" if device == "cpu" else device
+
+
 def check_device(device: str) -> None:
-    """Raise `UserError` unless there is such a device: `cpu`, or a CUDA device of this machine."""
+    """Raise `UserError` unless there is such a device: `cpu`, `mps`, or a CUDA device of this machine."""
     kind, _, number = device.partition(":")
-    if device != "cpu" and (kind != "cuda" or (":" in device and not number.isdecimal())):
-        raise UserError(f"--device {device!r} is not one of cpu, cuda, cuda:NUMBER.{nearest(device, ('cpu', 'cuda'))}")
-    if device == "cpu":
+    if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
+        near = nearest(device, ("auto", "cpu", "cuda", "mps"))
+        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, cuda:NUMBER.{near}")
+    if device == "cpu" or (device == "mps" and torch.backends.mps.is_available()):
         return
+    if device == "mps":
+        raise UserError("--device mps: there is no MPS device here. Use --device auto.")
     if not torch.cuda.is_available():
         why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
         raise UserError(

@@ -7,6 +7,7 @@ import json
 import shlex
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args, get_type_hints
 
 import pytest
@@ -50,6 +51,39 @@ def resolved(**options):
 )  # fmt: skip
 def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
     assert resolved(**options) == expected
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "chosen", "words"),
+    [
+        (True, False, "cuda", "cuda (H200, 139 GiB)"),
+        (False, True, "mps", "mps"),
+        (False, False, "cpu", "cpu (no CUDA or MPS device here)"),
+    ],
+)
+def test_the_device_is_cuda_else_mps_else_the_cpu_and_the_run_says_which(cuda, mps, chosen, words, monkeypatch):
+    card = SimpleNamespace(name="H200", total_memory=139 * 2**30)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: cuda)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: mps)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: card)
+    config = Config().resolve()
+    assert (config.device, config.in_words().split(", ", 1)[1]) == (chosen, f"{words}, learning rate 0.0003")
+    assert Config(device="cpu").resolve().device == "cpu"
+
+
+def test_published_is_what_was_not_built_here(tmp_path):
+    config = {"model_type": "qwen2_vl", "vlgym_tiny": {"layers": 2}}
+    for name, said in (("warm", config), ("other", {"model_type": "qwen2_vl"}), ("adapters", None)):
+        (tmp_path / name).mkdir()
+        if said:
+            (tmp_path / name / "config.json").write_text(json.dumps(said))
+    named = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "warm")}
+    (tmp_path / "adapters/adapter_config.json").write_text(json.dumps(named))
+    (tmp_path / "adapters/adapter_model.safetensors").touch()
+    found = [Config(model=str(tmp_path / name), device="cuda").resolve() for name in ("warm", "other", "adapters")]
+    assert [(c.lr, c.lora.rank, c.dtype, c.threads) for c in found] == [
+        (3e-4, 0, "float32", 1), (5e-5, 16, "bfloat16", 0), (3e-4, 0, "float32", 1),
+    ]  # fmt: skip
 
 
 def test_all_weights_are_not_trained_in_bfloat16():
