@@ -83,9 +83,8 @@ def run(config: Config) -> WarmReport:
         device=config.device, system=read_limits(config.model).system,
     )  # fmt: skip
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers)
-    print(
-        f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions, on {device_in_words(config.device)}"
-    )
+    how = f"{config.warm.noise:.0%} of the labels are random legal actions"
+    print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")
 
     report = warm_start(
         engine, env_ids, config.warm, seed=config.seed, env_kwargs=env_kwargs, max_new_tokens=config.max_new_tokens,

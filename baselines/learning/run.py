@@ -14,14 +14,12 @@ evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
 from __future__ import annotations
 
 import math
-import resource
 import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -42,7 +40,7 @@ from vlgym.terminal import explain_system_error
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
 from ..models import lora
-from ..models.adapter import check_adapter, export_adapter, is_adapter
+from ..models.adapter import check_adapter, export_adapter, is_adapter, is_tiny
 from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
@@ -51,8 +49,8 @@ from ..runs.curve import LEVEL_MEAN, PLAYED
 from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
-from ..runs.threads import set_up_torch
-from .batch import Batch
+from ..runs.threads import is_out_of_memory, peak_memory, set_up_torch
+from .batch import Batch, probe
 from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
 from .environments import count_image_tokens
 from .evaluation import (
@@ -118,20 +116,11 @@ def memory_advice(advice: str) -> Iterator[None]:
     """
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error):
             first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
+            raise UserError(f"Out of memory ({first}): {advice}") from error
         raise
-
-
-def peak_memory(device: torch.device) -> int:
-    """Most bytes allocated on an accelerator, or by this process, since it began."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 # ---- metrics over all processes --------------------------------------------------------------------------------------
@@ -198,6 +187,7 @@ class Run(Generic[C]):
     kept: Kept
     log: RunLog
     stopped_by = 0
+    timed = False  # the first update that trains the policy has told how fast it was
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
@@ -260,9 +250,25 @@ class Run(Generic[C]):
         self.recorder: EpisodeRecorder | None = None
         if c.record_every and self.world.first:
             self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
+        if not is_tiny(model):
+            self._probe()
         if self.world.first:
             put_back(self.out / BEST)
             read_best(self.out / BEST)  # a damaged note is told of before any work
+
+    def _probe(self) -> None:
+        """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""
+        c, engine = self.config, self.weights.engine
+        with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
+            prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
+            found = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+        fits = min(distributed.gather_objects([found.passes.rows, found.passes.tokens or 0], self.world))
+        self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
+        if self.world.first:
+            print(found, flush=True)
+            if c.device == "cpu":
+                steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
+                print(f"a CPU takes {found.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -353,7 +359,7 @@ class Run(Generic[C]):
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
-        self.log.say(c.in_words())
+        self.log.say(f"{c.in_words()}: {sum(p.numel() for p in self.weights.parameters):,} weights")
         if self.envs.course is not None:
             self.log.say(
                 f"curriculum {c.curriculum} over {len(self.envs.course.places)} levels; held-out episodes play the "
@@ -500,7 +506,7 @@ class Run(Generic[C]):
         """Log an update and count it."""
         if update.result is None:
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
-        (batch, metrics), state = update.result, self.state
+        (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
         metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
         row, steps, tokens = merge_metrics(metrics, batch, self.world)
@@ -512,6 +518,12 @@ class Run(Generic[C]):
             "speed/tokens_per_s": tokens / seconds,
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
+        if row.get("policy/gradient_steps") and not self.timed:
+            self.timed, left = True, (c.most_updates - state.update) * steps
+            left = left if c.env_steps is None else min(left, max(0, c.env_steps - state.env_steps))
+            hours = left * seconds / steps / 3600
+            rate = f"{steps / seconds:.3g} steps/s"
+            self.log.say(f"update {state.update}: {rate}, {hours:.2g} hours to the end without evaluations")
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
@@ -540,7 +552,7 @@ class Run(Generic[C]):
         """Return the advice for a run whose memory runs out."""
         c = self.config
         half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
-        smaller = f"go on with less at once: {self._resume()} --micro-{half}"
+        smaller = f"the newest checkpoint is intact; go on with less at once: {self._resume()} --micro-{half}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
             "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+
 import torch
 
 from vlgym.errors import UserError, check_number, nearest
@@ -71,3 +74,17 @@ def check_device(device: str) -> None:
         raise UserError(
             f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
         )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory ran out, on an accelerator or of the host."""
+    known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+    return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
