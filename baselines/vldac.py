@@ -48,7 +48,7 @@ from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import Collector, flags
 from .learning.command import main
-from .learning.config import RunConfig
+from .learning.config import ClippedConfig
 from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
 from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
@@ -56,14 +56,12 @@ from .runs import distributed
 
 
 @dataclass(frozen=True)
-class Config(RunConfig):
+class Config(ClippedConfig):
     """Train a vision-language model by VL-DAC."""
 
     algorithm: ClassVar[str] = "VL-DAC"
     command: ClassVar[str] = "baselines.vldac"
 
-    clip: float = 0.2
-    """PPO's clip range."""
     gamma: float = 0.9
     """Discount. Take 0.99 where episodes are long."""
     gae_lambda: float = 0.95
@@ -84,7 +82,7 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("value_lr", "clip", "value_coef")
+        config.require_positive("value_lr", "value_coef")
         config.require_at_least(0, "value_warmup", "target_kl")
         config.require_at_least(1, "value_epochs")
         config.require_share("gamma", "gae_lambda")
@@ -220,6 +218,8 @@ class VLDAC:
             new, states = score(self.weights.engine, batch, part, self.passes)
             policy = self.policy_loss(new, batch, part, weights)
             loss, kl = policy.loss, None
+            if c.entropy_coef:
+                loss = loss - c.entropy_coef * entropy(new, batch.old[part], batch.mask[part], weights)
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
@@ -241,7 +241,8 @@ class VLDAC:
         [b, R]; `weights` [b] are theirs in the loss."""
         return token_ppo_loss(
             new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
-            clip=self.config.clip, weights=weights,
+            clip=self.config.clip, clip_high=self.config.clip_high, sequence=self.config.ratio == "sequence",
+            weights=weights,
         )  # fmt: skip
 
 
@@ -337,6 +338,8 @@ def token_ppo_loss(
     advantages: Tensor,
     *,
     clip: float,
+    clip_high: float | None = None,
+    sequence: bool = False,
     weights: Tensor | None = None,
 ) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
@@ -350,13 +353,17 @@ def token_ppo_loss(
             sampled.
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
+        clip, clip_high: ratios are clipped to [1 - clip, 1 + clip_high]; None takes `clip` (DAPO, arXiv 2503.14476).
+        sequence: all tokens of a reply have one ratio, the geometric mean of theirs (GSPO, arXiv 2507.18071, eq. 7).
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     lr = log_ratio(new, old, mask)
+    if sequence:
+        lr = token_mean(lr, mask).unsqueeze(-1).expand_as(lr).where(mask, 0.0)
     ratio = lr.exp()
-    a = advantages.unsqueeze(-1)
-    objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
-    return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
+    a, high = advantages.unsqueeze(-1), clip if clip_high is None else clip_high
+    objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + high) * a)
+    return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip, high)
 
 
 def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
@@ -390,6 +397,12 @@ def kl_loss(
     """
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
+
+
+def entropy(new: Tensor, old: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
+    """Entropy per token in nats, from the sampled tokens alone: -r log pi, mean over a reply's tokens, then summed over
+    steps by their weights [B]. Value and gradient are the entropy's in expectation: E_old[r log pi] = E_pi[log pi]."""
+    return -(token_mean(log_ratio(new, old, mask).exp() * new.where(mask, 0.0), mask) * weights).sum()
 
 
 def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:

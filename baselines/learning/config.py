@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_type_hints
 
 import tyro
 
@@ -417,6 +417,28 @@ class RunConfig:
         named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
         arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         return arguments | read_arguments(self.env_kwargs, "--env-kwargs")
+
+
+@dataclass(frozen=True)
+class ClippedConfig(RunConfig):
+    """Options of every learner that clips PPO's ratio."""
+
+    clip: float = 0.2
+    """PPO's clip range."""
+    clip_high: float | None = None
+    """Its upper end, where that is another than --clip (DAPO: 0.28 above, 0.2 below)."""
+    ratio: Literal["token", "sequence"] = "token"
+    """PPO's ratio: of each token, or the geometric mean over a reply (GSPO; its --clip is about 4e-4)."""
+    entropy_coef: float = 0.0
+    """Weight of an entropy bonus: the mean over replies' tokens, in nats."""
+
+    def resolve(self) -> Self:
+        """Fill in what depends on the model, and check ranges."""
+        config = super().resolve()
+        config.require_positive("clip")
+        config.require_at_least(0, "clip_high", "entropy_coef")
+        config.require_one_of("ratio", "token", "sequence")
+        return config
 
 
 def flag_of(name: str) -> str:
