@@ -68,6 +68,17 @@ def pack(records: Sequence[StepRecord], pad_id: int) -> Batch:
     return lay_out([record.extra for record in records], [record.span for record in records], pad_id)
 
 
+def moments(batch: Batch) -> dict[str, float]:
+    """Mean and deviation of returns, values and advantages, those before normalisation; of those that a learner has."""
+    advantages = batch.advantages if batch.values is None else batch.returns - batch.values
+    if not advantages.isfinite().all():
+        return {}
+    named = {"returns": batch.returns, "values": batch.values, "advantages": advantages}
+    given = {name: x for name, x in named.items() if x is not None}
+    means = {f"rollout/{name}_mean": float(x.mean()) for name, x in given.items()}
+    return means | {f"rollout/{name}_std": float(x.std(correction=0)) for name, x in given.items()}
+
+
 # ---- cutting ---------------------------------------------------------------------------------------------------------
 
 

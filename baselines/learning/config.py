@@ -39,8 +39,8 @@ from .warm_start import WarmConfig
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-        "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
-        "record_keep", "max_logp_gap", "envs", "env_timeout",
+        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "record_every", "record_keep", "max_logp_gap", "envs", "env_timeout",
     }
 )  # fmt: skip
 
@@ -266,6 +266,8 @@ class RunConfig:
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
     """Play them before the training, too; --no-eval-before where it is known how good the model is."""
+    eval_minutes: float = 5.0
+    """Time for those before the training of a published model: fewer are played where that many would take longer."""
     eval_controls: bool = True
     """Play half as many with grey pictures, and with shuffled ones, too. They can be half of a run's turns: a player
     who sees nothing often plays to the turn limit."""
@@ -362,7 +364,7 @@ class RunConfig:
             0, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
             "kl_coef", "invalid_penalty", "max_logp_gap",
         )  # fmt: skip
-        config.require_positive("lr", "max_grad_norm")
+        config.require_positive("lr", "max_grad_norm", "eval_minutes")
         check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
         if config.system is not None and not config.system.strip():
             raise UserError("--system is empty; leave it out for the message of the model's own chat template.")

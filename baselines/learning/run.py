@@ -35,6 +35,7 @@ from vlgym.play.controls import CONTROLS, SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
+from vlgym.registry import get_registry
 from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine, ModelPolicy
@@ -50,7 +51,7 @@ from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
 from ..runs.threads import is_out_of_memory, peak_memory, set_up_torch
-from .batch import Batch, probe
+from .batch import Batch, moments, probe
 from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
 from .environments import count_image_tokens
 from .evaluation import (
@@ -250,6 +251,7 @@ class Run(Generic[C]):
         self.recorder: EpisodeRecorder | None = None
         if c.record_every and self.world.first:
             self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
+        self.first_episodes = c.eval_episodes  # before the training
         if not is_tiny(model):
             self._probe()
         if self.world.first:
@@ -262,10 +264,19 @@ class Run(Generic[C]):
         with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
             prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
             found = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+            start = time.perf_counter()
+            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
+            seconds = (time.perf_counter() - start) / self.envs.count + found.seconds / 3
+            engine.forget()
+        turns = sum(get_registry().get(env_id).max_turns for env_id in self.envs.ids) * (1 + c.eval_controls)
+        self.first_episodes = min(c.eval_episodes, max(1, int(60 * c.eval_minutes / (seconds * turns))))
         fits = min(distributed.gather_objects([found.passes.rows, found.passes.tokens or 0], self.world))
         self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
         if self.world.first:
             print(found, flush=True)
+            if c.eval_before and self.first_episodes < c.eval_episodes:
+                few = f"{self.first_episodes} of {c.eval_episodes}"
+                print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
             if c.device == "cpu":
                 steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
                 print(f"a CPU takes {found.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
@@ -420,6 +431,8 @@ class Run(Generic[C]):
             return []
         if self.world.first:
             play = partial(self._play, self.weights.engine, self.policy.name, split=split)
+            if state.update == 0 and split == TEST:
+                play = partial(play, episodes=self.first_episodes)
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
@@ -437,11 +450,13 @@ class Run(Generic[C]):
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
-    def _play(self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN) -> Iterator[Report]:
-        """Let a model play held-out episodes."""
+    def _play(
+        self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN, episodes: int | None = None
+    ) -> Iterator[Report]:
+        """Let a model play held-out episodes; `--eval-episodes` by default."""
         c = self.config
         return held_out(
-            engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name, split=split,
+            engine, self.envs, self.log, episodes=episodes or c.eval_episodes, seed=c.seed, name=name, split=split,
             pictures=pictures,
         )  # fmt: skip
 
@@ -508,8 +523,9 @@ class Run(Generic[C]):
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
         (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
-        metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
+        metrics |= moments(batch) | {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
         row, steps, tokens = merge_metrics(metrics, batch, self.world)
+        row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
         state.update = update.number
         state.env_steps += steps
         seconds = sum(update.seconds.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -84,16 +85,20 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     gradient(one_line(tmp_path, tmp_path / "whole"), whole)
     request.getfixturevalue("eight_gib")
     capsys.readouterr()
-    run = gradient(one_line(tmp_path, tmp_path / "parts"), parts)
+    run = gradient(replace(one_line(tmp_path, tmp_path / "parts"), eval_minutes=1e-5), parts)
     assert (run.config.micro_batch, run.finished()) == (6, True)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("memory probe: 6 rows of ")
-    assert lines[1].startswith("a CPU takes ")
+    assert lines[2].startswith("a CPU takes ")
     said = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
-    assert re.fullmatch(said, lines[3])
+    assert re.fullmatch(said, lines[4])
     assert [1 for line in lines if re.fullmatch(r"update 1: \S+ steps/s, 0 hours to the end without evaluations", line)]
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+    assert lines[1] == "held-out episodes before training: 1 of 3, which fit into --eval-minutes 1e-05"
+    played = [report["episodes"] for report in json.loads((run.out / "evaluation.json").read_text())]
+    assert played == [1, 3]
+    assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [3, 3]
     again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
     assert again.config.micro_batch == 6
     request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
