@@ -177,7 +177,8 @@ class RunConfig:
     resume: bool = False
     """Continue the run in --out from its newest checkpoint, exactly."""
     preset: str = "none"
-    """A named set of values, for example paper-miniworld (baselines/learning/presets.py); options given with it win."""
+    """A named set of values, for example 24gb; options given with it win. `--preset list` prints all, with hardware and
+    minutes."""
     seed: int = 0
     """Seed of weights, warm start, sampling and minibatches."""
     updates: int | None = None
