@@ -31,16 +31,16 @@ from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import GroupCollector
 from .learning.command import main
-from .learning.config import RunConfig
+from .learning.config import ClippedConfig
 from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 from .runs.distributed import share_of
-from .vldac import kl_loss, token_ppo_loss
+from .vldac import entropy, kl_loss, token_ppo_loss
 
 
 @dataclass(frozen=True)
-class Config(RunConfig):
+class Config(ClippedConfig):
     """Train a vision-language model by LOOP."""
 
     algorithm: ClassVar[str] = "LOOP"
@@ -50,8 +50,6 @@ class Config(RunConfig):
     """Episodes played from each start state (K); --num-envs is a multiple of it. The source: 6."""
     minibatch: int = 16
     """Episodes per gradient step. The source: 32."""
-    clip: float = 0.2
-    """PPO's clip range. The source: 0.1."""
     gamma: float = 1.0
     """Discount within an episode's return."""
     kl_coef: float = 0.0
@@ -60,7 +58,6 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("clip")
         config.require_share("gamma")
         check_number("--group", config.group, 2, hint="Episodes are compared within their group.")
         share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
@@ -146,8 +143,13 @@ class LOOP:
         for part in micro_batches(batch, rows, self.passes):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
             new, _ = score(self.weights.engine, batch, part, self.passes)
-            policy = token_ppo_loss(new, old, mask, batch.advantages[part], clip=c.clip, weights=share)
+            policy = token_ppo_loss(
+                new, old, mask, batch.advantages[part], clip=c.clip, clip_high=c.clip_high,
+                sequence=c.ratio == "sequence", weights=share,
+            )  # fmt: skip
             loss, kl = policy.loss, None
+            if c.entropy_coef:
+                loss = loss - c.entropy_coef * entropy(new, old, mask, share)
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], mask, share, c.kl_estimator)
                 loss = loss + c.kl_coef * kl

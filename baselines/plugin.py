@@ -42,7 +42,7 @@ def make_hf(
         temperature: what logits are divided by before a token is drawn; 0 takes the likeliest; default as in the
             model's training, 1 where that is not known.
         max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
-        device: a torch device.
+        device: a torch device; auto is CUDA where there is one, else MPS, else the CPU.
         dtype: `float32` or `bfloat16`.
         image_tokens: most tokens per image, for the families with a fast path: the upper bound of the model's own
             processor. Default as in the model's training, else the processor's own, or 16 for tiny.
@@ -59,7 +59,7 @@ def make_hf(
     from .models.folders import MOST_TEMPERATURE, NEW_TOKENS, read_limits
     from .models.load import DTYPES, HINT, load_family
     from .policies.hf import EnginePolicy, Sampling, hash_model, in_words_of_eval
-    from .runs.threads import set_up_torch
+    from .runs.threads import choose_device, set_up_torch
 
     if not name:
         raise UserError(f"hf: names no model. {HINT} For example: --policy hf:runs/demo/model")
@@ -76,6 +76,7 @@ def make_hf(
         raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
     try:
         limits, plain = read_limits(name), engine == "generate"
+        device = choose_device(device)
         set_up_torch(threads, device)
         heat = temperature if temperature is not None else limits.temperature or 1.0
         sampling = Sampling(seed, heat, max_tokens or limits.max_new_tokens or NEW_TOKENS)

@@ -82,6 +82,7 @@ class Config(vldac.Config):
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
         config.require_share("thought_weight")
+        config.require_one_of("ratio", "token")
         return config
 
 
@@ -103,7 +104,8 @@ class RL4VLM(vldac.VLDAC):
         action = action_mask(self.weights.family, samples, spans, new.shape[1])
         return step_ppo_loss(
             new, batch.old[rows], batch.mask[rows], action.to(new.device), batch.advantages[rows],
-            clip=self.config.clip, thought_weight=self.config.thought_weight, weights=weights,
+            clip=self.config.clip, clip_high=self.config.clip_high,
+            thought_weight=self.config.thought_weight, weights=weights,
         )  # fmt: skip
 
 
@@ -115,6 +117,7 @@ def step_ppo_loss(
     advantages: Tensor,
     *,
     clip: float,
+    clip_high: float | None = None,
     thought_weight: float,
     weights: Tensor | None = None,
 ) -> PolicyLoss:
@@ -136,8 +139,9 @@ def step_ppo_loss(
     step_old = torch.where(mask, weight * old.float(), zero).sum(-1)
     lr = log_ratio(step_new, step_old)
     ratio = lr.exp()
-    objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
-    return with_statistics(-weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip)
+    high = clip if clip_high is None else clip_high
+    objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + high) * advantages)
+    return with_statistics(-weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip, high)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ It is not a way to a good policy: that is what `baselines.vldac` is for. `learni
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -27,7 +27,7 @@ from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
 from .runs.folder import check_new, describe, environment_ids
-from .runs.threads import set_up_torch
+from .runs.threads import choose_device, device_in_words, set_up_torch
 
 WARM = "warm.json"  # the report in the model's folder
 
@@ -53,8 +53,8 @@ class Config:
     """Most tokens per image; default for tiny 16 to 64 by environment, for others what their processor allows."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Further constructor arguments of the environments, as name=value (JSON, else text); giving it again adds."""
-    device: str = "cpu"
-    """Torch device."""
+    device: str = "auto"
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else the CPU."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice."""
     warm: WarmConfig = field(default_factory=WarmConfig)
@@ -67,6 +67,7 @@ def run(config: Config) -> WarmReport:
     Raises:
         UserError: an option is out of range, or names nothing.
     """
+    config = replace(config, device=choose_device(config.device))
     env_ids, env_kwargs = environment_ids(config.env), read_arguments(config.env_kwargs, "--env-kwargs")
     config.warm.validate()
     check_number("--seed", config.seed, 0, MOST_SEED)
@@ -82,7 +83,8 @@ def run(config: Config) -> WarmReport:
         device=config.device, system=read_limits(config.model).system,
     )  # fmt: skip
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers)
-    print(f"warm start on {', '.join(env_ids)}: {config.warm.noise:.0%} of the labels are random legal actions")
+    how = f"{config.warm.noise:.0%} of the labels are random legal actions"
+    print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")
 
     report = warm_start(
         engine, env_ids, config.warm, seed=config.seed, env_kwargs=env_kwargs, max_new_tokens=config.max_new_tokens,

@@ -1,7 +1,7 @@
 """VL-DAC: reinforcement learning of a vision-language model on any registered environment.
 
     python -m baselines.vldac --env vlgym/NumberLine-v1
-    python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct --device cuda --lora.rank 32
+    python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct
 
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a reply's tokens and
 then over steps (eq. 3); one step-level GAE advantage per environment step; a value MLP on the hidden state of the last
@@ -18,6 +18,8 @@ Where it departs from the paper, or says what the paper leaves open:
   reads the states stored at rollout, standardised by that rollout's mean and deviation: states of different
   observations differ by 1 % of their norm, and an update moves all of them by ten times as much. It trains for more
   epochs than the policy (`--value-epochs`), and an average of its weights over gradient steps values the rollouts;
+- where the value loss reaches the model, the head reads the state as it is: the division by its deviation would make
+  the model's gradient the critic's;
 - truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
   terminal;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
@@ -46,7 +48,7 @@ from .learning import losses
 from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
 from .learning.collect import Collector, flags
 from .learning.command import main
-from .learning.config import RunConfig
+from .learning.config import ClippedConfig
 from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
 from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
@@ -54,14 +56,12 @@ from .runs import distributed
 
 
 @dataclass(frozen=True)
-class Config(RunConfig):
+class Config(ClippedConfig):
     """Train a vision-language model by VL-DAC."""
 
     algorithm: ClassVar[str] = "VL-DAC"
     command: ClassVar[str] = "baselines.vldac"
 
-    clip: float = 0.2
-    """PPO's clip range."""
     gamma: float = 0.9
     """Discount. Take 0.99 where episodes are long."""
     gae_lambda: float = 0.95
@@ -69,7 +69,7 @@ class Config(RunConfig):
     value_lr: float = 1e-3
     """Learning rate of the value head."""
     value_epochs: int = 8
-    """Passes of the value head over a rollout's stored states."""
+    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the policy's."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
@@ -82,7 +82,7 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("value_lr", "clip", "value_coef")
+        config.require_positive("value_lr", "value_coef")
         config.require_at_least(0, "value_warmup", "target_kl")
         config.require_at_least(1, "value_epochs")
         config.require_share("gamma", "gae_lambda")
@@ -155,7 +155,8 @@ class VLDAC:
         rows = self.collector.play(c.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         device = batch.hidden.device
-        self.value.fit(distributed.gather(batch.hidden, world))
+        if c.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model by a hundred
+            self.value.fit(distributed.gather(batch.hidden, world))
         with torch.no_grad():
             values = self.steady(batch.hidden).view(len(rows), -1)
             last_values, final_values = self.collector.values_after(rows, self.steady)
@@ -178,7 +179,8 @@ class VLDAC:
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
-        for rows, size in self.draw(batch, c.value_epochs if c.stop_gradient or lr == 0 else 0):
+        joint = 0 if c.stop_gradient or lr == 0 else c.epochs  # passes of the head with the policy
+        for rows, size in self.draw(batch, max(0, c.value_epochs - joint)):
             self.value_step(batch, rows, size, metrics)
         for rows, size in self.draw(batch, c.epochs if lr > 0 else 0):
             moved = self.policy_step(batch, rows, size, metrics)
@@ -216,6 +218,8 @@ class VLDAC:
             new, states = score(self.weights.engine, batch, part, self.passes)
             policy = self.policy_loss(new, batch, part, weights)
             loss, kl = policy.loss, None
+            if c.entropy_coef:
+                loss = loss - c.entropy_coef * entropy(new, batch.old[part], batch.mask[part], weights)
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
@@ -237,7 +241,8 @@ class VLDAC:
         [b, R]; `weights` [b] are theirs in the loss."""
         return token_ppo_loss(
             new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
-            clip=self.config.clip, weights=weights,
+            clip=self.config.clip, clip_high=self.config.clip_high, sequence=self.config.ratio == "sequence",
+            weights=weights,
         )  # fmt: skip
 
 
@@ -333,6 +338,8 @@ def token_ppo_loss(
     advantages: Tensor,
     *,
     clip: float,
+    clip_high: float | None = None,
+    sequence: bool = False,
     weights: Tensor | None = None,
 ) -> PolicyLoss:
     """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
@@ -346,13 +353,17 @@ def token_ppo_loss(
             sampled.
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
+        clip, clip_high: ratios are clipped to [1 - clip, 1 + clip_high]; None takes `clip` (DAPO, arXiv 2503.14476).
+        sequence: all tokens of a reply have one ratio, the geometric mean of theirs (GSPO, arXiv 2507.18071, eq. 7).
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     lr = log_ratio(new, old, mask)
+    if sequence:
+        lr = token_mean(lr, mask).unsqueeze(-1).expand_as(lr).where(mask, 0.0)
     ratio = lr.exp()
-    a = advantages.unsqueeze(-1)
-    objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + clip) * a)
-    return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip)
+    a, high = advantages.unsqueeze(-1), clip if clip_high is None else clip_high
+    objective = torch.minimum(ratio * a, ratio.clamp(1 - clip, 1 + high) * a)
+    return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip, high)
 
 
 def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
@@ -386,6 +397,12 @@ def kl_loss(
     """
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
+
+
+def entropy(new: Tensor, old: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
+    """Entropy per token in nats, from the sampled tokens alone: -r log pi, mean over a reply's tokens, then summed over
+    steps by their weights [B]. Value and gradient are the entropy's in expectation: E_old[r log pi] = E_pi[log pi]."""
+    return -(token_mean(log_ratio(new, old, mask).exp() * new.where(mask, 0.0), mask) * weights).sum()
 
 
 def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -212,9 +212,12 @@ def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
 
     Probability 0 is never drawn.
     """
-    cumulative = log_probs.double().exp().cumsum(-1)
-    target = uniform.double().unsqueeze(-1) * cumulative[:, -1:]
-    return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
+    device = log_probs.device
+    where = "cpu" if device.type == "mps" else device  # MPS has no float64
+    cumulative = log_probs.to(where).double().exp().cumsum(-1)
+    target = uniform.to(where).double().unsqueeze(-1) * cumulative[:, -1:]
+    found = torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
+    return found.to(device)
 
 
 # ---- the engine as a policy ------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ difference before its first gradient step, and a run whose difference is beyond 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,7 +18,9 @@ from vlgym.errors import FailedError
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
+from ..models.family import Prompt
 from ..runs.distributed import World, share_of
+from ..runs.threads import is_out_of_memory, peak_memory
 
 
 @dataclass
@@ -65,6 +68,17 @@ def pack(records: Sequence[StepRecord], pad_id: int) -> Batch:
     return lay_out([record.extra for record in records], [record.span for record in records], pad_id)
 
 
+def moments(batch: Batch) -> dict[str, float]:
+    """Mean and deviation of returns, values and advantages, those before normalisation; of those that a learner has."""
+    advantages = batch.advantages if batch.values is None else batch.returns - batch.values
+    if not advantages.isfinite().all():
+        return {}
+    named = {"returns": batch.returns, "values": batch.values, "advantages": advantages}
+    given = {name: x for name, x in named.items() if x is not None}
+    means = {f"rollout/{name}_mean": float(x.mean()) for name, x in given.items()}
+    return means | {f"rollout/{name}_std": float(x.std(correction=0)) for name, x in given.items()}
+
+
 # ---- cutting ---------------------------------------------------------------------------------------------------------
 
 
@@ -97,6 +111,59 @@ class Passes:
     rows: int = 64
     tokens: int | None = None
     train_vision: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The largest pass that fits into memory, of `rows` rows as long as `tokens`.
+
+    Attributes:
+        peak: most bytes; seconds: of one row.
+    """
+
+    passes: Passes
+    rows: int
+    tokens: int
+    peak: int
+    seconds: float
+
+    def __str__(self) -> str:
+        held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
+        return f"memory probe: {held}, {self.seconds:.2f} s a row"
+
+
+def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> Probe:
+    """Try a forward and backward pass of at most `rows` rows, all with the longest prompt and the longest reply, with
+    room for an optimizer's two moments of the parameters, and halve it until it fits.
+
+    Raises:
+        MemoryError, torch.OutOfMemoryError: one row does not fit.
+    """
+    device, longest = engine.family.device, len(prompt) + engine.max_new_tokens
+    rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
+    words = (engine.suppress == 0).nonzero().flatten().tolist()
+    while True:
+        start, held = time.perf_counter(), list[Tensor]()
+        try:
+            held += [torch.zeros_like(p) for p in parameters for _ in range(2)]
+            ids = [torch.cat([torch.tensor(words[row % len(words)])[None], prompt.ids[1:]]) for row in range(rows)]
+            prompts = [engine.family.place(each, prompt.images) for each in ids]  # which share no beginning
+            reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
+            held += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
+            held[-2].mean().backward()
+            return Probe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or rows == 1:
+                raise
+        finally:
+            held.clear()
+            for parameter in parameters:
+                parameter.grad = None
+            engine.forget()
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+        rows //= 2
+        passes = replace(passes, rows=rows) if passes.tokens is None else replace(passes, tokens=rows * longest)
 
 
 def micro_batches(batch: Batch, rows: Tensor, passes: Passes) -> list[Tensor]:

@@ -98,7 +98,7 @@ def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, fl
         "rollout/invalid_rate": float(np.mean([r.invalid for r in records])),
         "rollout/reply_tokens": float(batch.mask.sum(-1).float().mean()),
         "rollout/cut_rate": float(np.mean([sample.cut for sample in batch.samples])),
-        "rollout/token_logp": float(batch.old.sum() / batch.mask.sum()),
+        "rollout/entropy": -float(batch.old.sum() / batch.mask.sum()),
     }
 
 

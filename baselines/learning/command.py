@@ -23,8 +23,8 @@ from .run import Run
 
 USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
-    "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens", "history_turns",
-    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device", "threads",
+    "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens",
+    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device",
     "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
 })  # fmt: skip
 """Options shared by the learners that `--help` shows; `--help-all` shows every one."""

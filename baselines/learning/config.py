@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_type_hints
 
 import tyro
 
@@ -20,13 +20,14 @@ from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.parsers import check_named
 from vlgym.play.controls import PICTURES
 
+from ..models.adapter import is_tiny
 from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
 from ..models.lora import LoraOptions
 from ..runs import folder
 from ..runs.distributed import ALONE, World
 from ..runs.folder import environment_ids
-from ..runs.threads import check_device, check_threads
+from ..runs.threads import check_device, check_threads, choose_device, device_in_words
 from . import losses
 from .batch import Passes
 from .collect import RewardOptions
@@ -38,8 +39,8 @@ from .warm_start import WarmConfig
 FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-        "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter", "record_every",
-        "record_keep", "max_logp_gap", "envs", "env_timeout",
+        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "record_every", "record_keep", "max_logp_gap", "envs", "env_timeout",
     }
 )  # fmt: skip
 
@@ -176,7 +177,8 @@ class RunConfig:
     resume: bool = False
     """Continue the run in --out from its newest checkpoint, exactly."""
     preset: str = "none"
-    """A named set of values, for example paper-miniworld (baselines/learning/presets.py); options given with it win."""
+    """A named set of values, for example 24gb; options given with it win. `--preset list` prints all, with hardware and
+    minutes."""
     seed: int = 0
     """Seed of weights, warm start, sampling and minibatches."""
     updates: int | None = None
@@ -265,6 +267,8 @@ class RunConfig:
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
     """Play them before the training, too; --no-eval-before where it is known how good the model is."""
+    eval_minutes: float = 5.0
+    """Time for those before the training of a published model: fewer are played where that many would take longer."""
     eval_controls: bool = True
     """Play half as many with grey pictures, and with shuffled ones, too. They can be half of a run's turns: a player
     who sees nothing often plays to the turn limit."""
@@ -280,8 +284,8 @@ class RunConfig:
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
     export_adapter: Path | None = None
     """With --lora.rank: write the adapters here too, as PEFT keeps them."""
-    device: str = "cpu"
-    """Torch device."""
+    device: str = "auto"
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else the CPU."""
     dtype: str | None = None
     """float32 or bfloat16 weights; log-probabilities are float32 always.
 
@@ -295,7 +299,7 @@ class RunConfig:
         """First learning rate of the policy: `lr`, or the default for this model."""
         if self.lr is not None:
             return self.lr
-        return 3e-4 if (self.model or DEFAULT_MODEL) == "tiny" else 5e-5 if self.lora.rank else 1e-6
+        return 3e-4 if is_tiny(self.model or DEFAULT_MODEL) else 5e-5 if self.lora.rank else 1e-6
 
     @property
     def most_updates(self) -> int:
@@ -327,7 +331,8 @@ class RunConfig:
     def in_words(self) -> str:
         """The trained weights and their type, once resolved."""
         trained = f"adapters of rank {self.lora.rank}" if self.lora.rank else "all weights"
-        return f"training {trained} of {self.model}: {self.dtype}, {self.device}, learning rate {self.policy_lr:g}"
+        where = device_in_words(self.device)
+        return f"training {trained} of {self.model}: {self.dtype}, {where}, learning rate {self.policy_lr:g}"
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges.
@@ -335,15 +340,16 @@ class RunConfig:
         Raises:
             UserError: a value is out of its range.
         """
-        model = self.model or DEFAULT_MODEL
+        model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
-        large = model != "tiny" and self.device.startswith("cuda")
+        tiny = is_tiny(model)
+        large = not tiny and device.startswith("cuda")
         rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not self.train_vision else 0
         dtype = self.dtype or ("bfloat16" if large and rank and not warm_steps else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=replace(self.lora, rank=rank),
-            threads=int(model == "tiny") if self.threads is None else self.threads,
+            lora=replace(self.lora, rank=rank), device=device,
+            threads=int(tiny) if self.threads is None else self.threads,
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
@@ -359,7 +365,7 @@ class RunConfig:
             0, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
             "kl_coef", "invalid_penalty", "max_logp_gap",
         )  # fmt: skip
-        config.require_positive("lr", "max_grad_norm")
+        config.require_positive("lr", "max_grad_norm", "eval_minutes")
         check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
         if config.system is not None and not config.system.strip():
             raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
@@ -414,6 +420,28 @@ class RunConfig:
         named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
         arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         return arguments | read_arguments(self.env_kwargs, "--env-kwargs")
+
+
+@dataclass(frozen=True)
+class ClippedConfig(RunConfig):
+    """Options of every learner that clips PPO's ratio."""
+
+    clip: float = 0.2
+    """PPO's clip range."""
+    clip_high: float | None = None
+    """Its upper end, where that is another than --clip (DAPO: 0.28 above, 0.2 below)."""
+    ratio: Literal["token", "sequence"] = "token"
+    """PPO's ratio: of each token, or the geometric mean over a reply (GSPO; its --clip is about 4e-4)."""
+    entropy_coef: float = 0.0
+    """Weight of an entropy bonus: the mean over replies' tokens, in nats."""
+
+    def resolve(self) -> Self:
+        """Fill in what depends on the model, and check ranges."""
+        config = super().resolve()
+        config.require_positive("clip")
+        config.require_at_least(0, "clip_high", "entropy_coef")
+        config.require_one_of("ratio", "token", "sequence")
+        return config
 
 
 def flag_of(name: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vlgym.env.prompts import PromptBuilder
@@ -13,10 +14,13 @@ from vlgym.parsers import Parser
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import EnvFailures, Failure, close_env
+from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
+from vlgym.types import Message, Reply, Turn
 
+from ..models.family import Prompt
 from ..models.folders import read_limits
 from ..runs.distributed import ALONE, World, share_of
 
@@ -104,11 +108,33 @@ class Environments:
             course=self.course, exchange=self.exchange, pictures=self.pictures,
         )  # fmt: skip
 
+    def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
+        """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
+        found: list[Prompt] = []
+        for index, env_id in enumerate(self.ids):
+            runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
+            for _ in range(turns):
+                found += [encode(turn.messages) for turn in runner.turns()]
+                if not runner.done:
+                    runner.step(_Talker("a " * words))
+            runner.close()
+        return max(found, key=len)
+
     def close(self) -> None:
         """Close what a curriculum put aside, and end the workers, where there are any."""
         while self._aside:
             close_env(self._aside.popitem()[1])
         self.group.close()
+
+
+class _Talker(RandomPolicy):
+    """Random play after many words."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [replace(reply, text=self.words + reply.text) for reply in super().reply(turns)]
 
 
 def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any], group: EnvGroup = LOCAL) -> tuple[Parser, ...]:

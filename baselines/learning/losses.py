@@ -134,11 +134,13 @@ def weigh(per_step: Tensor, weights: Tensor | None) -> Tensor:
     return per_step.mean() if weights is None else (per_step * weights).sum()
 
 
-def with_statistics(loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: float) -> PolicyLoss:
+def with_statistics(
+    loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: float, high: float | None = None
+) -> PolicyLoss:
     """A policy loss with what is logged of its log-ratios `lr` and ratios, of those where `mask` is True."""
     with torch.no_grad():
         n = mask.sum().clamp(min=1)
-        outside = ((ratio - 1).abs() > clip) & mask
+        outside = ((ratio < 1 - clip) | (ratio > 1 + (clip if high is None else high))) & mask
         ratios = torch.where(mask, ratio, torch.zeros_like(ratio))
         # k3 of KL(old || new) under samples of old: E[r - 1 - log r] >= 0.
         approx_kl = torch.where(mask, ratio - 1 - lr, torch.zeros_like(lr)).sum() / n

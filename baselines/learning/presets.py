@@ -1,4 +1,4 @@
-"""Named sets of values: the settings of the papers, each with where it stands, or marked "ours".
+"""Named sets of values: the settings of the papers and of two cards, each with where it stands, or marked "ours".
 
     python -m baselines.vldac --preset paper-miniworld --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-7B-Instruct
 
@@ -45,7 +45,24 @@ COMMON: Values = {
     "micro_tokens": (4_096, FITS),
 }
 
+CARD: Values = {
+    "num_envs": (64, "ours"),
+    "rollout_steps": (4, "256 steps a rollout, as the paper's code"),
+    "minibatch": (128, "D.2"),
+    "updates": (80, "20,480 steps"),
+    "lora.rank": (16, "code; the paper does not say"),
+    "dtype": ("bfloat16", "ours"),
+    "micro_batch": (16, "7B: 31 + 16 x 2.4 = 69 GiB of 74, by the figures of an H200"),
+}
+
 PRESETS: dict[str, Values] = {
+    "24gb": {
+        **CARD,
+        "num_envs": (16, "a quarter of the keys and values"),
+        "rollout_steps": (16, "256 steps a rollout"),
+        "micro_batch": (4, "3B: 14 + 4 x 1.8 = 21 GiB of 22, 2B: 8 + 4 x 1.1 = 12; 7B's scaled by weights and widths"),
+    },
+    "80gb": CARD,
     "paper-miniworld": {
         **COMMON,
         "gamma": (0.99, "D.2: 0.99 or 1"),
@@ -123,18 +140,38 @@ PRESETS: dict[str, Values] = {
     },
 }
 
+HARDWARE = {"24gb": "2B to 3B, 24 GB: 21 GiB", "80gb": "7B, 80 GB: 69 GiB", "magebench-rl": "any"}
+"""Model, card and computed memory; of the others those of the papers."""
+
+H200 = 6.4  # environment steps a second of a 7B model (docs/results.md)
+
 C = TypeVar("C")
 
 
+def listing() -> str:
+    """One line for each preset: hardware, environment steps, minutes."""
+    lines = []
+    for name, values in PRESETS.items():
+        told = {key: values[key][0] for key in ("env_steps", "updates", "num_envs", "rollout_steps") if key in values}
+        steps = told.get("env_steps") or told.get("updates", 0) * told.get("num_envs", 0) * told.get("rollout_steps", 0)
+        time = f"{steps:,} steps, {steps / H200 / 60:.0f} minutes with 7B on an H200" if steps else "steps of the run"
+        lines.append(f"{name:16} {HARDWARE.get(name, '7B, 80 GB'):24} {time}")
+    return "\n".join(lines)
+
+
 def chosen(config: type[C], arguments: Sequence[str]) -> C:
-    """The defaults of a command line: the configuration's own, changed by the preset that the arguments name.
+    """The defaults of a command line: the configuration's own, changed by the preset that the arguments name. Without a
+    name, or for `list`, the presets are printed and the program ends.
 
     Raises:
         UserError: no such preset, or it has values for another learner.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--preset", nargs="?", default="none", const="none")
-    return apply(config(), parser.parse_known_args(arguments)[0].preset)
+    parser.add_argument("--preset", nargs="?", default="none", const="list")
+    if (name := parser.parse_known_args(arguments)[0].preset) == "list":
+        print(listing())
+        raise SystemExit(0)
+    return apply(config(), name)
 
 
 def apply(config: C, name: str) -> C:

@@ -14,13 +14,12 @@ evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
 from __future__ import annotations
 
 import math
-import resource
+import shlex
 import signal
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -36,12 +35,13 @@ from vlgym.play.controls import CONTROLS, SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
+from vlgym.registry import get_registry
 from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
 from ..models import lora
-from ..models.adapter import check_adapter, export_adapter, is_adapter
+from ..models.adapter import check_adapter, export_adapter, is_adapter, is_tiny
 from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
 from ..runs import distributed, folder
@@ -50,8 +50,8 @@ from ..runs.curve import LEVEL_MEAN, PLAYED
 from ..runs.distributed import World
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from ..runs.signals import interruptible
-from ..runs.threads import set_up_torch
-from .batch import Batch
+from ..runs.threads import is_out_of_memory, peak_memory, set_up_torch
+from .batch import Batch, moments, probe
 from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
 from .environments import count_image_tokens
 from .evaluation import (
@@ -117,20 +117,11 @@ def memory_advice(advice: str) -> Iterator[None]:
     """
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
-        if known or "can't allocate memory" in str(error) or "not enough memory" in str(error):
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error):
             first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}). The newest checkpoint is intact; {advice}") from error
+            raise UserError(f"Out of memory ({first}): {advice}") from error
         raise
-
-
-def peak_memory(device: torch.device) -> int:
-    """Most bytes allocated on an accelerator, or by this process, since it began."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 # ---- metrics over all processes --------------------------------------------------------------------------------------
@@ -197,6 +188,7 @@ class Run(Generic[C]):
     kept: Kept
     log: RunLog
     stopped_by = 0
+    timed = False  # the first update that trains the policy has told how fast it was
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
@@ -230,8 +222,8 @@ class Run(Generic[C]):
         if self.world.first:
             self.out.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(lock_folder(self.out))
-            if not c.resume:
-                folder.write_record(self.out / folder.RUN_FILE, record)
+            saved = folder.read_run(self.out) | {"config": record["config"]} if c.resume else record
+            folder.write_record(self.out / folder.RUN_FILE, saved)  # the next resuming keeps what this one changed
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
@@ -259,9 +251,35 @@ class Run(Generic[C]):
         self.recorder: EpisodeRecorder | None = None
         if c.record_every and self.world.first:
             self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
+        self.first_episodes = c.eval_episodes  # before the training
+        if not is_tiny(model):
+            self._probe()
         if self.world.first:
             put_back(self.out / BEST)
             read_best(self.out / BEST)  # a damaged note is told of before any work
+
+    def _probe(self) -> None:
+        """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""
+        c, engine = self.config, self.weights.engine
+        with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
+            prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
+            found = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+            start = time.perf_counter()
+            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
+            seconds = (time.perf_counter() - start) / self.envs.count + found.seconds / 3
+            engine.forget()
+        turns = sum(get_registry().get(env_id).max_turns for env_id in self.envs.ids) * (1 + c.eval_controls)
+        self.first_episodes = min(c.eval_episodes, max(1, int(60 * c.eval_minutes / (seconds * turns))))
+        fits = min(distributed.gather_objects([found.passes.rows, found.passes.tokens or 0], self.world))
+        self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
+        if self.world.first:
+            print(found, flush=True)
+            if c.eval_before and self.first_episodes < c.eval_episodes:
+                few = f"{self.first_episodes} of {c.eval_episodes}"
+                print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
+            if c.device == "cpu":
+                steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
+                print(f"a CPU takes {found.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -352,7 +370,7 @@ class Run(Generic[C]):
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
-        self.log.say(c.in_words())
+        self.log.say(f"{c.in_words()}: {sum(p.numel() for p in self.weights.parameters):,} weights")
         if self.envs.course is not None:
             self.log.say(
                 f"curriculum {c.curriculum} over {len(self.envs.course.places)} levels; held-out episodes play the "
@@ -413,6 +431,8 @@ class Run(Generic[C]):
             return []
         if self.world.first:
             play = partial(self._play, self.weights.engine, self.policy.name, split=split)
+            if state.update == 0 and split == TEST:
+                play = partial(play, episodes=self.first_episodes)
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
@@ -422,7 +442,7 @@ class Run(Generic[C]):
                     self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))
             if gap and (measured := measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
-                self.log.say(f"sight/gap: {measured}")
+                self.log.say(f"sight: {measured}")
         new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new
@@ -430,11 +450,13 @@ class Run(Generic[C]):
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
-    def _play(self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN) -> Iterator[Report]:
-        """Let a model play held-out episodes."""
+    def _play(
+        self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN, episodes: int | None = None
+    ) -> Iterator[Report]:
+        """Let a model play held-out episodes; `--eval-episodes` by default."""
         c = self.config
         return held_out(
-            engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name, split=split,
+            engine, self.envs, self.log, episodes=episodes or c.eval_episodes, seed=c.seed, name=name, split=split,
             pictures=pictures,
         )  # fmt: skip
 
@@ -499,10 +521,11 @@ class Run(Generic[C]):
         """Log an update and count it."""
         if update.result is None:
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
-        (batch, metrics), state = update.result, self.state
+        (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
-        metrics |= {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
+        metrics |= moments(batch) | {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
         row, steps, tokens = merge_metrics(metrics, batch, self.world)
+        row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
         state.update = update.number
         state.env_steps += steps
         seconds = sum(update.seconds.values())
@@ -511,6 +534,12 @@ class Run(Generic[C]):
             "speed/tokens_per_s": tokens / seconds,
             "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
         }
+        if row.get("policy/gradient_steps") and not self.timed:
+            self.timed, left = True, (c.most_updates - state.update) * steps
+            left = left if c.env_steps is None else min(left, max(0, c.env_steps - state.env_steps))
+            hours = left * seconds / steps / 3600
+            rate = f"{steps / seconds:.3g} steps/s"
+            self.log.say(f"update {state.update}: {rate}, {hours:.2g} hours to the end without evaluations")
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
@@ -533,13 +562,13 @@ class Run(Generic[C]):
 
     def _resume(self) -> str:
         c = self.config
-        return f"{self.world.launcher} -m {c.command} --resume --out {self.out}{list_repeated(c)}"
+        return f"{self.world.launcher} -m {c.command} --resume --out {shlex.quote(str(self.out))}{list_repeated(c)}"
 
     def _advice(self) -> dict[str, str]:
         """Return the advice for a run whose memory runs out."""
         c = self.config
         half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
-        smaller = f"go on with less at once: {self._resume()} --micro-{half}"
+        smaller = f"the newest checkpoint is intact; go on with less at once: {self._resume()} --micro-{half}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
             "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",

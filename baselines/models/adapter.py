@@ -38,6 +38,15 @@ ADAPTER_FILES = (
 """Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 
+def is_tiny(model: str) -> bool:
+    """Return whether a model is `tiny`, or a saved one, adapters of it included; any other is a published one."""
+    model = find_base(model) if model != "tiny" and is_adapter(model) else model
+    try:
+        return model == "tiny" or "vlgym_tiny" in json.loads((Path(model) / "config.json").read_bytes())
+    except (OSError, ValueError, TypeError):  # whoever loads the model says what is wrong
+        return False
+
+
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
     """Write the adapters of a model; whole or not at all, in place of older ones.
 

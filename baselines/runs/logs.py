@@ -145,7 +145,7 @@ def summary(row: Mapping[str, Any]) -> str:
         ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
         ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),
         ("value", "loss/value", ".3f"), ("ev", "value/explained_variance", "+.2f"),
-        ("steps/s", "speed/env_steps_per_s", ".0f"),
+        ("steps/s", "speed/env_steps_per_s", ".0f"), ("tokens/s", "speed/tokens_per_s", ".0f"),
     ]  # fmt: skip
     return "  ".join(
         f"{label} {row[name]:{style}}" for label, name, style in shown if math.isfinite(row.get(name, math.nan))

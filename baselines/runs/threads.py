@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+
 import torch
 
 from vlgym.errors import UserError, check_number, nearest
@@ -35,13 +38,33 @@ def check_threads(threads: int) -> None:
     check_number("--threads", threads, 0, MOST_THREADS, hint="0 leaves torch's choice.")
 
 
+def choose_device(device: str) -> str:
+    """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def device_in_words(device: str) -> str:
+    """A device with its name and memory, or why it is the CPU."""
+    if device.startswith("cuda"):
+        found = torch.cuda.get_device_properties(torch.device(device))
+        return f"{device} ({found.name}, {found.total_memory / 2**30:.0f} GiB)"
+    better = choose_device("auto")
+    none = "no CUDA or MPS device here" if better == "cpu" else f"--device {better} is here, too"
+    return f"cpu ({none})" if device == "cpu" else device
+
+
 def check_device(device: str) -> None:
-    """Raise `UserError` unless there is such a device: `cpu`, or a CUDA device of this machine."""
+    """Raise `UserError` unless there is such a device: `cpu`, `mps`, or a CUDA device of this machine."""
     kind, _, number = device.partition(":")
-    if device != "cpu" and (kind != "cuda" or (":" in device and not number.isdecimal())):
-        raise UserError(f"--device {device!r} is not one of cpu, cuda, cuda:NUMBER.{nearest(device, ('cpu', 'cuda'))}")
-    if device == "cpu":
+    if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
+        near = nearest(device, ("auto", "cpu", "cuda", "mps"))
+        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, cuda:NUMBER.{near}")
+    if device == "cpu" or (device == "mps" and torch.backends.mps.is_available()):
         return
+    if device == "mps":
+        raise UserError("--device mps: there is no MPS device here. Use --device auto.")
     if not torch.cuda.is_available():
         why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
         raise UserError(
@@ -51,3 +74,17 @@ def check_device(device: str) -> None:
         raise UserError(
             f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
         )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory ran out, on an accelerator or of the host."""
+    known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+    return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

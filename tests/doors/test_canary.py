@@ -204,9 +204,12 @@ def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_
     assert (blind.mean, blind.low, blind.high, blind.verdict, blind.n) == (0, 0, 0, BLIND, 12)
     sees = sight_gap(score_by_sight, batch)
     assert (sees.mean, sees.verdict) == (2, ARRIVES)
-    assert str(sees) == "pictures arrive: 2.000 nats [2.000 to 2.000], 12 episodes"
+    arrive = "pictures arrive, and make right answers"
+    assert str(sees) == f"{arrive} likelier (gap +2.000 nats [+2.000 to +2.000], 12 episodes)"
     worse = sight_gap(lambda messages, replies: [-score for score in score_by_sight(messages, replies)], batch)
     assert (worse.mean, worse.verdict) == (-2, ARRIVES)
+    assert str(worse) == f"{arrive} less likely (gap -2.000 nats [-2.000 to -2.000], 12 episodes)"
+    assert str(blind) == "blind (gap +0.000 nats [+0.000 to +0.000], 12 episodes)"
 
 
 def test_a_score_that_differs_from_itself_as_much_as_by_the_pictures_is_unclear() -> None:

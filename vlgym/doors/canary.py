@@ -182,7 +182,9 @@ class SightGap:
     n: int
 
     def __str__(self) -> str:
-        return f"{self.verdict}: {self.mean:.3f} nats [{self.low:.3f} to {self.high:.3f}], {self.n} episodes"
+        effect = "likelier" if self.low > 0 else "less likely" if self.high < 0 else "neither likelier nor less likely"
+        words = f"{self.verdict}, and make right answers {effect}" if self.verdict == ARRIVES else self.verdict
+        return f"{words} (gap {self.mean:+.3f} nats [{self.low:+.3f} to {self.high:+.3f}], {self.n} episodes)"
 
 
 def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:

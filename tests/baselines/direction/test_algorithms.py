@@ -149,3 +149,35 @@ def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
     config = replace(vldac.Config(**SMALL), updates=None, env_steps=50_000)
     assert config.resolve().most_updates >= 50_000
     assert replace(config, env_steps=None).resolve().most_updates == 80
+
+
+# -- clipping and entropy, as the learners use them --
+
+
+@pytest.mark.parametrize("module", [vldac, loop, grpo])
+def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_policys_step(module, monkeypatch):
+    options = {"clip_high": 0.28, "ratio": "sequence", "entropy_coef": 0.5, "lr": 1e-9, "max_grad_norm": 1e9}
+    learner, seen, found = on_stage(module, kl_coef=0.0, **options), [], []
+    where = loop if module is grpo else module
+    token_ppo_loss = where.token_ppo_loss
+
+    def noted(*args, **more):
+        seen.append(more)
+        return token_ppo_loss(*args, **more)
+
+    monkeypatch.setattr(where, "token_ppo_loss", noted)
+    batch, _ = learner.collect()
+    batch.advantages = torch.zeros(len(batch.samples))
+    parameters, rows = learner.weights.parameters, torch.arange(3)
+    learner.optimizers.named["policy"].step = lambda: found.extend(p.grad.clone() for p in parameters)
+    weights = torch.full((len(batch.samples),), 1 / 3)
+    learner.policy_step(batch, rows, 3 if module is vldac else weights, Metrics())
+    assert (seen[0]["clip"], seen[0]["clip_high"], seen[0]["sequence"]) == (0.2, 0.28, True)
+    new = learner.weights.engine.score([batch.samples[i].prompt for i in range(3)], batch.ids[:3], batch.mask[:3])
+    means = [
+        (new[i][batch.mask[i]].exp() / batch.old[i][batch.mask[i]].exp() * new[i][batch.mask[i]]).mean() for i in rows
+    ]
+    expected = torch.autograd.grad(0.5 * sum(means) / 3, parameters)
+    assert sum(float(g.norm()) for g in expected) > 0
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-3)

@@ -81,7 +81,9 @@ def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
     assert "sight/gap" not in first
     assert last["sight/gap"]["n"] == evaluation.GAP_EPISODES
     said = f"success {last['grey']['success']:.3f} "
-    _, line = [line for line in capsys.readouterr().out.splitlines() if "with grey pictures" in line]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("sight: pictures arrive, and make right answers ") for line in lines if "sight" in line]
+    _, line = [line for line in lines if "with grey pictures" in line]
     assert said in line
     assert line.endswith("; blind floor not measured")
 

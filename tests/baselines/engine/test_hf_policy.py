@@ -187,7 +187,7 @@ def test_a_record_says_which_model_played_and_how(published, tmp_path):
         ("tiny", {"engine": "vllm"}, r"--policy-arg engine='vllm' is not one of auto, generate"),
         ("tiny", {"engine": "generate"}, r"hf:tiny is built here"),
         ("tiny", {"dtype": "int8"}, r"--policy-arg dtype='int8' is not one of float32, bfloat16"),
-        ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of cpu, cuda"),
+        ("tiny", {"device": "gpu"}, r"^--policy-arg device='gpu' is not one of auto, cpu, mps, cuda"),
     ],
 )
 def test_what_cannot_be_is_one_line_in_the_words_of_the_command(name, options, words):

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from dataclasses import asdict, replace
+import shlex
+from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import get_args, get_type_hints
 
 import pytest
 
 from baselines.learning import config as config_module
-from baselines.learning.config import saved_config
+from baselines.learning.command import parse
+from baselines.learning.config import list_repeated, saved_config
 from baselines.learning.environments import count_image_tokens
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions
+from baselines.runs.folder import write_record
 from baselines.vldac import Config
 from vlgym.errors import UserError
 
@@ -44,6 +51,39 @@ def resolved(**options):
 )  # fmt: skip
 def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
     assert resolved(**options) == expected
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "chosen", "words"),
+    [
+        (True, False, "cuda", "cuda (H200, 139 GiB)"),
+        (False, True, "mps", "mps"),
+        (False, False, "cpu", "cpu (no CUDA or MPS device here)"),
+    ],
+)
+def test_the_device_is_cuda_else_mps_else_the_cpu_and_the_run_says_which(cuda, mps, chosen, words, monkeypatch):
+    card = SimpleNamespace(name="H200", total_memory=139 * 2**30)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: cuda)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: mps)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: card)
+    config = Config().resolve()
+    assert (config.device, config.in_words().split(", ", 1)[1]) == (chosen, f"{words}, learning rate 0.0003")
+    assert Config(device="cpu").resolve().device == "cpu"
+
+
+def test_published_is_what_was_not_built_here(tmp_path):
+    config = {"model_type": "qwen2_vl", "vlgym_tiny": {"layers": 2}}
+    for name, said in (("warm", config), ("other", {"model_type": "qwen2_vl"}), ("adapters", None)):
+        (tmp_path / name).mkdir()
+        if said:
+            (tmp_path / name / "config.json").write_text(json.dumps(said))
+    named = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "warm")}
+    (tmp_path / "adapters/adapter_config.json").write_text(json.dumps(named))
+    (tmp_path / "adapters/adapter_model.safetensors").touch()
+    found = [Config(model=str(tmp_path / name), device="cuda").resolve() for name in ("warm", "other", "adapters")]
+    assert [(c.lr, c.lora.rank, c.dtype, c.threads) for c in found] == [
+        (3e-4, 0, "float32", 1), (5e-5, 16, "bfloat16", 0), (3e-4, 0, "float32", 1),
+    ]  # fmt: skip
 
 
 def test_all_weights_are_not_trained_in_bfloat16():
@@ -95,3 +135,37 @@ def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monk
     monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
     with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
         saved_config(Config(out=tmp_path, resume=True))
+
+
+TEXTS = {"parser": "here:Parser", "envs": "ray://127.0.0.1:1", "env_kwargs": ("max_turns=4", "parser=a b:C")}
+
+
+def moved(config):
+    """The configuration with every option, those of groups too, away from its default."""
+    values, hints = {}, get_type_hints(type(config))
+    for item in fields(config):
+        standard, hint = getattr(config, item.name), hints[item.name]
+        kinds = get_args(hint) or (hint,)
+        if is_dataclass(standard):
+            values[item.name] = moved(standard)
+        elif item.name in TEXTS or str in kinds:
+            values[item.name] = TEXTS.get(item.name, "another")
+        elif Path in kinds:
+            values[item.name] = Path("my models") / item.name
+        elif bool in kinds:
+            values[item.name] = not standard
+        elif int in kinds or float in kinds:
+            values[item.name] = (standard or 0) + (1 if int in kinds else 0.25)
+        else:
+            values[item.name] = next(kind for kind in kinds if kind != standard)
+    assert [name for name, value in values.items() if value == getattr(config, name)] == []
+    return replace(config, **values)
+
+
+@pytest.mark.parametrize("learner", ["vldac", "rl4vlm", "loop", "grpo", "archer", "self_play"])
+def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option_that_it_had(learner, tmp_path):
+    kind = importlib.import_module(f"baselines.{learner}").Config
+    config = replace(moved(kind()), out=tmp_path)
+    write_record(tmp_path / "run.json", {"config": {"algorithm": kind.algorithm, **asdict(config)}, "environments": {}})
+    asked = parse(kind, None, ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))])
+    assert saved_config(asked) == config

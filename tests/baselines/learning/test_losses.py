@@ -151,3 +151,49 @@ def test_explained_variance_of_perfect_constant_and_degenerate_critics():
     assert losses.explained_variance(torch.zeros(3), r) == pytest.approx(0.0)
     assert math.isnan(losses.explained_variance(r, torch.ones(3)))
     assert math.isnan(losses.explained_variance(T([1.0]), T([1.0])))
+
+
+def test_a_higher_upper_clip_lets_good_replies_rise_further_and_bad_ones_fall_no_further():
+    new, old, mask = T([[0.25, -0.5]]).log1p(), T([[0.0, 0.0]]), torch.ones(1, 2, dtype=torch.bool)  # ratios 1.25, 0.5
+    for advantage, clip_high, expected in ((1, None, 1.2 + 0.5), (1, 0.28, 1.25 + 0.5), (-1, 0.28, -1.25 - 0.8)):
+        for kind in ("token", "step"):
+            a = T([float(advantage)])
+            if kind == "token":
+                out = vldac.token_ppo_loss(new, old, mask, a, clip=0.2, clip_high=clip_high)
+            else:  # a ratio of 1.25 for the whole reply
+                out = rl4vlm.step_ppo_loss(
+                    T([[math.log(1.25), 0.0]]), old, mask, mask, a, clip=0.2, clip_high=clip_high, thought_weight=1.0
+                )
+                expected = advantage * 1.25 if clip_high or advantage < 0 else 1.2
+            assert float(out.loss) == pytest.approx(-expected / (2 if kind == "token" else 1))
+            outside = {"token": (0.5 if clip_high else 1.0), "step": (0.0 if clip_high else 1.0)}[kind]
+            assert float(out.clip_fraction) == outside
+
+
+def test_the_ratio_of_a_sequence_is_the_geometric_mean_of_its_tokens_and_moves_all_of_them_alike():
+    new = T([[math.log(2.0), math.log(0.9), 7.0], [math.log(1.1), 0.0, 0.0]]).requires_grad_()
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    out = vldac.token_ppo_loss(new, torch.zeros(2, 3), mask, T([1.0, -2.0]), clip=0.5, sequence=True)
+    one, two = 1.8**0.5, 1.1 ** (1 / 3)
+    assert float(out.loss.detach()) == pytest.approx(-(one - 2 * two) / 2)
+    assert float(out.ratio_max) == pytest.approx(one)
+    out.loss.backward()
+    torch.testing.assert_close(new.grad, T([[-one / 4, -one / 4, 0.0], [two / 3, two / 3, two / 3]]))
+    clipped = vldac.token_ppo_loss(new, torch.zeros(2, 3), mask, T([1.0, 0.0]), clip=0.2, sequence=True)
+    assert float(clipped.loss) == pytest.approx(-1.2 / 2)
+
+
+def test_the_entropy_of_sampled_tokens_is_in_expectation_the_policys_in_value_and_gradient():
+    logits = T([0.3, -1.0, 0.7]).requires_grad_()
+    logp, sampled = logits.log_softmax(0), T([0.2, 0.5, 0.3])  # one reply for each token, weighed by its chance
+    padded = torch.stack([logp, torch.full((3,), float("nan"))], dim=1)
+    mask = torch.tensor([[True, False]] * 3)
+    found = vldac.entropy(padded, torch.stack([sampled.log(), torch.zeros(3)], dim=1), mask, sampled)
+    exact = -(logp.exp() * logp).sum()
+    assert float(found) == pytest.approx(float(exact))
+    for loss in (found, exact):
+        logits.grad = None
+        loss.backward(retain_graph=True)
+        if loss is found:
+            by_samples = logits.grad
+    torch.testing.assert_close(by_samples, logits.grad)

@@ -46,3 +46,16 @@ def test_unknown_presets_and_those_of_other_learners_are_refused():
         presets.apply(vldac.Config(), "paper-loop")
     assert presets.chosen(loop.Config, ["--preset=paper-loop"]).group == 6
     assert presets.chosen(vldac.Config, ["--seed", "1"]) == vldac.Config()
+
+
+def test_presets_are_listed_with_hardware_and_minutes(capsys):
+    for words in (["--preset"], ["--seed", "1", "--preset", "list"]):
+        with pytest.raises(SystemExit) as ended:
+            command.parse(vldac.Config, None, words)
+        assert ended.value.code == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split()[0] for line in lines] == list(presets.PRESETS)
+        assert lines[1].split("  ")[-1] == " 20,480 steps, 53 minutes with 7B on an H200".strip()
+        assert "21 GiB" in lines[0]
+    small = presets.apply(vldac.Config(model="org/model", device="cuda"), "24gb")
+    assert (small.num_envs * small.rollout_steps, small.micro_batch, small.lora.rank) == (256, 4, 16)

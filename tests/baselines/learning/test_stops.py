@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from stage import FINISHED, assert_same_end
 from baselines import study, vldac
 from baselines.learning import command
 from baselines.learning import run as run_module
+from baselines.learning.config import saved_config
 from vlgym.errors import UserError
 
 
@@ -50,6 +52,17 @@ def test_resuming_a_finished_run_changes_nothing_and_says_how_to_go_on(finished,
     assert "all 4 updates have been made" in capsys.readouterr().out.replace("\n", " ")
     assert_same_end(finished, out)
     assert (out / "log.jsonl").read_text() == (finished / "log.jsonl").read_text()
+
+
+def test_what_a_resumed_run_changes_holds_when_it_is_resumed_again(finished, tmp_path):
+    out, exported = tmp_path / "a copy", tmp_path / "exported"
+    shutil.copytree(finished, out)
+    run = vldac.train(vldac.Config(out=out, resume=True, updates=5, export=exported))
+    assert (run.state.update, (exported / "config.json").exists()) == (5, True)
+    words = shlex.split(run._resume())[3:]
+    assert words == ["--resume", "--out", str(out), "--export", str(exported)]
+    assert saved_config(command.parse(vldac.Config, None, words)).updates == 5
+    assert vldac.train(command.parse(vldac.Config, None, words)).finished()
 
 
 def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):

@@ -182,12 +182,14 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch):
 
 def test_a_misspelt_device_is_refused():
     for device in ("gpu", "cuda:x", "cuda:-1", ""):
-        with pytest.raises(UserError, match="is not one of cpu, cuda, cuda:NUMBER"):
+        with pytest.raises(UserError, match="is not one of auto, cpu, mps, cuda, cuda:NUMBER"):
             check_device(device)
 
 
 def test_a_device_that_is_not_there_is_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match="there is no MPS device here"):
+        check_device("mps")
     for name in ("cuda", "cuda:7"):
         with pytest.raises(UserError, match=r"there is no CUDA device here; .*Use --device cpu"):
             RunConfig(device=name).resolve()

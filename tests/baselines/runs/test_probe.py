@@ -1,0 +1,106 @@
+"""Rows of a pass by the memory there is: tried before a run, halved until they fit, with the same gradient."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from publish import publish
+from stage import SMALL
+
+from baselines import vldac
+from baselines.engine.engine import Engine
+from baselines.learning.batch import Passes, probe
+from baselines.learning.warm_start import WarmConfig
+from vlgym.errors import UserError
+
+ROW = 2**30  # bytes that a faked card has to hold of a row
+
+
+@pytest.fixture
+def eight_gib(monkeypatch):
+    """A card of 8 GiB; the rows of the passes that were asked of it."""
+    score, asked = Engine.score_states, []
+
+    def limited(self, prompts, *args, **options):
+        asked.append(len(prompts))
+        if torch.is_grad_enabled() and len(prompts) * ROW > 8 * 2**30:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB\nand more")
+        return score(self, prompts, *args, **options)
+
+    monkeypatch.setattr(Engine, "score_states", limited)
+    return asked
+
+
+def test_rows_are_halved_until_a_pass_with_the_longest_prompt_and_reply_fits(engine, prompts, eight_gib):
+    weights = [p for p in engine.family.model.parameters() if p not in {*engine.family.vision_parameters()}]
+    longest = max(prompts, key=len)
+    found = probe(engine, longest, weights, Passes(64), 50)
+    assert (eight_gib, found.passes, found.rows, found.tokens) == ([50, 25, 12, 6], Passes(6), 6, len(longest) + 10)
+    assert all(p.grad is None for p in weights)
+    tokens = Passes(64, 20 * found.tokens + 5)
+    found = probe(engine, longest, weights, tokens, 64)
+    assert (eight_gib[4:], found.passes) == ([20, 10, 5], replace(tokens, tokens=5 * found.tokens))
+    assert probe(engine, longest, weights, tokens, 4).passes == tokens
+
+
+def test_a_row_that_does_not_fit_and_another_error_are_not_halved_away(engine, prompts, eight_gib, monkeypatch):
+    monkeypatch.setitem(globals(), "ROW", 2**40)
+    with pytest.raises(torch.OutOfMemoryError):
+        probe(engine, prompts[0], [], Passes(4), 4)
+    monkeypatch.setattr(engine, "score_states", lambda *args, **options: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        probe(engine, prompts[0], [], Passes(4), 4)
+
+
+def one_line(folder, out):
+    """The run of a published model from one line, with small numbers."""
+    model = folder / "published"
+    more = {"num_envs": 8, "updates": 1, "minibatch": 24, "value_warmup": 0, "lr": 1e-3, "image_tokens": None}
+    return vldac.Config(**{**SMALL, **more, "warm": WarmConfig(), "model": str(model), "out": out})
+
+
+def gradient(config, noted):
+    """The gradient of the first step of a run's first update."""
+    step = vldac.Optimizers.step
+
+    def watched(self, name, *rest):
+        if name == "policy" and not noted:
+            noted.extend(p.grad.clone() for group in self.named[name].param_groups for p in group["params"])
+        step(self, name, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vldac.Optimizers, "step", watched)
+        return vldac.train(config)
+
+
+def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_same_gradient(
+    model_folder, tmp_path, capsys, request
+):
+    whole, parts = [], []
+    publish(model_folder("qwen2_vl"), tmp_path / "published", "qwen2_vl")
+    gradient(one_line(tmp_path, tmp_path / "whole"), whole)
+    request.getfixturevalue("eight_gib")
+    capsys.readouterr()
+    run = gradient(replace(one_line(tmp_path, tmp_path / "parts"), eval_minutes=1e-5), parts)
+    assert (run.config.micro_batch, run.finished()) == (6, True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("memory probe: 6 rows of ")
+    assert lines[2].startswith("a CPU takes ")
+    said = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
+    assert re.fullmatch(said, lines[4])
+    assert [1 for line in lines if re.fullmatch(r"update 1: \S+ steps/s, 0 hours to the end without evaluations", line)]
+    for a, b in zip(whole, parts, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
+    assert lines[1] == "held-out episodes before training: 1 of 3, which fit into --eval-minutes 1e-05"
+    played = [report["episodes"] for report in json.loads((run.out / "evaluation.json").read_text())]
+    assert played == [1, 3]
+    assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [3, 3]
+    again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
+    assert again.config.micro_batch == 6
+    request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
+    with pytest.raises(UserError, match=r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"):
+        vldac.train(one_line(tmp_path, tmp_path / "none"))
