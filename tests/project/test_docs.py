@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import subprocess
 import sys
 
+import pytest
 from sources import ROOT
 
 from vlgym.registry.registry_file import read_registry
@@ -22,11 +24,36 @@ def load(name: str):
     return module
 
 
-def test_the_pages_that_print_files_and_figures_of_the_code_are_fresh() -> None:
+def test_the_pages_that_print_files_and_figures_of_the_code_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     pages = load("docs/generate").generate()
     assert {"environments.md", "write-a-plugin.md", "tutorials/own-loss.md"} <= pages.keys()
     stale = [name for name, text in pages.items() if (ROOT / "docs" / name).read_text(encoding="utf-8") != text]
     assert stale == [], "run: make docs"
+
+
+def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    figures = importlib.import_module("figures")
+    judged = [(row.name, row.outcome.label) for row in figures.judge_all()]
+    assert len(judged) == len(set(judged)) == 19  # 28 arms, less seven controls and two arms that others repeat
+    assert not [label for _, label in judged if "grey" in label or "none" in label]
+    assert ("algorithms", "VL-DAC") in judged
+    assert not {("sight-NumberLine-v1", "VL-DAC"), ("words-NumberLine-v1", "VL-DAC, image")} & set(judged)
+    words = [row.outcome for row in figures.judge_all() if row.name.startswith("words")]
+    assert all(row.blind is None for row in words)
+
+
+def test_the_page_of_results_is_one_screen_and_every_study_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    assert len((ROOT / "docs/results.md").read_text(encoding="utf-8").split()) <= 700
+    pages = importlib.import_module("figures").write_study_pages()
+    raw = {path.stem for path in (ROOT / "docs/studies").glob("*.json*")} - {"made", "speed"}
+    assert raw <= pages.keys()
+    for name, text in pages.items():
+        assert re.match(r"# .+\n", text), name
+        assert "\n| " in text, name
+        assert "Date: 20" in text or name in {"outcomes", "leaderboard"}, name
 
 
 def test_the_python_of_the_readme_runs() -> None:

@@ -72,8 +72,8 @@ def write_share(value: float | None) -> str:
 
 
 def write_p(value: float) -> str:
-    """Return a p value to three digits after the point."""
-    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
+    """Return a p value to three digits after the point; `NONE` of a test that was not made."""
+    return NONE if value != value else "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def write_episodes(row: Mapping[str, Any]) -> str:
