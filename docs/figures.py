@@ -198,11 +198,14 @@ def write_leaderboard() -> str:
 def write_wins(*ids: str) -> str:
     """Write success of random play, the best blind player and the oracle, and the blind share, for these ids."""
     entries = read_registry()
-    lines = ["| id | random | blind | blind share | oracle |", "|---" * 5 + "|"]
+    lines = ["| id | floor | blind | blind share | ceiling |", "|---" * 5 + "|"]
     for env_id in ids:
         entry = entries[f"vlgym/{env_id}"]
-        wins = [f"{entry[name]['success'] + 1e-9:.2f}" for name in ("floor", "blind", "ceiling")]
-        wins.insert(2, f"{find_blind_share(entry):.2f}")
+        wins = [
+            f"{entry[name]['success'] + 1e-9:.2f}" if name in entry else NONE for name in ("floor", "blind", "ceiling")
+        ]
+        share = find_blind_share(entry)
+        wins.insert(2, NONE if share is None else f"{share:.2f}")
         lines.append(f"| `{env_id}` | {' | '.join(wins)} |")
     return "\n".join(lines)
 

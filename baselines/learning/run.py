@@ -422,7 +422,7 @@ class Run(Generic[C]):
                     self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))
             if gap and (measured := measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
-                self.log.say(f"sight/gap: {measured}")
+                self.log.say(f"sight/gap: {measured.verdict} (figures: evaluation.json)")
         new = distributed.first_says(new, self.world)
         self._gather_failures(state.update)
         state.evaluations += new

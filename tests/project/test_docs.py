@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import subprocess
 
 import pytest
 from sources import ROOT
 
+from vlgym.doors.canary import CANARIES
 from vlgym.registry.registry_file import read_registry
 
 
@@ -63,6 +65,50 @@ def test_the_readme_counts_current_environments_and_families() -> None:
     assert f"| environments | {len(specs)} |" in readme
     ids = [int(cell) for cell in re.findall(r"^\| <img .*\| (\d+) \|$", readme, re.MULTILINE)]
     assert sum(ids) == len(specs)
+
+
+HELD = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+PAGES = [name for name in HELD if not re.search(r"/projects/|^tests/|CHANGELOG", name)]
+MADE = r"<!-- table:.*?<!-- end of table -->|<!-- Written by docs/generate.py. -->.*|^```.*?^```|`[^`\n]+`"
+MEASURED = (
+    r"(?<![\w.])-?(?:[01]\.\d{2,3}(?!\w|\.\d)|\d[\d,.]* (?:steps|replies|frames|tokens)/s|\d[\d.]* (?:± \d|nats))"
+)
+ALLOWED = {
+    ("docs/doors.md", "1.16"): "TRL's version",
+    ("docs/football.md", "-0.42"): "coordinate of the pitch",
+    ("docs/football.md", "0.42"): "coordinate of the pitch",
+    ("docs/learner.md", "0.001"): "the default of --max-logp-gap",
+}
+
+
+def test_pages_written_by_hand_hold_no_measured_number() -> None:
+    """Measured numbers come from registry.yaml or docs/studies/, by a table mark; the log tells of past runs."""
+    found = []
+    for name in PAGES:
+        if name in {"docs/log.md", "docs/security.md"}:
+            continue
+        text = re.sub(MADE, "", (ROOT / name).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        found += [(name, hit[0]) for hit in re.finditer(MEASURED, text)]
+    assert [each for each in found if each not in ALLOWED] == []
+    assert ALLOWED.keys() <= {*found}
+    assert len(ALLOWED) <= 12
+
+
+@pytest.mark.parametrize("text", ["wins 0.47 of them", "0.87 ± 0.18", "33,234 steps/s", "-9.627 nats"])
+def test_a_measured_number_is_found(text: str) -> None:
+    assert re.search(MEASURED, text)
+
+
+def test_every_picture_is_on_a_page() -> None:
+    text = "".join((ROOT / name).read_text(encoding="utf-8") for name in HELD)
+    assert [path.name for path in (ROOT / "docs/images").iterdir() if f"images/{path.name}" not in text] == []
+
+
+def test_ids_on_pages_exist() -> None:
+    known = {*read_registry(), *CANARIES}
+    for name in PAGES:
+        ids = set(re.findall(r"vlgym/[A-Z]\w*-v\d+\b", (ROOT / name).read_text(encoding="utf-8")))
+        assert ids <= known, name
 
 
 def test_the_adapter_example_of_the_docs_walks_the_cliff() -> None:
