@@ -58,7 +58,7 @@ def write_reference(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table per family: task, turns, and success of floor, blind floor and ceiling; current ids only."""
+    """Write a table per family: task, turns, success of blind floor and ceiling; current ids only."""
     from vlgym.registry.installing import how_to_install
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
@@ -66,26 +66,23 @@ def write_environments() -> str:
     entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
-        "Success on 100 or 400 episodes of the test split: floor of the random policy, blind floor of the best player "
-        "found without the picture ([sight.md](sight.md)), ceiling of the oracle. Share: the way from floor to "
-        "ceiling that blind play covers, in success or in return. Levels: their number, and the oracle's mean turns "
-        "on the first and on the last ([how to play them](write-a-plugin.md#levels)). Returns, "
-        "standard errors, card and options: `vlgym show ID`. Published forms that a newer version replaces: "
-        "`vlgym list --old`.\n",
+        "Success on the test split: blind floor of the best player found without the picture ([sight.md](sight.md)), "
+        "ceiling of the oracle. Share: the way from random play to the ceiling that blind play covers, in success or "
+        "in return. Levels: how many ([how to play them](write-a-plugin.md#levels)). Floors, returns, errors, card and "
+        "options: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
     ]
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
         lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
-        lines.append("| id | task | turns | floor | blind | share | ceiling | levels |\n" + "|---" * 8 + "|")
+        lines.append("| id | task | turns | blind | share | ceiling | levels |\n" + "|---" * 7 + "|")
         for env_id, entry in rows.items():
             spec = entry["spec"]
-            wins = [_show(entry.get(name)) for name in ("floor", "blind", "ceiling")]
             share = find_blind_share(entry)
-            measured = " | ".join([*wins[:2], "" if share is None else f"{share:.2f}", wins[2]])
-            lines.append(
-                f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {_show_levels(entry.get('levels'))} |"
-            )
+            written = "" if share is None else f"{share:.2f}"
+            measured = " | ".join([_show(entry.get("blind")), written, _show(entry.get("ceiling"))])
+            levels = len(entry.get("levels", [])) or ""
+            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {levels} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -189,10 +186,6 @@ def _print_file(match: re.Match[str]) -> str:
 
 def _show(measured: dict[str, float] | None) -> str:
     return f"{measured['success']:.2f}" if measured else "not measured"
-
-
-def _show_levels(measured: list[dict[str, float]] | None) -> str:
-    return f"{len(measured)}: {measured[0]['length']:.1f} to {measured[-1]['length']:.1f}" if measured else ""
 
 
 if __name__ == "__main__":
