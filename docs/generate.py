@@ -58,7 +58,7 @@ def write_reference(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table per family: task, turns, success of blind floor and ceiling; current ids only."""
+    """Write a table per family: task, turns, and the blind floor; current ids only."""
     from vlgym.registry.installing import how_to_install
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
@@ -66,21 +66,21 @@ def write_environments() -> str:
     entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
-        "Success on the test split: blind floor of the best player found without the picture ([sight.md](sight.md)), "
-        "ceiling of the oracle. Share: the way from random play to the ceiling that blind play covers, in success or "
-        "in return. Levels: how many ([how to play them](write-a-plugin.md#levels)). Floors, returns, errors, card and "
-        "options: `vlgym show ID`. Published forms that a newer version replaces: `vlgym list --old`.\n",
+        "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
+        "the way from random play to the oracle that it covers, in success or in return. Levels: how many ([how to "
+        "play them](write-a-plugin.md#levels)). Floor, ceiling, returns, errors, card and options: `vlgym show ID`. "
+        "Published forms that a newer version replaces: `vlgym list --old`.\n",
     ]
     for family in sorted({entry["spec"].family for entry in entries.values()}):
         rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
         distribution = next(iter(rows.values()))["distribution"]
         lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
-        lines.append("| id | task | turns | blind | share | ceiling | levels |\n" + "|---" * 7 + "|")
+        lines.append("| id | task | turns | blind | share | levels |\n" + "|---" * 6 + "|")
         for env_id, entry in rows.items():
             spec = entry["spec"]
             share = find_blind_share(entry)
             written = "" if share is None else f"{share:.2f}"
-            measured = " | ".join([_show(entry.get("blind")), written, _show(entry.get("ceiling"))])
+            measured = f"{_show(entry.get('blind'))} | {written}"
             levels = len(entry.get("levels", [])) or ""
             lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {levels} |")
         lines.append("")
