@@ -71,15 +71,16 @@ def _correct(values: Sequence[float]) -> list[bool]:
 
 def write_outcomes(*, every: bool = False) -> str:
     """Write a row per environment with its first trained arm, or per arm: success after training, and what stands."""
-    entries, shown = read_registry(), set[str]()
+    entries = read_registry()
     lines = [
         "| environment | seeds | after | gain | grey, unreadable | blind, share | above blind | gains |",
         "|---" * 8 + "|",
     ]
-    for name, study, row, above, gains in judge_all():
-        if study.env in shown and not every:
-            continue
-        shown.add(study.env)
+    judged = judge_all()
+    if not every:  # the first arm of each environment, the largest gain first
+        first = {row.study.env: row for row in reversed(judged)}
+        judged = sorted(first.values(), key=lambda each: -mean(each.outcome.gain))
+    for name, study, row, above, gains in judged:
         label = f" {row.label}" if every else ""
         share = find_blind_share(entries[study.env])
         blind = NONE if row.blind is None else f"{row.blind + 1e-9:.2f}, {share:.2f}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import statistics
 import subprocess
 
 import pytest
@@ -42,6 +43,12 @@ def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: 
     assert not {("sight-NumberLine-v1", "VL-DAC"), ("words-NumberLine-v1", "VL-DAC, image")} & set(judged)
     words = [row.outcome for row in figures.judge_all() if row.name.startswith("words")]
     assert all(row.blind is None for row in words)
+    rows = figures.write_outcomes().splitlines()[2:]
+    first = {row.study.env: row for row in reversed(figures.judge_all())}
+    assert len(rows) == len(first)  # the first arm of each environment, not the best
+    for row in rows:
+        mean = statistics.mean(first[f"vlgym/{row[3 : row.index(']')]}"].outcome.after)
+        assert f"| {mean:.2f}±" in row
 
 
 def test_the_page_of_results_is_one_screen_and_every_study_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
