@@ -164,6 +164,17 @@ def write_curriculum(name: str) -> str:
     return "\n".join(lines)
 
 
+def write_demo() -> str:
+    """Write a row per seed of the demo."""
+    lines = ["| seed | before | after | greedy | grey | unreadable then | lowest explained variance | seconds |"]
+    lines += ["|---" * 8 + "|"]
+    for run in read_runs("demo"):
+        cells = [f"{run[name]['success']:.3f}" for name in ("before", "after", "greedy", "grey")]
+        cells += [f"{run['grey']['invalid_rate']:.2f}", f"{run['lowest']:.2f}", f"{run['seconds']}"]
+        lines.append(f"| {run['seed']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def write_self_play() -> str:
     """Write a row per game and seed of self-play, before and after training."""
     lines = ["| game | seed | measure | before | after |", "|---" * 5 + "|"]
@@ -260,6 +271,11 @@ PAGES: dict[str, tuple[str, str, str, Any]] = {
         "an unreadable reply by an older rule ([log](../log.md)).", write_self_play,
     ),
 }  # fmt: skip
+if read_runs("demo"):
+    PAGES["demo"] = (
+        "The demo", "python tests/benchmarks/demo_seeds.py --write",
+        "`make demo` with seeds that did not choose its options: held-out success (no wrong move).", write_demo,
+    )  # fmt: skip
 PAGES |= {
     f"{CURRICULA}{bench}": (
         f"Curricula on {bench}", f"python tests/benchmarks/curricula.py {bench}",

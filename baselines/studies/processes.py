@@ -130,10 +130,7 @@ class Runs:
             KEPT.mkdir(parents=True, exist_ok=True)
             write_whole(KEPT / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
             write_whole(KEPT / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
-            made = json.loads((KEPT / MADE).read_text(encoding="utf-8")) if (KEPT / MADE).is_file() else {}
-            host = f"{platform.machine()}, {os.cpu_count()} cores"
-            made[name] = {"date": f"{datetime.date.today()}", "host": host}
-            write_whole(KEPT / MADE, json.dumps(made, indent=1) + "\n")
+            note_made(name)
         return self.folder
 
     def carry_out(self, workers: int, phases: Sequence[tuple[str, Sequence[Job]]]) -> KeyboardInterrupt | None:
@@ -149,6 +146,13 @@ class Runs:
                 bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
                 return reason
         return None
+
+
+def note_made(name: str) -> None:
+    """Write date and host of a study next to its raw runs."""
+    made = json.loads((KEPT / MADE).read_text(encoding="utf-8")) if (KEPT / MADE).is_file() else {}
+    made[name] = {"date": f"{datetime.date.today()}", "host": f"{platform.machine()}, {os.cpu_count()} cores"}
+    write_whole(KEPT / MADE, json.dumps(made, indent=1) + "\n")
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import math
@@ -15,7 +16,7 @@ from baselines import sft, study
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same, write_record
-from baselines.studies import arms, report
+from baselines.studies import arms, processes, report
 from vlgym.errors import UserError
 from vlgym.intervals import student_p
 
@@ -124,6 +125,17 @@ def small(monkeypatch):
     )
     monkeypatch.setitem(arms.STUDIES, "small", item)
     return item
+
+
+def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(processes, "KEPT", tmp_path / "kept")
+    for name in ("one", "two"):
+        draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
+        processes.Runs(tmp_path).publish(name, [1], draw, "page", None, write=True)
+    assert json.loads((tmp_path / "kept/two.json").read_text()) == [1]
+    made = json.loads((tmp_path / "kept/made.json").read_text())
+    assert [made[name]["date"] for name in ("one", "two")] == [f"{datetime.date.today()}"] * 2
+    assert "cores" in made["one"]["host"]
 
 
 def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, monkeypatch):
