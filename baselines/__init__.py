@@ -18,7 +18,7 @@ def get_ready() -> None:
         ModuleNotFoundError: packages of the learners are not installed; the message says what to do.
     """
     # Before torch loads OpenMP: threads that wait sleep instead of spinning. Spinning ones take the processors from
-    # whatever else runs, from other runs of ours above all (docs/log.md has the numbers).
+    # whatever else runs, from other runs of ours above all (docs/log.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # On processors with AVX-512 bfloat16 bitsandbytes says, when peft imports it, that it looks for a kernel on the Hub
     # and does without. That line would stand above every page of help and every error.

@@ -1,7 +1,7 @@
 """VL-DAC: reinforcement learning of a vision-language model on any registered environment.
 
     python -m baselines.vldac --env vlgym/NumberLine-v1
-    python -m baselines.vldac --env vlgym/OneRoom-v0 --model Qwen/Qwen2-VL-2B-Instruct
+    python -m baselines.vldac --env vlgym/OneRoom-v1 --model Qwen/Qwen2-VL-2B-Instruct --preset 24gb
 
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a reply's tokens and
 then over steps (eq. 3); one step-level GAE advantage per environment step; a value MLP on the hidden state of the last

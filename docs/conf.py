@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -72,6 +73,8 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
         target, anchor = match[2], match[3] or ""
         path = (page.parent / target).resolve()
         pages = Path(app.srcdir)
+        if path.suffix in (".json", ".jsonl") and path.with_suffix(".md").exists():
+            return f"{match[1]}({os.path.relpath(path.with_suffix('.md'), page.parent)})"
         if not path.is_relative_to(ROOT) or not path.exists():
             return match[0]  # what is not there is for Sphinx to complain of
         if (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from statistics import fmean, stdev
 
 
 def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float:
@@ -111,6 +112,27 @@ def student_t(degrees: int, level: float = 0.95) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, degrees) < level else (low, middle)
     return high
+
+
+def student_p(values: Sequence[float], least: float = 0.0) -> float:
+    """Return the one-sided p value of a mean above 0 (Student's t); NaN for fewer than two values.
+
+    Args:
+        values: one per seed.
+        least: the deviation counts as at least this. Seeds that end equal would have none.
+
+    >>> round(student_p([1.0, 2.0, 3.0]), 4)
+    0.0371
+    """
+    n = len(values)
+    if n < 2:
+        return math.nan
+    deviation = max(least, stdev(values))
+    if deviation == 0:
+        return 0.0 if fmean(values) > 0 else 1.0
+    t = fmean(values) / deviation * math.sqrt(n)
+    tail = (1 - _within(abs(t), n - 1)) / 2
+    return tail if t > 0 else 1 - tail
 
 
 def _within(t: float, degrees: int) -> float:

@@ -7,7 +7,7 @@ family, its decoder and its engine go on with the same module paths. Two views s
 The base of a bfloat16 model lies on bfloat16's grid, and so does its product once that is rounded. What adapters add
 in their first steps is smaller than half a step of that grid and vanishes if it is added to either and rounded again.
 So `Summed` adds the products in float32, and the model samples with base and adapters apart: merged weights lose those
-steps (docs/log.md has the numbers).
+steps (docs/log.md).
 """
 
 from __future__ import annotations

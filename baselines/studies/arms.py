@@ -27,6 +27,11 @@ class Arm:
         """The label as part of a folder's name."""
         return "".join(c if c.isalnum() or c in ".-" else "_" for c in self.label.lower())
 
+    @property
+    def given(self) -> set[str]:
+        """The words of its options, `grey`, `modality` and `none` among them."""
+        return set(" ".join(self.options).replace("=", " ").split())
+
 
 @dataclass(frozen=True)
 class Study:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import os
+import platform
 import subprocess
 import sys
 import threading
@@ -20,6 +23,9 @@ from ..runs.folder import encode_json, read_record, write_json
 from .arms import Arm, Study
 
 DONE, PLAN, WARM_REPORT, MODEL = "done.json", "study.json", "warm.json", "model/config.json"
+MADE = "made.json"
+"""Date and host of each study in that folder."""
+
 KEPT = Path(__file__).parents[2] / "docs" / "studies"
 
 Job = Callable[[], object]
@@ -124,6 +130,7 @@ class Runs:
             KEPT.mkdir(parents=True, exist_ok=True)
             write_whole(KEPT / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
             write_whole(KEPT / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
+            note_made(name)
         return self.folder
 
     def carry_out(self, workers: int, phases: Sequence[tuple[str, Sequence[Job]]]) -> KeyboardInterrupt | None:
@@ -139,6 +146,13 @@ class Runs:
                 bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
                 return reason
         return None
+
+
+def note_made(name: str) -> None:
+    """Write date and host of a study next to its raw runs."""
+    made = json.loads((KEPT / MADE).read_text(encoding="utf-8")) if (KEPT / MADE).is_file() else {}
+    made[name] = {"date": f"{datetime.date.today()}", "host": f"{platform.machine()}, {os.cpu_count()} cores"}
+    write_whole(KEPT / MADE, json.dumps(made, indent=1) + "\n")
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:

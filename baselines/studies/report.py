@@ -6,16 +6,18 @@ Intervals are Student's t over seeds, so they speak about runs, not about episod
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlgym.intervals import student_t
+from vlgym.intervals import student_p, student_t
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
+from vlgym.reports.text import write_p
 
 from ..runs.curve import write_figure
-from .arms import Study
+from .arms import Arm, Study
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -95,14 +97,61 @@ def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[f
     return [(x, spread([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Held-out play of one arm before and after training, a value per seed.
+
+    Attributes:
+        label: of the arm; trained: False for a control, which gets grey pictures or no observation.
+        before, after: success; gain: their difference, seed by seed.
+        grey, unreadable: success and share of unreadable replies after training, with grey pictures.
+        blind: success of the best player without the picture; None where the arm is told its content in words.
+        p_blind, p_gain: one-sided p values of success above `blind`, and of a gain above 0; NaN where not tested.
+    """
+
+    label: str
+    trained: bool
+    before: list[float]
+    after: list[float]
+    gain: list[float]
+    grey: list[float]
+    unreadable: list[float]
+    blind: float | None
+    p_blind: float
+    p_gain: float
+
+
+def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome:
+    """Return the outcome of an arm; the deviation of seeds counts as at least that of their episodes."""
+    runs = [run["evaluations"] for run in found if run["arm"] == arm.label]
+    pairs = [(run[0]["success"], run[-1]["success"]) for run in runs if run[0].get("update") == 0]
+    after, grey = [run[-1]["success"] for run in runs], [run[-1][GREY] for run in runs if GREY in run[-1]]
+    recorded = (get_registry().known.get(study.env) or {}).get("blind")
+    blind = recorded["success"] if recorded and not arm.given & {"text", "both"} else None
+    episodes = runs[0][-1].get("episodes", 1) if runs else 1
+
+    def deviation(values: Sequence[float]) -> float:
+        share = (spread(values)[0] * episodes + 1) / (episodes + 2)
+        return math.sqrt(share * (1 - share) / episodes)
+
+    before = [first for first, _ in pairs]
+    gain = [last - first for first, last in pairs]
+    return Outcome(
+        arm.label, not arm.given & {GREY, "none"}, before, after, gain, [each["success"] for each in grey],
+        [each["invalid_rate"] for each in grey], blind,
+        math.nan if blind is None else student_p([each - blind for each in after], deviation(after)),
+        student_p(gain, math.hypot(deviation(before), deviation(after))) if gain else math.nan,
+    )  # fmt: skip
+
+
 def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
-    """The text of a study's page."""
+    """Return the text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
     lines += [
-        f"`python -m baselines.study {name}`: the tiny model, {study.seeds} seeds per arm, {study.env_steps:,} "
-        "environment steps each.",
-        "Intervals are 95 %, Student's t over seeds; the last column's hold together. Explained variance is the "
-        "critic's, over the second half of a run's updates. Raw runs: the JSON file beside this page.",
+        f"`python -m baselines.study {name}`: `{study.env}`, the tiny model, {study.seeds} seeds per arm, "
+        f"{study.env_steps:,} environment steps each.",
+        "Intervals are 95 %, Student's t over seeds; those against the first arm hold together. p values are "
+        "one-sided and not corrected. Explained variance is the critic's, over the second half of a run's updates.",
         "",
     ]
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
@@ -117,34 +166,33 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     for run in found:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
-        "| arm | held-out success | 95 % | with grey pictures | worst seed | return | invalid | gradient steps "
-        f"| explained variance | success less {base}'s |",
-        "|---" * 10 + "|",
+        "| arm | before | after | gain | p of gain | best blind player | p above it | with grey pictures "
+        f"| unreadable then | less {base} | worst seed | return | invalid | gradient steps | explained variance |",
+        "|---" * 15 + "|",
     ]
     level = 1 - 0.05 / max(1, len(study.arms) - 1)  # all comparisons hold together with 95 %
     for arm in study.arms:
         runs = [run for run in found if run["arm"] == arm.label]
         if not runs:
             continue
-        last = [run["evaluations"][-1] for run in runs]
-        mean, _, half = spread([e["success"] for e in last])
-        grey = [e[GREY]["success"] for e in last if GREY in e]
-        explained = _mean((run["explained_variance"] for run in runs), "+.2f")
+        last, row = [run["evaluations"][-1] for run in runs], judge(study, arm, found)
         lines.append(
-            f"| {arm.label} | {mean:.3f} | +-{half:.3f} | {_mean(grey)} | {min(e['success'] for e in last):.3f} | "
+            f"| {arm.label} | {_mean(row.before)} | {write_spread(row.after, 3)} | {write_spread(row.gain, 3)} | "
+            f"{write_p(row.p_gain)} | {_mean([row.blind])} | {write_p(row.p_blind)} | {_mean(row.grey)} | "
+            f"{_mean(row.unreadable)} | {_less(ends[arm.label], ends[base], level)} | {min(row.after):.3f} | "
             f"{_mean((e['mean_return'] for e in last), '+.2f')} | {_mean(e['invalid_rate'] for e in last)} | "
-            f"{_span(run['gradient_steps'] for run in runs)} | {explained} | "
-            f"{_less(ends[arm.label], ends[base], level)} |"
+            f"{_span(run['gradient_steps'] for run in runs)} | "
+            f"{_mean((run['explained_variance'] for run in runs), '+.2f')} |"
         )
-    first = [run["evaluations"][0]["success"] for run in found if run["arm"] == base]
-    if first and study.warm_options is not None:
-        mean, deviation, _ = spread(first)
-        lines += [
-            "",
-            f"Before reinforcement learning all arms of a seed are the same model: {mean:.3f} (sd {deviation:.3f}). "
-            f"So the differences to {base} are taken seed by seed.",
-        ]
+    if study.warm_options is not None:
+        lines += ["", "All arms of a seed begin as the same model."]
     return lines
+
+
+def write_spread(values: Sequence[float], digits: int = 2) -> str:
+    """Return a mean with the half-width of its interval: `0.87 ± 0.18`; "-" of no values."""
+    mean, _, half = spread(values)
+    return "-" if not values else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def _mean(values: Iterable[float | None], style: str = ".3f") -> str:

@@ -9,7 +9,7 @@ k = 0 goes on from the beginning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
@@ -173,16 +173,21 @@ def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
     return None
 
 
-def gains(found: Sequence[dict[str, Any]], env: str) -> dict[int, list[float]]:
-    """Return, by the size of the set, each model's success on a held-out type without training, less that of its
-    seed's beginning."""
+def gains(found: Sequence[dict[str, Any]], env: str) -> dict[int, dict[int, list[float]]]:
+    """Return, by the size of the set and by seed, each model's success on a held-out type without training, less that
+    of its seed's beginning."""
     before = {(run["name"], run["seed"]): run["before"] for run in found if run["held_out"] == env}
-    result: dict[int, list[float]] = {}
+    result: dict[int, dict[int, list[float]]] = {}
     for (name, seed), success in before.items():
         size = int(name.partition("-")[0])
         if size and ("0-0", seed) in before:
-            result.setdefault(size, []).append(success - before["0-0", seed])
+            result.setdefault(size, {}).setdefault(seed, []).append(success - before["0-0", seed])
     return dict(sorted(result.items()))
+
+
+def cluster(seeds: Mapping[int, Sequence[float]]) -> list[float]:
+    """Return the mean of each seed: all its models begin alike, so they are one observation."""
+    return [mean(values) for values in seeds.values()]
 
 
 def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
@@ -196,14 +201,15 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     axis.axhline(0, color="0.6", linewidth=0.8)
     for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):
         for number, (size, values) in enumerate(gains(found, env).items()):
-            middle, _, half = spread(values)
+            middle, _, half = spread(cluster(values))
+            models = [each for own in values.values() for each in own]
             place, error = size * factor, None if np.isnan(half) else [half]
-            axis.plot([place] * len(values), values, ".", color=colour, alpha=0.4)
+            axis.plot([place] * len(models), models, ".", color=colour, alpha=0.4)
             label = None if number else title(env)
             axis.errorbar([place], [middle], yerr=error, fmt="o", color=colour, capsize=4, label=label)
     axis.set_xscale("log", base=2)
     axis.set_xticks(SIZES, [str(size) for size in SIZES])
-    axis.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=2, frameon=False)
     axis.set(xlabel="interaction types trained (k)", ylabel="held-out success, less the beginning's", title=STUDY.title)
     axis.title.set_fontsize(9)
     write_figure(figure, path)
@@ -215,7 +221,7 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
         f"# {STUDY.title}", "", STUDY.question, "",
         f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
         f"steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
-        "t over sets and seeds.", "",
+        "t over the means of seeds, since all models of a seed begin alike.", "",
     ]  # fmt: skip
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
     lines += [
@@ -228,7 +234,7 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
         if not own:
             continue
         reached = [run["reached"] for run in own if run["reached"] is not None]
-        middle, _, half = spread(gains(found, env).get(size, ()))
+        middle, _, half = spread(cluster(gains(found, env).get(size, {})))
         lines.append(
             f"| {title(env)} | {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
             f"{mean(run['grey'] for run in own):.3f} | {f'{middle:+.3f} +-{half:.3f}' if size else '-'} | "

@@ -107,6 +107,22 @@ def test_a_refused_claim_is_listed_as_not_installed(
     assert "claimed by vlgym-evil, refused" in capsys.readouterr().err
 
 
+def test_a_familys_list_says_where_pictures_are_drawn_and_what_is_original(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["list", "cards"]) == 0
+    printed = capsys.readouterr().out
+    assert "pictures:  drawn by the package, the same everywhere\n" in printed
+    original = next(line for line in printed.splitlines() if line.startswith("original:"))
+    assert original.count("Zhai et al.") == 1  # of four cards
+    assert "needs:" not in printed
+    assert main(["list", "webshop"]) == 0
+    printed = capsys.readouterr().out
+    assert "pictures:  drawn by this machine's libraries\n" in printed
+    assert "needs:  chromium; " in printed
+
+
 def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) -> None:
     with installed(WALK, known={"vlgym/Fly-v0": make_entry(FLY, "vlgym-air")}):
         assert main(["list", "toy"]) == 2

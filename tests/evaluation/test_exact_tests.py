@@ -6,8 +6,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
-from vlgym.intervals import binomial_p, holm, permutation_p
+from vlgym.intervals import binomial_p, holm, permutation_p, student_p
 
 
 def test_permutations_are_counted_as_by_trying_all_of_them() -> None:
@@ -47,3 +48,15 @@ def test_holm_stops_at_the_first_value_that_does_not_stand() -> None:
     assert holm([0.03, 0.04], 0.05) == [False, False]  # 0.03 > 0.05 / 2, so 0.04 < 0.05 does not count
     assert holm([0.04, 0.01], 0.05) == [True, True]  # Bonferroni's rule would refuse 0.04 > 0.05 / 2
     assert holm([], 0.05) == []
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.2, 0.4], [-0.5, 0.1, 0.2, 0.0], [0.9, 0.1], [-1.0, -2.0, -4.0]])
+def test_the_t_test_is_that_of_scipy(values: list[float]) -> None:
+    assert student_p(values) == pytest.approx(ttest_1samp(values, 0, alternative="greater").pvalue, abs=1e-9)
+
+
+def test_equal_seeds_are_no_proof_beyond_that_of_their_episodes() -> None:
+    assert student_p([0.1, 0.1, 0.1]) == 0.0
+    assert student_p([0.1, 0.1, 0.1], least=0.2) == pytest.approx(ttest_1samp([-0.1, 0.1, 0.3], 0).pvalue / 2)
+    assert student_p([0.0, 0.0]) == 1.0
+    assert student_p([0.5]) != student_p([0.5])

@@ -20,5 +20,8 @@ def test_the_site_builds_without_a_warning_and_fetches_nothing(tmp_path: Path) -
     assert done.returncode == 0, done.stderr[-4000:]
     pages = {path.relative_to(tmp_path / "html"): path.read_text() for path in (tmp_path / "html").rglob("*.html")}
     assert {Path("cli.html"), Path("check.html"), Path("gallery.html"), Path("api.html")} <= pages.keys()
+    assert "algorithms.html" in pages[Path("results.html")]  # a study's raw file is its page on the site
+    pictures = {path.suffix for path in (tmp_path / "html" / "_images").iterdir()}
+    assert pictures == {".png", ".webp"}
     outside = re.compile(r"""<(?:script|img|iframe|link[^>]*rel="stylesheet")[^>]*\s(?:src|href)=["']?(?:https?:)?//""")
     assert [str(name) for name, text in pages.items() if outside.search(text)] == []

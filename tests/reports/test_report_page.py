@@ -19,10 +19,11 @@ from typer.testing import CliRunner
 from vlgym.cli.app import build
 from vlgym.errors import RegistryFileError, TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.registry.registry_file import read_registry
 from vlgym.reports import writing
 from vlgym.reports.compute import compute_report
 from vlgym.reports.records import read_run
-from vlgym.reports.text import explain_sight, list_rows, split_reply, write_money, write_number, write_share
+from vlgym.reports.text import explain_sight, list_brief, list_rows, split_reply, write_money, write_number, write_share
 from vlgym.reports.turns import choose_episodes, show_episodes
 from vlgym.reports.writing import write_report
 from vlgym.types import Reply, Turn
@@ -221,6 +222,22 @@ def test_a_column_without_values_is_left_out(tmp_path: Path, folder: Path) -> No
     assert [row[0] for row in rows] == [WALK, "over all"]
 
 
+def test_the_terminals_table_has_one_row_an_environment_at_80_columns() -> None:
+    figures = {"mean": -0.85, "rate": 0.85, "low": 0.75, "high": 0.91}
+    row = {
+        "episodes": 100, "planned": 100, "success": figures, "score": figures, "normalized": figures,
+        "sight_score": figures, "invalid": figures, "turns": {"mean": 117.5},
+    }  # fmt: skip
+    entries = {env_id for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
+    headers, rows = list_brief({"parts": dict.fromkeys(sorted(entries), row), "overall": row})
+    assert headers == ["environment", "success", "score", "norm.", "sight", "invalid", "turns"]
+    wide = [widths for widths in rows if sum(map(len, widths)) + 2 * (len(widths) - 1) > 80]
+    assert wide == []
+    assert rows[-1][0] == "mean"
+    headers, rows = list_brief({"parts": {"vlgym/A-v0": {**row, "episodes": 7}}, "overall": row})
+    assert (headers[1], rows[0][1], rows[1][1]) == ("ended", "7 of 100", "–")
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -239,7 +256,12 @@ def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None
     result = CliRunner().invoke(build(), ["report", str(folder)])
     assert result.exit_code == 0, result.output
     assert "counting, split test" in result.output
-    assert "over all" in result.output
+    lines = result.output.splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("environment  "))
+    assert lines[head].split()[:3] == ["environment", "success", "score"]
+    rows = [line.split()[0] for line in lines[head + 1 :]]
+    parts = json.loads((folder / "report.json").read_text())["parts"]
+    assert rows[: len(parts) + 1] == [*(key.split()[0].removeprefix("vlgym/") for key in parts), "mean"]
     assert f"{WALK} grey: " in result.output
     assert all((folder / name).exists() for name in ("report.json", "report.html"))
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)

@@ -16,7 +16,7 @@ from ..errors import UserError, nearest, plain_line
 from ..play.policies import Policy
 from ..terminal import open_console as open_console  # the commands find it here
 
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v0.")]
+EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v1.")]
 Arguments = Annotated[
     list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
 ]

@@ -235,7 +235,7 @@ def _plan(
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
     ids = split_names(env)
     if env is not None and not ids:
-        raise UserError("--env names no environment; write --env vlgym/NumberLine-v0.")
+        raise UserError("--env names no environment; write --env vlgym/NumberLine-v1.")
     options: dict[str, Any] = {"split": split, "planner": planner, "arguments": arguments}
     if suite is None:
         return plan_ids(ids, episodes=episodes or EPISODES, repeats=repeats or 1, **options), []

@@ -38,6 +38,9 @@ WINS = ("floor", "blind", "ceiling")
 FIRST = ("goal", "actions", "reward", "observation", "endings")
 """Sections of a class's docstring that a card begins with."""
 
+PICTURES = {"exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"}
+"""A card's `pictures` in words."""
+
 MOST_LINES = 3
 """Lines of a section that a card without levels shows without --full; of any other value one less, of a level one."""
 
@@ -193,6 +196,14 @@ def _print_ids(entries: list[Entry]) -> None:
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
     console.print()
     print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
+    cards = [entry.spec for entry in entries if entry.spec is not None and not entry.remedy]
+    for name, values in (
+        ("pictures", [PICTURES[card.pictures] for card in cards]),
+        ("original", [each for card in cards for each in card.references]),
+        ("needs", [each for card in cards for each in card.system_requirements]),
+    ):
+        if values:
+            print_wrapped(console, [[f"{name}:", plain_line("; ".join(dict.fromkeys(values)))]])
     absent = sum(bool(entry.remedy) for entry in entries)
     console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
 

@@ -36,7 +36,7 @@ def report(
     found = write_report(folder)
     console = open_console()
     console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
-    print_rows(console, *text.list_rows(found))
+    print_rows(console, *text.list_brief(found))
     ended = [([key], part) for key, part in found["parts"].items() if part["episodes"]]
     print_rows(console, *text.list_readings(["part"], ended))
     for row in found["sight"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 NONE = "–"
@@ -72,8 +73,8 @@ def write_share(value: float | None) -> str:
 
 
 def write_p(value: float) -> str:
-    """Return a p value to three digits after the point."""
-    return "< 0.001" if value < 0.0005 else f"{value:.3f}"
+    """Return a p value to three digits after the point; `NONE` of a test that was not made."""
+    return NONE if value != value else "< 0.001" if value < 0.0005 else f"{value:.3f}"
 
 
 def write_episodes(row: Mapping[str, Any]) -> str:
@@ -107,6 +108,10 @@ def write_all_valid(value: Mapping[str, Any]) -> str:
     return f"{write_interval(value, 'rate') if value['episodes'] else NONE} of {value['episodes']}"
 
 
+def _write_middle(name: str, row: Mapping[str, Any]) -> str:
+    return write_number((row.get(name) or {}).get("mean"))
+
+
 Row = list[str]
 COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "episodes": write_episodes,
@@ -121,6 +126,16 @@ COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "cost": lambda row: write_money(row.get("cost")),
 }
 """What a row of the results says of a part, or of all parts."""
+
+BRIEF: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "ended": lambda row: NONE if row["episodes"] == row["planned"] else write_episodes(row),
+    "success": COLUMNS["success"],
+    "score": partial(_write_middle, "score"),
+    "norm.": partial(_write_middle, "normalized"),
+    "sight": partial(_write_middle, "sight_score"),
+    **{name: COLUMNS[name] for name in ("invalid", "turns", "cost")},
+}
+"""The same for a terminal of 80 columns: no interval but that of success."""
 
 READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "invalid": lambda row: write_kinds(row["invalid"]["codes"]),
@@ -163,6 +178,12 @@ class Table:
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
     return _fill(["part"], [([key], part) for key, part in [*report["parts"].items(), ("over all", report["overall"])]])
+
+
+def list_brief(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
+    """Return headers and cells of the terminal's table: one row for each part, then the mean."""
+    parts = [([key.removeprefix("vlgym/")], part) for key, part in report["parts"].items()]
+    return _fill(["environment"], [*parts, (["mean"], report["overall"])], BRIEF)
 
 
 def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:

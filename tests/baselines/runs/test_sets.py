@@ -37,8 +37,24 @@ def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
     found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
     found += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
     found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # seed 1 has no beginning on the first type
-    assert sets.gains(found, one) == {1: [pytest.approx(0.3)], 2: [pytest.approx(-0.1)]}
-    assert sets.gains(found, other) == {1: [pytest.approx(-0.1), pytest.approx(0.7)]}
+    assert sets.gains(found, one) == {1: {0: [pytest.approx(0.3)]}, 2: {0: [pytest.approx(-0.1)]}}
+    assert sets.gains(found, other) == {1: {0: [pytest.approx(-0.1)], 1: [pytest.approx(0.7)]}}
+
+
+def test_the_models_of_a_seed_are_one_observation():
+    held = sets.HELD_OUT[0]
+    starts, own = {0: 0.2, 1: 0.4}, {0: [0.1, 0.5], 1: [0.4, 0.6]}
+    found = [
+        {"name": "0-0", "seed": seed, "held_out": held, "set": [], "before": value, "grey": 0.0, "after": 0.0,
+         "reached": None} for seed, value in starts.items()
+    ]  # fmt: skip
+    found += [
+        {**found[seed], "name": f"1-{number}", "before": value}
+        for seed, values in own.items() for number, value in enumerate(values)
+    ]  # fmt: skip
+    assert sets.cluster(sets.gains(found, held)[1]) == pytest.approx([0.1, 0.1])
+    row = next(line for line in sets.page(found, 64, 2, complete=True).splitlines() if "| 1 | 4 |" in line)
+    assert "| +0.100 +-0.000 |" in row  # four models as separate observations: +-0.315
 
 
 def test_the_threshold_is_reached_over_a_window_of_whole_updates():

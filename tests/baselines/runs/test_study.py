@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import json
 import math
 from dataclasses import replace
 
 import pytest
+from scipy.stats import ttest_1samp
 from stage import ENV
 
 from baselines import sft, study
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same, write_record
-from baselines.studies import arms, report
+from baselines.studies import arms, processes, report
 from vlgym.errors import UserError
+from vlgym.intervals import student_p
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
@@ -43,6 +46,31 @@ def test_arms_are_compared_seed_by_seed():
     assert report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
     assert report._less({0: 0.8}, ends) == "-"
     assert report._less(ends, ends) == "-"
+
+
+def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replies_with_grey_pictures():
+    grey = {"success": 0.0, "invalid_rate": 0.75}
+    found = [
+        {"arm": "VL-DAC", "seed": seed, "evaluations": [
+            {"update": 0, "success": first, "episodes": 10_000},
+            {"update": 9, "success": last, "episodes": 10_000, "grey": grey}]}
+        for seed, (first, last) in enumerate(((0.2, 0.5), (0.4, 0.6), (0.3, 0.7)))
+    ]  # fmt: skip
+    item = arms.STUDIES["algorithms"]
+    found += [{**found[0], "arm": "LOOP"}]
+    row = report.judge(item, arms.VLDAC, found)
+    assert row.gain == pytest.approx([0.3, 0.2, 0.4])
+    assert (row.trained, row.grey, row.unreadable) == (True, [0.0] * 3, [0.75] * 3)
+    assert row.p_gain == pytest.approx(ttest_1samp([0.3, 0.2, 0.4], 0).pvalue / 2)
+    assert row.p_blind == student_p([each - row.blind for each in row.after])
+    short = [{**run, "evaluations": [{**each, "episodes": 4} for each in run["evaluations"]]} for run in found]
+    assert report.judge(item, arms.VLDAC, short).p_gain > 0.1  # the deviation of four episodes is larger
+    for option, trained, told in (
+        (("--pictures", "grey"), False, False), (("--env-kwargs", "modality=none"), False, False),
+        (("--env-kwargs", "modality=text"), True, True), (("--env-kwargs", "modality=both"), True, True),
+    ):  # fmt: skip
+        row = report.judge(item, replace(arms.VLDAC, options=option), found)
+        assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, told, told)
 
 
 def test_a_curve_is_binned_by_episodes():
@@ -97,6 +125,17 @@ def small(monkeypatch):
     )
     monkeypatch.setitem(arms.STUDIES, "small", item)
     return item
+
+
+def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(processes, "KEPT", tmp_path / "kept")
+    for name in ("one", "two"):
+        draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
+        processes.Runs(tmp_path).publish(name, [1], draw, "page", None, write=True)
+    assert json.loads((tmp_path / "kept/two.json").read_text()) == [1]
+    made = json.loads((tmp_path / "kept/made.json").read_text())
+    assert [made[name]["date"] for name in ("one", "two")] == [f"{datetime.date.today()}"] * 2
+    assert "cores" in made["one"]["host"]
 
 
 def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, monkeypatch):

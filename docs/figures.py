@@ -1,0 +1,263 @@
+"""The tables and plots that are made from docs/studies/ and registry.yaml. `docs/generate.py` puts them into pages."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any, NamedTuple
+
+from numpy import log2, polyfit
+
+from baselines.studies import report, sets
+from baselines.studies.arms import STUDIES, Study
+from baselines.studies.report import Outcome, write_spread
+from vlgym.intervals import holm, student_p
+from vlgym.registry.registry_file import read_registry
+from vlgym.reports.text import NONE, write_p
+from vlgym.sight.blind_gap import find_blind_share
+
+KEPT = Path(__file__).resolve().parent / "studies"
+SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
+TABLE = re.compile(r"(<!-- table: (\w+)((?: [\w-]+)*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
+CREDIT = "credit-"
+
+
+class Judged(NamedTuple):
+    """An arm of a study, and which of its tests stand after Holm's correction over all trained arms."""
+
+    name: str
+    study: Study
+    outcome: Outcome
+    above_blind: bool
+    gains: bool
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a Markdown table."""
+    head, *lines = (f"| {' | '.join(map(str, row))} |" for row in (headers, *rows))
+    return "\n".join([head, "|---" * len(headers) + "|", *lines])
+
+
+def read_runs(name: str) -> list[dict[str, Any]]:
+    """Return the raw runs of a study; none where it has not ended."""
+    found = next(KEPT.glob(f"{name}.json*"), None)
+    text = found.read_text(encoding="utf-8") if found else "[]"
+    return [json.loads(line) for line in text.splitlines()] if found and found.suffix == ".jsonl" else json.loads(text)
+
+
+def judge_all() -> list[Judged]:
+    """Return every trained arm once: without controls, runs that an earlier study has, arms that are told the picture
+    in words, and the studies of credit, whose episodes have other lengths."""
+    seen: list[Any] = []
+    found = []
+    for name in sorted(path.stem for path in KEPT.glob("*.json") if path.stem in STUDIES):
+        study, runs = STUDIES[name], read_runs(name)
+        for arm in [] if name.startswith(CREDIT) else study.arms:
+            curves = [run["curve"] for run in runs if run["arm"] == arm.label]
+            outcome = report.judge(study, arm, runs)
+            if outcome.trained and outcome.blind is not None and curves[0] not in seen:
+                found.append((name, study, outcome))
+            seen += curves
+    stands = [holm([getattr(row[2], test) for row in found], 0.05) for test in ("p_blind", "p_gain")]
+    return [Judged(*row, *both) for row, *both in zip(found, *stands, strict=True)]
+
+
+def choose_first() -> list[Judged]:
+    """Return the first arm of each environment, the largest gain first."""
+    first = {row.study.env: row for row in reversed(judge_all())}
+    return sorted(first.values(), key=lambda each: -mean(each.outcome.gain))
+
+
+def write_outcomes(*, every: bool = False) -> str:
+    """Write a row per environment with its first trained arm, or per arm: success after training, and what stands."""
+    entries, rows = read_registry(), []
+    for name, study, row, *stands in judge_all() if every else choose_first():
+        tests = zip((row.p_blind, row.p_gain), stands, strict=True)
+        link = f"[{study.env.removeprefix('vlgym/')}]({'' if every else 'studies/'}{name}.json)"
+        rows.append(
+            [
+                f"{link} {row.label}" if every else link, len(row.after),
+                *(write_spread(values).replace(" ± ", "±") for values in (row.after, row.gain)),
+                f"{mean(row.grey):.2f}, {mean(row.unreadable):.2f}",
+                f"{row.blind + 1e-9:.2f}, {find_blind_share(entries[study.env]):.2f}",
+                *(("no", "yes")[yes] + (f", {write_p(p)}" if every else "") for p, yes in tests),
+            ]
+        )  # fmt: skip
+    headers = ("environment", "seeds", "after", "gain", "grey, unreadable", "blind, share", "above blind", "gains")
+    return table(headers, rows)
+
+
+def draw_outcomes(path: Path) -> None:
+    """Draw success of each environment's first learner before and after, with grey pictures, and its bounds."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from baselines.runs.curve import write_figure
+
+    rows, entries = choose_first()[::-1], read_registry()
+    places, own = range(len(rows)), [row.outcome for row in rows]
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    before, after = ([mean(getattr(each, when)) for each in own] for when in ("before", "after"))
+    axis.hlines(places, before, after, color="tab:blue", linewidth=1)
+    for values, marker, colour, label in (
+        (before, "o", "lightblue", "before"), (after, "o", "tab:blue", "after"),
+        ([mean(each.grey) for each in own], "x", "0.4", "after, grey pictures"),
+        ([each.blind for each in own], "|", "tab:red", "best blind player"),
+        ([entries[row.study.env]["ceiling"]["success"] for row in rows], "|", "tab:green", "oracle"),
+    ):  # fmt: skip
+        size = 250 if marker == "|" else 40
+        axis.scatter(values, places, size, colour, marker, label=label, clip_on=False, linewidth=1.8, zorder=3)
+    axis.set_yticks(places, [row.study.env.removeprefix("vlgym/") for row in rows])
+    axis.set(xlim=(-0.02, 1.02), xlabel="held-out success, mean of the seeds")
+    axis.grid(alpha=0.2)
+    figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, markerscale=0.7)
+    write_figure(figure, path)
+
+
+def write_credit() -> str:
+    """Write the share of right moves of each learner for each number of targets, and the test of the lead's slope."""
+    names = {int(name.removeprefix(CREDIT)): name for name in STUDIES if name.startswith(CREDIT)}
+    labels, gaps, rows = [arm.label for arm in STUDIES[names[1]].arms], dict[int, list[float]](), []
+    for targets, name in names.items():
+        right = {(run["arm"], run["seed"]): 1 - run["evaluations"][-1]["negative_rate"] for run in read_runs(name)}
+        for seed in sorted({seed for _, seed in right}):
+            gaps.setdefault(seed, []).append(right[labels[0], seed] - right[labels[1], seed])
+        cells = [write_spread([share for (arm, _), share in right.items() if arm == each], 3) for each in labels]
+        rows.append([f"[{targets}]({name}.json)", *cells])
+    slopes = [float(polyfit(log2([*names]), gap, 1)[0]) for gap in gaps.values()]
+    lead = f"{labels[0]}'s lead over {labels[1]} per doubling of the targets: {write_spread(slopes, 3)}"
+    return f"{table(['targets', *labels], rows)}\n\n{lead}, p {write_p(student_p(slopes))}."
+
+
+def write_curriculum(name: str) -> str:
+    """Write a row per sampler of a bench: held-out success on the highest level played, and the area under it."""
+    ends: dict[str, tuple[dict[int, float], dict[int, float]]] = {}
+    for run in read_runs(name):
+        for values, what in zip(ends.setdefault(run["sampler"], ({}, {})), ("success", "area"), strict=True):
+            values[run["seed"]] = run[what]
+    rows = [
+        [f"`{sampler}`", ", ".join(f"{both[0][seed]:.2f}" for seed in sorted(both[0]))]
+        + [cell for values, base in zip(both, ends["fixed"], strict=True)
+           for cell in (f"{mean(values.values()):.2f}", report._less(values, base, 1 - 0.05 / 10))]
+        for sampler, both in ends.items()
+    ]  # fmt: skip
+    return table(["sampler", "success of each seed", "mean", "less `fixed`", "area", "less `fixed`"], rows)
+
+
+def write_demo() -> str:
+    """Write a row per seed of the demo."""
+    parts = ("before", "after", "greedy", "grey")
+    rows = [
+        [run["seed"], *(f"{run[part]['success']:.3f}" for part in parts), f"{run['grey']['invalid_rate']:.2f}",
+         f"{run['lowest']:.2f}", run["seconds"]] for run in read_runs("demo")
+    ]  # fmt: skip
+    return table(["seed", *parts, "unreadable then", "lowest explained variance", "seconds"], rows)
+
+
+def write_self_play() -> str:
+    """Write a row per game and seed of self-play, before and after training."""
+    rows = []
+    for run in read_runs("self-play"):
+        both = run["before"], run["after"]
+        if "exploitability" in both[0]:
+            cells = [f"{each['exploitability']:.3f} ± {each['half_width']:.3f}" for each in both]
+            rows.append([run["game"], run["seed"], "exploitability", *cells])
+        for other in ("random", "oracle") if "random" in both[0] else ():
+            counts = [", ".join(str(each[other][name]) for name in ("wins", "draws", "losses")) for each in both]
+            rows.append([run["game"], run["seed"], f"won, drawn, lost against {other}", *counts])
+    return table(["game", "seed", "measure", "before", "after"], rows)
+
+
+def write_speed() -> str:
+    """Write a row per figure of a benchmark."""
+    rows = [
+        [row["what"], row["figure"], f"`{row['script']}`, {row['date']}, {row['host']}"] for row in read_runs("speed")
+    ]
+    return table(["what", "figure", "script in `tests/benchmarks/`, date, host"], rows)
+
+
+def write_wins(*ids: str) -> str:
+    """Write success of random play, the best blind player and the oracle, and the blind share, for these ids."""
+    rows = []
+    for env_id, entry in ((env_id, read_registry()[f"vlgym/{env_id}"]) for env_id in ids):
+        wins = [f"{entry[name]['success'] + 1e-9:.2f}" for name in ("floor", "blind", "ceiling")]
+        rows.append([f"`{env_id}`", *wins[:2], f"{find_blind_share(entry):.2f}", wins[2]])
+    return table(["id", "floor", "blind", "blind share", "ceiling"], rows)
+
+
+def count_families(rows: str) -> str:
+    """Return the README's rows with their last two cells made again: blind floors and ids of the picture's family."""
+    current = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
+    families = {entry["spec"].id.removeprefix("vlgym/"): entry["spec"].family for entry in current}
+
+    def count(match: re.Match[str]) -> str:
+        own = [entry for entry in current if entry["spec"].family == families[match[2]]]
+        ends = sorted(f"{entry['blind']['success'] + 1e-9:.2f}" for entry in own)
+        return f"{match[1]} {' to '.join(dict.fromkeys((ends[0], ends[-1])))} | {len(own)} |"
+
+    return re.sub(r"(.*images/([\w-]+)\.png.*\|)[^|\n]*\|[^|\n]*\|", count, rows).rstrip()
+
+
+PAGES: dict[str, tuple[str, str, str, Any]] = {
+    "outcomes": (
+        "All trained arms", "baselines/study.py", "Every trained arm, with the tests of [results](../results.md) and "
+        "Holm's correction over all of them.", partial(write_outcomes, every=True),
+    ),
+    "credit": (
+        "Credit for steps against episodes", "baselines/study.py",
+        "NumberLine-v1 with 1, 2, 4 and 8 targets asks for one skill in longer and longer episodes. The share of "
+        "held-out moves that were not punished, and the test that was set before all runs: the lead grows with the "
+        "logarithm of the number of targets (one-sided). The question is open: seeds differ too much.", write_credit,
+    ),
+    "self-play": (
+        "Self-play", "tests/benchmarks/self_play.py", "The models of the curve studies of games, against the game's "
+        "own players. These runs pay a seat's gains after an unreadable reply by an older rule.", write_self_play,
+    ),
+    "demo": (
+        "The demo", "tests/benchmarks/demo_seeds.py", "`make demo` with seeds that did not choose its options: "
+        "held-out success (no wrong move).", write_demo,
+    ),
+}  # fmt: skip
+PAGES |= {
+    f"curricula-{bench}": (
+        f"Curricula on {bench}", "tests/benchmarks/curricula.py",
+        "Samplers of levels from one warm start per seed: held-out success on the highest level that is played, and "
+        "the area under it over the steps. Differences are paired by seed; their intervals hold together for the ten "
+        "comparisons of five samplers. Times are not compared: the records name no machine.",
+        partial(write_curriculum, f"curricula-{bench}"),
+    )
+    for bench in ("NumberLine", "OneRoom", "Sokoban")
+}  # fmt: skip
+
+
+def write_study_pages() -> dict[str, str]:
+    """Return the pages of the studies by name: table, plot, raw file, command, date and host."""
+    made = json.loads((KEPT / "made.json").read_text(encoding="utf-8"))
+    pages = {name: report.page(name, study, runs, complete=True) for name, study in STUDIES.items()
+             if (runs := read_runs(name))}  # fmt: skip
+    pages[sets.SETS] = sets.page(read_runs(sets.SETS), sets.STUDY.env_steps, sets.STUDY.seeds, complete=True)
+    for name, (title, script, text, write) in PAGES.items():
+        if name != "demo" or read_runs(name):
+            pages[name] = f"# {title}\n\n{text} Script: [{script}]({SOURCE}{script}).\n\n{write()}\n"
+    for name in pages:
+        raw = [f"[{path.name}]({SOURCE}docs/studies/{path.name})" for path in sorted(KEPT.glob(f"{name}.json*"))]
+        note = {"date": "that of the parts", "host": "not recorded"} | made.get(name, {})
+        pages[name] += f"\nRaw runs: {', '.join(raw) or NONE}. Date: {note['date']}. Host: {note['host']}.\n"
+    return pages
+
+
+def fill_tables(text: str) -> str:
+    """Return the page with its tables made again."""
+    writers = {"outcomes": write_outcomes, "speed": write_speed, "wins": write_wins}
+
+    def fill(match: re.Match[str]) -> str:
+        head, name, words, rows, end = match.groups()
+        return f"{head}{count_families(rows) if name == 'families' else writers[name](*words.split())}\n{end}"
+
+    return TABLE.sub(fill, text)
