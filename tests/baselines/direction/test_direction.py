@@ -157,7 +157,7 @@ def test_how_far_the_policy_moved_weighs_forward_passes_by_their_steps(update):
         change = torch.cat([(a - s.logp).detach() for a, s in zip(new, samples, strict=True)])
         kls.append(float((change.exp() - 1 - change).mean()))
     by_hand_kl = sum(kl * len(part) for kl, part in zip(kls, passes, strict=True)) / 8
-    assert abs(sum(kls) / 3 - by_hand_kl) > 0.01 * by_hand_kl
+    assert abs(sum(kls) / 3 - by_hand_kl) > 1.5e-3 * by_hand_kl  # more than the tolerance below
     assert update.moved[0] == pytest.approx(by_hand_kl, rel=1e-3)
 
 
