@@ -42,7 +42,7 @@ KINDS = {
     "--opponents": "text", "--games": "integer", "--listen": "integer", "--workers": "integer",
     "--sessions": "integer", "--idle": "number",
     "--history-turns": "integer", "--history-images": "integer", "--num-envs": "integer",
-    "--max-tokens": "integer", "--temperature": "number",
+    "--max-tokens": "integer", "--temperature": "number", "--env-timeout": "number",
     "--price-in": "number", "--price-out": "number", "--max-cost": "number",
 }  # fmt: skip
 """Type of each option's value; a new option needs a line here."""

@@ -64,7 +64,7 @@ def test_strings_have_the_length_that_is_asked_for_and_hold_the_format_s_own_pie
 
 def test_a_failure_names_the_style_and_the_string(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interface_checks, "get_parser", lambda style: RescanningParser())
-    with pytest.raises(CheckFailure, match=r"tag: prefix, repeated piece and end .* must be linear"):
+    with pytest.raises(CheckFailure, match=r"auto: prefix, repeated piece and end .* must be linear"):
         check_parser_time(Subject(get_registry().get("vlgym/NumberLine-v0"), {}))
 
 

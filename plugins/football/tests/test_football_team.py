@@ -72,7 +72,7 @@ def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
     env = parallel_env(ID, players=players, scenario=SCENARIO, image_size=(32, 48))
     moved = []
     for mover in range(players):
-        env.reset(seed=4)
+        env.reset(seed=1)
         before = game_of(env).match.now.left.copy()
         _, _, _, _, infos = step(env, *("left" if seat == mover else IDLE for seat in range(players)))
         step(env, *(IDLE for _ in range(players)))
@@ -89,7 +89,7 @@ def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
 def test_only_the_agent_of_the_player_with_the_ball_can_kick_it(pair: Any) -> None:
     balls = []
     for actions in ((IDLE, IDLE), (IDLE, "shot"), ("shot", IDLE)):
-        pair.reset(seed=4)
+        pair.reset(seed=1)
         step(pair, *actions)
         step(pair, IDLE, IDLE)
         balls.append(game_of(pair).match.now.ball)

@@ -27,9 +27,8 @@ def table() -> Table:
 def play(table: Table, players: tuple[str, str], seed: int) -> list[int]:
     """Let own players finish a game; return the points."""
     table.reset(seed=seed)
-    rng = np.random.default_rng(seed)
     while not table.over:
-        table.play(read_moves(table, table.movers, players, {}, rng))
+        table.play(read_moves(table, table.movers, players, {}))
     return [table.game.score_of(seat) for seat in (0, 1)]
 
 

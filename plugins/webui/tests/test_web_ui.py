@@ -131,10 +131,9 @@ def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> N
         env = make_env(compat=compat, project="theme-switch")
         env.reset(seed=1)
         code = env.project.code()
-        # The switch does nothing: a loss where effects of CSS alone count, none in the published form.
+        # The switch does nothing: in the published form the elements that it leaves alone count once more.
         scores[compat] = env.step(write_action({**code, "script.js": "1;"}))[4]["score"]
-    assert scores["magebench"] == pytest.approx(100)
-    assert scores[None] < 95
+    assert scores[None] + 1 < scores["magebench"] < 95
 
 
 def test_forked_processes_score_with_browsers_of_their_own() -> None:

@@ -114,7 +114,7 @@ def test_loops_gradients_are_those_of_leave_one_out_by_hand_and_episodes_without
 
 
 def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_the_kl_counts_everywhere():
-    found = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3, gamma=0.0)  # groups with equal returns
+    found = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3, gamma=0.0)
     check_rollout(found)
     assert found.learner.config.kl_coef > 0
     advantages = []
