@@ -210,6 +210,7 @@ class Run(Generic[C]):
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
         self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
         record = self._describe()
+        self._config = record["config"]  # as it was asked for, before the probe
         if c.resume:
             folder.check_same(folder.read_run(self.out), record)
         model = c.model or DEFAULT_MODEL
@@ -222,8 +223,8 @@ class Run(Generic[C]):
         if self.world.first:
             self.out.mkdir(parents=True, exist_ok=True)
             self._stack.enter_context(lock_folder(self.out))
-            saved = folder.read_run(self.out) | {"config": record["config"]} if c.resume else record
-            folder.write_record(self.out / folder.RUN_FILE, saved)  # the next resuming keeps what this one changed
+            if not c.resume:
+                folder.write_record(self.out / folder.RUN_FILE, record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         warm = WarmReport()
@@ -349,6 +350,9 @@ class Run(Generic[C]):
             env_steps=c.env_steps, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
+        if self.world.first and c.resume:  # nothing is damaged; the next resuming keeps what this one changed
+            record = folder.read_run(self.out) | {"config": self._config}
+            folder.write_record(self.out / folder.RUN_FILE, record)
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
