@@ -218,7 +218,7 @@ class Builder:
             near = [block[0].kind for block in at.blocks[max(0, place - 1) : place + 1]]
             if not {"heading", "radio"} & set(near):
                 at.blocks.insert(place, (Widget("heading", self.title()),))
-        if draws.chance(0.6):
+        if draws.chance(0.75):
             at.blocks.insert(0, (Widget("banner", self.app.name, f"{draws.pick(MOTTOS)} {draws.number(2, 99)}"),))
 
     def make_tabs(self) -> Block:

@@ -38,10 +38,10 @@ class ScreensClick(ScreenEnv):
     rows, icons, twins, size = 6, 2, 2, "medium"
     controls: int = 5
     level_arguments: ClassVar = (
-        {"rows": 6, "icons": 0, "twins": 0, "size": "large", "controls": 4},
-        {"rows": 6, "icons": 2, "twins": 0, "size": "large", "controls": 4},
-        {"rows": 8, "icons": 2, "twins": 3, "size": "medium", "controls": 4},
-        {"rows": 11, "icons": 2, "twins": 4, "size": "small", "controls": 6},
+        {"rows": 10, "icons": 0, "twins": 0, "size": "medium", "controls": 6},
+        {"rows": 10, "icons": 2, "twins": 0, "size": "medium", "controls": 6},
+        {"rows": 10, "icons": 2, "twins": 5, "size": "medium", "controls": 6},
+        {"rows": 13, "icons": 2, "twins": 5, "size": "small", "controls": 7},
         {"rows": 13, "icons": 3, "twins": 7, "size": "small", "controls": 7},
     )
 
@@ -56,6 +56,8 @@ class ScreensClick(ScreenEnv):
         exact = [name_widget(each.widget, plain.count(name) > 1) for each, name in zip(elements, plain, strict=True)]
         choices = [at for at, name in enumerate(exact) if exact.count(name) == 1]
         at = draws.pick(choices)
+        if elements[at].widget.kind == "tab" or (elements[at].widget.kind == "icon" and not elements[at].widget.of):
+            at = draws.pick(choices)  # their places vary least, so they are asked for less often
         self.aim, self.sentence = elements[at], draws.pick(SENTENCES).format(exact[at])
         self.point: tuple[float, float] | None = None
         self.found: Element | None = None
@@ -69,8 +71,8 @@ class ScreensClick(ScreenEnv):
     def task(self) -> str:
         return self.sentence
 
-    def score(self) -> float:
-        return float(self.solved)
+    def shortest(self) -> int:
+        return 1
 
     def plan(self) -> Move:
         return Move(self.aim)

@@ -95,7 +95,7 @@ class Painter:
         elements = layout.place(state)
         over = next((at for at, each in enumerate(elements) if each.widget.kind in ("option", "dialog")), len(elements))
         self._frame(state, title)
-        for each in elements[:over]:
+        for each in filter(self._shown, elements[:over]):
             self._draw(each, state)
         if over < len(elements):
             self._scrim(elements[over:])
@@ -110,6 +110,10 @@ class Painter:
         if numbered:
             for number, each in enumerate((each for each in elements if each.live), 1):
                 self._mark(number, each.box)
+
+    def _shown(self, element: Element) -> bool:
+        (x1, y1), (x2, y2) = self.at(*element.box[:2]), self.at(*element.box[2:])
+        return x2 >= 0 and y2 >= 0 and x1 < self.layout.width and y1 < self.layout.height
 
     def _frame(self, state: State, title: str) -> None:
         theme, layout = self.theme, self.layout
@@ -302,7 +306,7 @@ class Painter:
 
     def _mark(self, number: int, box: Box) -> None:
         words = str(number)
-        x, y = box[0], box[1]
+        x, y = max(0, box[0] - 9), max(0, box[1] - 7)
         width = 10 + 9 * len(words)
         self.box((x, y, x + width, y + 19), (20, 20, 20), 4)
         self.box((x + 1, y + 1, x + width - 1, y + 18), (255, 221, 64), 4)

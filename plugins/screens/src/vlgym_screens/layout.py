@@ -14,7 +14,7 @@ Colour = tuple[int, int, int]
 
 SIZES = {"phone": (896, 448), "desktop": (672, 1120)}
 """Device -> height, width."""
-ROW_HEIGHTS = {"large": (66, 76), "medium": (52, 60), "small": (38, 44)}
+ROW_HEIGHTS = {"large": (66, 76), "medium": (48, 58), "small": (38, 44)}
 
 
 class Element(NamedTuple):
@@ -66,6 +66,7 @@ class Theme(NamedTuple):
     gap: int
     margin: int
     header: int
+    banner: int
     bar: int
     tabs: str
     mirrored: bool
@@ -92,7 +93,7 @@ def draw_theme(draws: Draws, device: str, size: str) -> Theme:
         ink=(240, 240, 243) if dark else (24, 26, 32),
         faint=(176, 178, 186) if dark else (92, 96, 106),
         line=colour(0.27, 0.12) if dark else colour(0.87, 0.2),
-        accent=colour(0.72, 0.6) if dark else colour(0.31, 0.62),
+        accent=colour(0.72, 0.6) if dark else colour(0.28, 0.62),
         on_accent=(16, 18, 22) if dark else (255, 255, 255),
         dark=dark,
         radius=draws.pick((0, 6, 10, 14, 18)),
@@ -100,6 +101,7 @@ def draw_theme(draws: Draws, device: str, size: str) -> Theme:
         gap=draws.number(3, 9),
         margin=draws.number(8, 20),
         header=draws.number(54, 74),
+        banner=draws.number(64, 190),
         bar=draws.number(58, 74) if phone else draws.number(150, 210),
         tabs=draws.pick(("top", "bottom") if phone else ("left", "right")),
         mirrored=draws.chance(0.5),
@@ -138,7 +140,7 @@ class Layout:
 
     def block_height(self, kind: str) -> int:
         row = self.theme.row
-        return {"heading": 34, "banner": row + row // 2, "cell": 92}.get(kind, row)
+        return {"heading": 34, "banner": self.theme.banner, "cell": 92}.get(kind, row)
 
     def pages(self, screen: int) -> list[list[tuple[int, Box]]]:
         """Return the blocks of each page with their boxes. A page begins two blocks before the end of the last one."""
@@ -168,8 +170,10 @@ class Layout:
 
     def cut(self, screen: int) -> None:
         """Drop the blocks of a screen that do not fit without scrolling."""
-        shown = len(self.pages(screen)[0])
-        del self.app.screens[screen].blocks[shown:]
+        blocks = self.app.screens[screen].blocks
+        del blocks[len(self.pages(screen)[0]) :]
+        while blocks[-1][0].kind == "heading":
+            blocks.pop()
         self._pages.clear()
 
     def covered(self, state: State) -> bool:
@@ -245,7 +249,8 @@ class Layout:
                 Element(block[0]._replace(kind="value"), box, False),
                 Element(block[0], (x1 + (x2 - x1) // 2, y1 + 4, x2 - 8, y2 - 4)),
             ]
-        return [Element(block[0], (left, y1, right, y2), main not in SILENT), *elements]
+        elements.append(Element(block[0], (left, y1, right, y2), main not in SILENT))
+        return sorted(elements, key=lambda each: each.box)
 
     def _place_dialog(self, screen: int) -> list[Element]:
         title, text, refuse, consent = self.app.screens[screen].dialog

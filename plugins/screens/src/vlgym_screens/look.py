@@ -98,7 +98,11 @@ class ScreensLook(ScreenEnv):
         parts = [(2 * at + 1) / (2 * ZOOM) for at in range(ZOOM)]
         looks = [self.write_point("zoom", self.layout.width * x, self.layout.height * y) for y in parts for x in parts]
         self.zoomed = zoomed
-        return [*looks, "zoom_out()", *(f"answer({json.dumps(word)})" for word in self.words())]
+        return [
+            *looks,
+            *["zoom_out()"] * (zoomed is not None),
+            *(f"answer({json.dumps(word)})" for word in self.words()),
+        ]
 
     def read_point(self, action: str) -> tuple[float, float] | None:
         """Return the place in the whole picture; also an enlarged part is left by a place of the whole one."""

@@ -36,10 +36,10 @@ CLICK = _card(
     interaction=("one click", "a screen of an app", "nothing"),
     references=("Li et al., ScreenSpot-Pro, 2025", "Cheng et al., SeeClick, ACL 2024"),
     levels=(
-        "10 rows and controls, large",
+        "ten rows and six controls, as far as they fit",
         "two icons at each row",
-        "medium size, three rows that have a twin",
-        "small, 17 rows and controls, four twins",
+        "five rows that have a twin",
+        "small",
         "three icons at each row, seven twins",
     ),
     probes=(

@@ -40,6 +40,7 @@ _DO = re.compile(
     rf"(?<!\w)do\([ ]{{0,2}}action=[\"'](?P<name>[A-Za-z ]{{1,20}})[\"'](?P<round>{_ARGUMENTS})\)", re.IGNORECASE
 )
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,6}(?:\.\d{1,6})?(?![\w])")
+_NAMED = re.compile(r"[A-Za-z_]\w{0,20}\s{0,3}=[^,]{0,40}")
 _XY = re.compile(r"(?<!\w)([xy])[\"']?\s{0,3}[=:]\s{0,3}[\"']?([-+]?\d{1,6}(?:\.\d{1,6})?)")
 _PLACE = re.compile(
     r"(?:start_box|point|box|coordinate|position|element|region|bbox_2d)[\"']?>?\s{0,3}[=:]?\s{0,3}([^=]{1,100})",
@@ -146,7 +147,7 @@ def _find_numbers(written: str) -> list[float]:
     if {"x", "y"} <= named.keys():
         return [float(named["x"]), float(named["y"])]
     place = _PLACE.search(written)
-    return [float(number) for number in _NUMBER.findall(place.group(1) if place else written)]
+    return [float(number) for number in _NUMBER.findall(place.group(1) if place else _NAMED.sub("", written))]
 
 
 def _spell(verb: str, numbers: Sequence[float]) -> str:
