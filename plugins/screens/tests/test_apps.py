@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from vlgym_screens.app import State, Widget, name_widget, press
 from vlgym_screens.drawing import Painter
-from vlgym_screens.layout import SIZES, draw_theme, hit
+from vlgym_screens.layout import SIZES, Theme, hit
 from vlgym_screens.words import Draws
 
 import vlgym
@@ -89,7 +89,7 @@ def contrast(one: tuple[int, int, int], other: tuple[int, int, int]) -> float:
 
 def test_text_has_a_contrast_of_four_and_a_half() -> None:
     for seed in range(300):
-        theme = draw_theme(Draws(np.random.default_rng(seed)), "phone", "medium")
+        theme = Theme(Draws(np.random.default_rng(seed)), "phone", "medium")
         pairs = [
             (ink, ground) for ink in (theme.ink, theme.faint, theme.accent) for ground in (theme.ground, theme.surface)
         ]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
-from vlgym_screens.__main__ import count_places, learn_habits, play_looks
 from vlgym_screens.blind import CELLS
 from vlgym_screens.layout import SIZES
-from vlgym_screens.plugin import CLICK, LOOK
 
 import vlgym
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
+
+sys.path.insert(0, str(Path(__file__).parent))
+from players import count_places, learn_habits, play_looks
 
 IDS = [f"vlgym/Screens{name}-v0" for name in ("Click", "Go", "Set", "Find", "Look")]
 
@@ -258,18 +261,18 @@ def test_one_look_serves_two_codes_where_both_fit() -> None:
 
 def test_a_look_is_worth_its_price_and_no_more() -> None:
     for level in (1, 3):
-        never, thrice, best = (play_looks(LOOK, looks, level, 60) for looks in (0, 3, None))
+        never, thrice, best = (play_looks("vlgym/ScreensLook-v0", looks, level, 60) for looks in (0, 3, None))
         assert never[0] < 0.2
         assert thrice[0] == best[0] == 1
         assert never[1] < thrice[1] < best[1]
-    assert play_looks(LOOK, 0, 0, 60)[0] > 0.3  # some codes need no look
+    assert play_looks("vlgym/ScreensLook-v0", 0, 0, 60)[0] > 0.3  # some codes need no look
 
 
 def test_habits_are_those_of_train_and_win_a_tenth_at_most() -> None:
-    assert learn_habits(CLICK) == CELLS
+    assert learn_habits("vlgym/ScreensClick-v0") == CELLS
     for level in range(5):
         won = episodes = 0
-        for kind, places in count_places(CLICK, "test", 1000, level=level).items():
+        for kind, places in count_places("vlgym/ScreensClick-v0", "test", 1000, level=level).items():
             episodes += places["episodes"]  # type: ignore[index]
             won += places[CELLS[kind]] if kind in CELLS else 0
         assert episodes == 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .words import CONSENTS, DOMAINS, HEADER_ICONS, ICONS, QUALIFIERS, QUESTIONS, REFUSALS, SAVES, Domain, Draws
+from .words import DOMAINS, HEADER_ICONS, ICONS, WORDS, Domain, Draws
 
 Value = int | str
 
@@ -194,7 +194,7 @@ class Builder:
         domain = DOMAINS[draws.pick(tuple(DOMAINS))]
         self.app = App(draws.pick(domain.apps), domain)
         self.domain = domain
-        nouns = [f"{qualifier} {noun}" for qualifier in QUALIFIERS for noun in domain.screens]
+        nouns = [f"{qualifier} {noun}" for qualifier in WORDS["qualifiers"] for noun in domain.screens]
         self.titles = draws.sample(nouns, 60)
         self.row_icons = tuple(draws.sample(ICONS, icons))
         self.facts = tuple(draws.sample(domain.facts, 3))
@@ -219,7 +219,9 @@ class Builder:
             if not {"heading", "radio"} & set(near):
                 at.blocks.insert(place, (Widget("heading", self.title()),))
         if draws.chance(0.75):
-            at.blocks.insert(0, (Widget("banner", self.app.name, f"{draws.pick(MOTTOS)} {draws.number(2, 99)}"),))
+            at.blocks.insert(
+                0, (Widget("banner", self.app.name, f"{draws.pick(WORDS['mottos'])} {draws.number(2, 99)}"),)
+            )
 
     def make_tabs(self) -> Block:
         return tuple(
@@ -268,7 +270,7 @@ class Builder:
         label, options = draws.pick(domain.choices)
         self.app.values.append(draws.number(0, 3))
         value = len(self.app.values) - 1
-        group: list[Block] = [(Widget("dropdown", label, value=value, options=options),)]
+        group: list[Block] = [(Widget("dropdown", label, value=value, options=tuple(options)),)]
         if draws.chance(0.5):
             group = [(Widget("heading", label),)]
             group += [(Widget("radio", each, of=label, value=value, sets=at),) for at, each in enumerate(options)]
@@ -277,7 +279,7 @@ class Builder:
 
     def buttons(self) -> Block:
         """Return a Save button, often with one that does nothing."""
-        save = Widget("button", self.draws.pick(SAVES), saves=True)
+        save = Widget("button", self.draws.pick(WORDS["saves"]), saves=True)
         other = Widget("button", self.draws.pick(("Help", "Print", "Export", "Share")))
         return tuple(self.draws.sample((save, other), 2)) if self.draws.chance(0.6) else (save,)
 
@@ -317,11 +319,10 @@ class Builder:
     def add_dialogs(self, count: int, screens: list[int]) -> None:
         """Lay a dialog over some screens."""
         for screen in self.draws.sample(screens, count):
-            buttons = self.draws.pick(REFUSALS), self.draws.pick(CONSENTS)
-            self.app.screens[screen].dialog = (*self.draws.pick(QUESTIONS), *buttons)
+            buttons = self.draws.pick(WORDS["refusals"]), self.draws.pick(WORDS["consents"])
+            self.app.screens[screen].dialog = (*self.draws.pick(WORDS["dialogs"]), *buttons)
 
 
-MOTTOS = ("Good to see you", "Your week at a glance", "Ready when you are", "New this month", "Version", "Gate")
 KINDS = {
     "row": "row", "icon": "icon", "tab": "tab", "button": "button", "toggle": "switch", "check": "checkbox",
     "radio": "choice", "slider": "slider", "minus": "minus button", "plus": "plus button", "dropdown": "list",

@@ -7,21 +7,21 @@ import re
 from vlgym.sight.blind import BlindPlayer
 
 CELLS = {
-    "button": (525, 300),
-    "checkbox": (75, 475),
-    "choice": (75, 550),
-    "field": (75, 475),
+    "button": (75, 300),
+    "checkbox": (75, 425),
+    "choice": (75, 525),
+    "field": (75, 300),
     "icon at": (25, 25),
-    "icon of": (75, 525),
-    "list": (75, 325),
-    "minus button": (725, 250),
-    "plus button": (875, 825),
-    "row": (275, 475),
-    "slider": (525, 450),
+    "icon of": (175, 750),
+    "list": (75, 400),
+    "minus button": (725, 275),
+    "plus button": (875, 400),
+    "row": (275, 525),
+    "slider": (525, 750),
     "switch": (75, 725),
-    "tab": (525, 100),
+    "tab": (375, 100),
 }
-"""Kind of element -> the place that hits it most often in train, by `python -m vlgym_screens habits`."""
+"""Kind of element -> the place that hits it most often in train, by `tests/players.py`."""
 _ICON = re.compile(r"icon (?:of|at)")
 _KIND = re.compile(r"the (row|tab|button|switch|checkbox|choice|slider|minus button|plus button|list|field) ")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from .app import MOST, State, Value, Widget
+from .app import MOST, State, Value
+from .icons import SHAPES
 from .layout import Box, Colour, Element, Layout
 
 _FINER = 4  # corners are drawn that much larger, then scaled down
@@ -69,7 +69,7 @@ class Painter:
         x: float,
         y: float,
         size: int,
-        colour: Colour,
+        ink: Colour,
         align: str = "l",
         most: float = 0,
         bold: bool = False,
@@ -83,9 +83,9 @@ class Painter:
             while len(words) > 4 and letters.getlength(words) > most * self.zoom:
                 words = words.rstrip("…")[:-1] + "…"
         left, top = self.at(x, y)
-        self.pen.text((left, top), words, colour, letters, f"{align}m")
+        self.pen.text((left, top), words, ink, letters, f"{align}m")
         if bold:
-            self.pen.text((left + 0.6 * self.zoom, top), words, colour, letters, f"{align}m")
+            self.pen.text((left + 0.6 * self.zoom, top), words, ink, letters, f"{align}m")
 
     # ---- a state ----
 
@@ -302,7 +302,18 @@ class Painter:
         ink = theme.ink if widget.of or theme.flat else theme.on_accent
         if widget.of and theme.round_icons:
             self.disc(x, y, radius, theme.line)
-        draw_icon(self, widget.label, x, y, radius * 0.56, ink)
+        self._shape(widget.label, x, y, radius * 0.56, ink)
+
+    def _shape(self, name: str, x: float, y: float, r: float, ink: Colour) -> None:
+        """Draw a named icon of radius r round (x, y)."""
+        for part in SHAPES[name]:
+            points = [(x + px * r, y + py * r) for px, py in part.points]
+            if part.kind == "area":
+                self.pen.polygon([self.at(*point) for point in points], ink)
+            elif part.kind == "line":
+                self.line(points, ink, max(2, r / 5))
+            else:
+                self.disc(*points[0], part.radius * r, ink)
 
     def _mark(self, number: int, box: Box) -> None:
         words = str(number)
@@ -313,82 +324,8 @@ class Painter:
         self.text(words, x + width / 2, y + 10, 15, (0, 0, 0), "m", bold=True)
 
 
-def draw_icon(painter: Painter, name: str, x: float, y: float, r: float, ink: Colour) -> None:
-    """Draw one of the named icons round (x, y)."""
-    pen, at = painter.pen, painter.at
-
-    def polygon(*points: tuple[float, float]) -> None:
-        pen.polygon([at(x + px * r, y + py * r) for px, py in points], ink)
-
-    def stroke(*points: tuple[float, float]) -> None:
-        painter.line([(x + px * r, y + py * r) for px, py in points], ink, max(2, r / 5))
-
-    def ring(cx: float, cy: float, size: float) -> None:
-        stroke(*((cx + size * math.cos(a * math.pi / 8), cy + size * math.sin(a * math.pi / 8)) for a in range(17)))
-
-    if name == "star":
-        polygon(
-            *(
-                (p * math.sin(a * math.pi / 5), -p * math.cos(a * math.pi / 5))
-                for a in range(10)
-                for p in ((1.1, 0.45)[a % 2],)
-            )
-        )
-    elif name == "heart":
-        painter.disc(x - 0.45 * r, y - 0.3 * r, 0.52 * r, ink)
-        painter.disc(x + 0.45 * r, y - 0.3 * r, 0.52 * r, ink)
-        polygon((-0.93, -0.08), (0.93, -0.08), (0, 1))
-    elif name == "trash":
-        stroke((-0.9, -0.6), (0.9, -0.6))
-        stroke((-0.3, -0.6), (-0.3, -0.95), (0.3, -0.95), (0.3, -0.6))
-        stroke((-0.65, -0.6), (-0.5, 0.95), (0.5, 0.95), (0.65, -0.6))
-    elif name == "pen":
-        polygon((0.55, -1), (1, -0.55), (-0.45, 0.9), (-0.9, 0.45))
-        polygon((-0.98, 0.58), (-0.58, 0.98), (-1.1, 1.1))
-    elif name == "bell":
-        polygon(
-            (-0.6, 0.45), (-0.5, -0.5), (-0.2, -0.9), (0.2, -0.9), (0.5, -0.5), (0.6, 0.45), (0.95, 0.7), (-0.95, 0.7)
-        )
-        painter.disc(x, y + 0.8 * r, 0.25 * r, ink)
-    elif name == "lock":
-        polygon((-0.75, -0.1), (0.75, -0.1), (0.75, 0.95), (-0.75, 0.95))
-        stroke((-0.5, -0.1), (-0.5, -0.6), (-0.3, -0.95), (0.3, -0.95), (0.5, -0.6), (0.5, -0.1))
-    elif name == "share":
-        for px, py in ((-0.7, 0), (0.65, -0.75), (0.65, 0.75)):
-            painter.disc(x + px * r, y + py * r, 0.32 * r, ink)
-        stroke((0.65, -0.75), (-0.7, 0), (0.65, 0.75))
-    elif name == "flag":
-        stroke((-0.7, 1), (-0.7, -1))
-        polygon((-0.7, -1), (0.9, -0.55), (-0.7, 0))
-    elif name == "search":
-        ring(-0.2, -0.2, 0.65)
-        stroke((0.3, 0.3), (1, 1))
-    elif name == "gear":
-        ring(0, 0, 0.6)
-        for a in range(8):
-            c, s = math.cos(a * math.pi / 4), math.sin(a * math.pi / 4)
-            stroke((0.65 * c, 0.65 * s), (1.05 * c, 1.05 * s))
-    elif name == "plus":
-        stroke((-0.9, 0), (0.9, 0))
-        stroke((0, -0.9), (0, 0.9))
-    elif name == "menu":
-        for py in (-0.65, 0, 0.65):
-            stroke((-0.9, py), (0.9, py))
-    elif name == "person":
-        painter.disc(x, y - 0.45 * r, 0.45 * r, ink)
-        polygon((-0.9, 1), (-0.7, 0.4), (-0.35, 0.15), (0.35, 0.15), (0.7, 0.4), (0.9, 1))
-    else:  # home
-        polygon((-1.05, 0), (0, -1), (1.05, 0))
-        polygon((-0.7, 0), (0.7, 0), (0.7, 0.95), (-0.7, 0.95))
-
-
 TINY = 4
 """Font size in pixels that is too small to read."""
-
-
-def blank(widget: Widget) -> bool:
-    """True if the widget's small print is too small to read."""
-    return widget.kind == "cell" and not widget.sets
 
 
 @lru_cache(maxsize=64)

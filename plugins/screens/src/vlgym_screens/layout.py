@@ -42,10 +42,12 @@ class Element(NamedTuple):
         return self.box[0] + 12, self.box[2] - 12
 
 
-class Theme(NamedTuple):
-    """Colours and measures of an app, in pixels.
+class Theme:
+    """Colours and measures (in pixels) of an app. Text has a contrast of at least 4.5.
 
     Attributes:
+        ground, surface, ink, faint, line, accent, on_accent: colours.
+        row, banner, header, bar: heights; on a desktop `bar` is the width of the tabs.
         tabs: where tabs stand: `top` or `bottom` of a phone, `left` or `right` of a desktop.
         mirrored: whether header icons stand at the left.
         icons_first: whether the icons of a row stand before it.
@@ -53,64 +55,28 @@ class Theme(NamedTuple):
         flat: whether the header has the colour of the ground.
     """
 
-    ground: Colour
-    surface: Colour
-    ink: Colour
-    faint: Colour
-    line: Colour
-    accent: Colour
-    on_accent: Colour
-    dark: bool
-    radius: int
-    row: int
-    gap: int
-    margin: int
-    header: int
-    banner: int
-    bar: int
-    tabs: str
-    mirrored: bool
-    icons_first: bool
-    cards: bool
-    flat: bool
-    round_icons: bool
-    title_left: bool
+    def __init__(self, draws: Draws, device: str, size: str) -> None:
+        hue, dark = draws.number(0, 99) / 100, draws.chance(0.35)
 
+        def colour(light: float, strength: float) -> Colour:
+            red, green, blue = colorsys.hls_to_rgb(hue, light, strength)
+            return round(255 * red), round(255 * green), round(255 * blue)
 
-def draw_theme(draws: Draws, device: str, size: str) -> Theme:
-    """Draw colours with a contrast of at least 4.5 for text, and measures."""
-    hue, dark = draws.number(0, 99) / 100, draws.chance(0.35)
-    low, high = ROW_HEIGHTS[size]
-
-    def colour(light: float, strength: float) -> Colour:
-        red, green, blue = colorsys.hls_to_rgb(hue, light, strength)
-        return round(255 * red), round(255 * green), round(255 * blue)
-
-    phone = device == "phone"
-    return Theme(
-        ground=colour(0.09, 0.2) if dark else colour(0.955, 0.4),
-        surface=colour(0.15, 0.2) if dark else (255, 255, 255),
-        ink=(240, 240, 243) if dark else (24, 26, 32),
-        faint=(176, 178, 186) if dark else (92, 96, 106),
-        line=colour(0.27, 0.12) if dark else colour(0.87, 0.2),
-        accent=colour(0.72, 0.6) if dark else colour(0.28, 0.62),
-        on_accent=(16, 18, 22) if dark else (255, 255, 255),
-        dark=dark,
-        radius=draws.pick((0, 6, 10, 14, 18)),
-        row=draws.number(low, high),
-        gap=draws.number(3, 9),
-        margin=draws.number(8, 20),
-        header=draws.number(54, 74),
-        banner=draws.number(64, 190),
-        bar=draws.number(58, 74) if phone else draws.number(150, 210),
-        tabs=draws.pick(("top", "bottom") if phone else ("left", "right")),
-        mirrored=draws.chance(0.5),
-        icons_first=draws.chance(0.5),
-        cards=draws.chance(0.6),
-        flat=draws.chance(0.5),
-        round_icons=draws.chance(0.5),
-        title_left=draws.chance(0.6),
-    )
+        self.ground = colour(0.09, 0.2) if dark else colour(0.955, 0.4)
+        self.surface = colour(0.15, 0.2) if dark else (255, 255, 255)
+        self.ink = (240, 240, 243) if dark else (24, 26, 32)
+        self.faint = (176, 178, 186) if dark else (92, 96, 106)
+        self.line = colour(0.27, 0.12) if dark else colour(0.87, 0.2)
+        self.accent = colour(0.72, 0.6) if dark else colour(0.28, 0.62)
+        self.on_accent = (16, 18, 22) if dark else (255, 255, 255)
+        phone = device == "phone"
+        self.row, self.radius = draws.number(*ROW_HEIGHTS[size]), draws.pick((0, 6, 10, 14, 18))
+        self.gap, self.margin = draws.number(3, 9), draws.number(8, 20)
+        self.header, self.banner = draws.number(54, 74), draws.number(64, 190)
+        self.bar = draws.number(58, 74) if phone else draws.number(150, 210)
+        self.tabs = draws.pick(("top", "bottom") if phone else ("left", "right"))
+        self.mirrored, self.icons_first, self.flat = draws.chance(0.5), draws.chance(0.5), draws.chance(0.5)
+        self.cards, self.round_icons, self.title_left = draws.chance(0.6), draws.chance(0.5), draws.chance(0.6)
 
 
 class Layout:

@@ -82,34 +82,30 @@ class ScreensLook(ScreenEnv):
         self.spelled = sorted({*wrong, self.code})
         self.looks, self.read = 0, [bool(each.widget.sets) for each in self.chosen]
 
-    def judge(self, action: str, element: Element | None, feedback: str) -> Outcome:
-        cost = self.step_cost
+    def act(self, action: str) -> Outcome:
         if action.startswith("answer("):
             said = "".join(json.loads(action[len("answer(") : -1]).replace(",", " ").split())
             self.solved = said.casefold() == self.code.replace(" ", "").casefold()
-            return Outcome(float(self.solved) - cost, terminated=True)
-        if action.startswith("zoom("):
-            self.looks, cost = self.looks + 1, cost + self.look_cost
-            self.read = [done or self._shows(each) for done, each in zip(self.read, self.chosen, strict=True)]
-        return Outcome(-cost, feedback=feedback)
+            return Outcome(float(self.solved) - self.step_cost, terminated=True)
+        if action == "zoom_out()":
+            self.zoomed = None
+            return Outcome(-self.step_cost)
+        self.zoomed = self.part_round(*(self.read_point(action) or (0, 0)))
+        self.looks += 1
+        self.read = [done or self._shows(each) for done, each in zip(self.read, self.chosen, strict=True)]
+        return Outcome(-self.step_cost - self.look_cost)
+
+    def part_round(self, x: float, y: float) -> tuple[int, int]:
+        """Return the upper left corner of the part that a look at a place shows; it lies in the picture."""
+        width, height = self.layout.width // ZOOM, self.layout.height // ZOOM
+        left = min(self.layout.width - width, max(0, round(x - width / 2)))
+        return left, min(self.layout.height - height, max(0, round(y - height / 2)))
 
     def legal_actions(self) -> list[str]:
-        zoomed, self.zoomed = self.zoomed, None
         parts = [(2 * at + 1) / (2 * ZOOM) for at in range(ZOOM)]
         looks = [self.write_point("zoom", self.layout.width * x, self.layout.height * y) for y in parts for x in parts]
-        self.zoomed = zoomed
-        return [
-            *looks,
-            *["zoom_out()"] * (zoomed is not None),
-            *(f"answer({json.dumps(word)})" for word in self.words()),
-        ]
-
-    def read_point(self, action: str) -> tuple[float, float] | None:
-        """Return the place in the whole picture; also an enlarged part is left by a place of the whole one."""
-        zoomed, self.zoomed = self.zoomed, None
-        place = super().read_point(action)
-        self.zoomed = zoomed
-        return place
+        looks += ["zoom_out()"] * (self.zoomed is not None)
+        return looks + [f"answer({json.dumps(word)})" for word in self.words()]
 
     def words(self) -> list[str]:
         return self.spelled
@@ -121,10 +117,7 @@ class ScreensLook(ScreenEnv):
         if not left:
             return f"answer({json.dumps(self.code)})"
         centre = _middle(left) if len(left) > 1 and self._fit(left) else _middle(left[:1])
-        zoomed, self.zoomed = self.zoomed, None
-        action = self.write_point("zoom", *centre)
-        self.zoomed = zoomed
-        return action
+        return self.write_point("zoom", *centre)
 
     def explain(self, action: str) -> str:
         if action.startswith("answer"):
@@ -142,25 +135,19 @@ class ScreensLook(ScreenEnv):
 
     def _fit(self, cells: list[Element]) -> bool:
         """True if one part shows all of some cells."""
-        zoomed = self.zoomed
-        self.zoomed = self.part_round(*_middle(cells))
-        fits = all(self._shows(each) for each in cells)
-        self.zoomed = zoomed
-        return fits
+        part = self.part_round(*_middle(cells))
+        return all(self._shows(each, part) for each in cells)
 
-    def _shows(self, element: Element) -> bool:
-        """True if name and code of a cell lie in the part that is shown."""
-        if self.zoomed is None:
-            return False
-        (left, top), (x, y) = self.zoomed, _code_place(element)
+    def _shows(self, element: Element, part: tuple[int, int] | None = None) -> bool:
+        """True if name and code of a cell lie in a part, by default in the one that is shown."""
+        left, top = part or self.zoomed or (-self.layout.width, 0)
+        x, y = _code_place(element)
         right, bottom = left + self.layout.width // ZOOM, top + self.layout.height // ZOOM
         name = top <= element.box[1] + 26 < bottom
         return name and left + _REACH[0] <= x < right - _REACH[0] and top + _REACH[1] <= y < bottom - _REACH[1]
 
     def _visible(self, element: Element) -> bool:
-        if self.zoomed and element.widget.kind == "cell":
-            return self._shows(element)
-        return super()._visible(element)
+        return self.zoomed is None or (element.widget.kind == "cell" and self._shows(element))
 
     def task(self) -> str:
         names = " and then under ".join(f'"{each.widget.label}"' for each in self.chosen)

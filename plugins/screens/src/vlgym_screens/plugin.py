@@ -53,7 +53,7 @@ CLICK = _card(
     ),
 )  # fmt: skip
 GO = _card(
-    "ScreensGo", "go", "Reach a named screen of an app, past dead ends.", 20, 0.1,
+    "ScreensGo", "trees", "Reach a named screen of an app, past dead ends.", 20, 0.1,
     ("grounding", "reading", "navigation"),
     reward_range=(-0.01, 0.99),
     success_rule="the screen that is named is shown",
@@ -92,7 +92,7 @@ SET = _card(
     ),
 )  # fmt: skip
 FIND = _card(
-    "ScreensFind", "find", "Read a code in an app and answer it, or carry it to a field.", 30, 0.15,
+    "ScreensFind", "trees", "Read a code in an app and answer it, or carry it to a field.", 30, 0.15,
     ("reading", "navigation", "memory"),
     reward_range=(-0.01, 0.99),
     success_rule="the code is answered, or the field holds it when it is saved",

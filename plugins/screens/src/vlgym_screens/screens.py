@@ -15,8 +15,8 @@ from vlgym.errors import check_choice
 from vlgym.types import Outcome
 
 from .app import KINDS, App, Builder, State, Value, Widget, has_dialog, name_widget, press
-from .drawing import Painter, blank
-from .layout import SIZES, Element, Layout, draw_theme, hit
+from .drawing import Painter
+from .layout import SIZES, Element, Layout, Theme, hit
 from .screen_parser import ScreenParser
 from .search import Move, Node, find_path, make_move, see
 from .words import Draws
@@ -93,7 +93,7 @@ class ScreenEnv(VLEnv):
         draws = Draws(rng)
         builder = Builder(draws, self.rows, self.icons, self.twins, sliders=not self.marks)
         self.app = builder.app
-        self.layout = Layout(self.app, draw_theme(draws, self.device, self.size), self.device)
+        self.layout = Layout(self.app, Theme(draws, self.device, self.size), self.device)
         self.zoomed, self.seen, self.solved, self.target = None, 0, False, -1
         self.facts, self.wanted, self._path, self._shortest, self._drawn = [], {}, {}, None, None
         self.build(draws, builder)
@@ -109,7 +109,7 @@ class ScreenEnv(VLEnv):
         """True if the task is solved in a state, apart from an answer that is due."""
         raise TypeError(f"{type(self).__name__} must define done()")
 
-    def judge(self, action: str, element: Element | None, feedback: str) -> Outcome:
+    def judge(self, action: str, feedback: str) -> Outcome:
         """Return what an action brought: by default the end at the goal."""
         self.solved = self.done(self.state, self.seen)
         return Outcome(float(self.solved) - self.step_cost, terminated=self.solved, feedback=feedback)
@@ -117,7 +117,6 @@ class ScreenEnv(VLEnv):
     def act(self, action: str) -> Outcome:
         call = _CALL.fullmatch(action)
         verb, words = (call[1], call[2]) if call else ("click", "")
-        element: Element | None = None
         feedback = ""
         if verb == "click":
             place = self.read_point(action)
@@ -127,21 +126,11 @@ class ScreenEnv(VLEnv):
             else:
                 stop = element.stop(place[0]) if element.widget.kind == "slider" else -1
                 self.state, feedback = press(self.app, self.state, element.widget, stop)
-        elif verb == "zoom":
-            self.zoomed = self.part_round(*(self.read_point(action) or (0, 0)))
-        elif verb == "zoom_out":
-            self.zoomed = None
         elif verb in ("type", "scroll", "back"):
             written = json.loads(words) if verb == "type" else words
             self.state, feedback = make_move(self.layout, self.state, Move(verb=verb, words=written))
         self.seen = see(self.layout, self.state, self.seen, self.facts)
-        return self.judge(action, element, feedback)
-
-    def part_round(self, x: float, y: float) -> tuple[int, int]:
-        """Return the upper left corner of the part that a look at a place shows; it lies in the picture."""
-        width, height = self.layout.width // ZOOM, self.layout.height // ZOOM
-        left = min(self.layout.width - width, max(0, round(x - width / 2)))
-        return left, min(self.layout.height - height, max(0, round(y - height / 2)))
+        return self.judge(action, feedback)
 
     def success(self) -> bool:
         return self.solved
@@ -198,8 +187,6 @@ class ScreenEnv(VLEnv):
 
     def write_point(self, verb: str, x: float, y: float) -> str:
         """Return an action at a place of the picture, which is given in pixels of the design."""
-        if self.zoomed:
-            x, y = (x - self.zoomed[0]) * ZOOM, (y - self.zoomed[1]) * ZOOM
         width, height = self._scale()
         return f"{verb}({round((x + 0.5) * width)}, {round((y + 0.5) * height)})"
 
@@ -211,9 +198,8 @@ class ScreenEnv(VLEnv):
             return live[number - 1].centre if number <= len(live) else None
         width, height = self._scale()
         x, y = (float(number) for number in call[2].split(","))
-        x = min(self.layout.width - 1, max(0.0, x / width - 0.5))
-        y = min(self.layout.height - 1, max(0.0, y / height - 0.5))
-        return (self.zoomed[0] + x / ZOOM, self.zoomed[1] + y / ZOOM) if self.zoomed else (x, y)
+        x, y = max(0.0, x / width - 0.5), max(0.0, y / height - 0.5)
+        return min(self.layout.width - 1, x), min(self.layout.height - 1, y)
 
     def _scale(self) -> tuple[float, float]:
         """Return how many units of the coordinates a pixel of the design has."""
@@ -222,7 +208,7 @@ class ScreenEnv(VLEnv):
         return self.image_size[1] / self.layout.width, self.image_size[0] / self.layout.height
 
     def _write_notation(self) -> str:
-        width, height = (1000, 1000) if self.coordinates == "thousand" else self.image_size[::-1]
+        height, width = self.image_size
         forms = {
             "click": "click N, where N is the number at an element" if self.marks else "click(x, y)",
             "type": 'type("words"), which replaces what the field with the caret holds',
@@ -233,11 +219,10 @@ class ScreenEnv(VLEnv):
         told = "; ".join({**forms, **plain}[verb] for verb in self.verbs)
         if self.marks and "zoom" not in self.verbs:
             return told + "."
-        unit = (
-            "from 0 to 1000 over the picture" if self.coordinates == "thousand" else "in pixels of the picture you see"
-        )
-        size = "" if self.coordinates == "thousand" else f", which is {width} wide and {height} high"
-        return f"{told}. x counts from the left and y from the top, {unit}{size}."
+        unit = "from 0 to 1000 over the whole picture"
+        if self.coordinates == "pixels":
+            unit = f"in pixels of the picture you see, which is {width} wide and {height} high"
+        return f"{told}. x counts from the left and y from the top, {unit}."
 
     # ---- oracle ----
 
@@ -310,17 +295,15 @@ class ScreenEnv(VLEnv):
         return "\n".join(lines)
 
     def _visible(self, element: Element) -> bool:
-        if not self.zoomed:
-            return True
-        (x, y), (left, top) = element.centre, self.zoomed
-        return left <= x < left + self.layout.width // ZOOM and top <= y < top + self.layout.height // ZOOM
+        return True
 
     def _tell(self, element: Element, number: int, covered: bool) -> str:
         widget: Widget = element.widget
         words = f'{KINDS.get(widget.kind, widget.kind)} "{widget.label}"'
         words += f' of "{widget.of}"' if widget.of and widget.kind != "fact" else ""
         if widget.detail:
-            words += ", too small to read" if blank(widget) and not self.zoomed else f', "{widget.detail}"'
+            tiny = widget.kind == "cell" and not (widget.sets or self.zoomed)
+            words += ", too small to read" if tiny else f', "{widget.detail}"'
         if widget.value >= 0 and widget.kind not in ("minus", "plus", "option"):
             held = self.state.values[widget.value]
             if widget.kind in ("toggle", "check", "radio"):

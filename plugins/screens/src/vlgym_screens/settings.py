@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from vlgym.types import Outcome
 
 from .app import MOST, Builder, State, Value, Widget
-from .layout import Element
 from .screens import ScreenEnv
 from .words import CITIES, Draws
 
@@ -101,8 +100,8 @@ class ScreensSet(ScreenEnv):
     def done(self, state: State, seen: int) -> bool:
         return state.saved and all(state.values[at] == goal for at, goal in self.wanted.items())
 
-    def judge(self, action: str, element: Element | None, feedback: str) -> Outcome:
-        reward = super().judge(action, element, feedback).reward
+    def judge(self, action: str, feedback: str) -> Outcome:
+        reward = super().judge(action, feedback).reward
         return Outcome(reward, terminated=self.state.saved, feedback=feedback)
 
     def words(self) -> list[str]:
