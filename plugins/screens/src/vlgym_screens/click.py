@@ -41,8 +41,8 @@ class ScreensClick(ScreenEnv):
         {"rows": 10, "icons": 0, "twins": 0, "size": "medium", "controls": 6},
         {"rows": 10, "icons": 2, "twins": 0, "size": "medium", "controls": 6},
         {"rows": 10, "icons": 2, "twins": 5, "size": "medium", "controls": 6},
-        {"rows": 13, "icons": 2, "twins": 5, "size": "small", "controls": 7},
-        {"rows": 14, "icons": 3, "twins": 7, "size": "small", "controls": 7},
+        {"rows": 13, "icons": 2, "twins": 5, "size": "small", "controls": 4},
+        {"rows": 14, "icons": 3, "twins": 7, "size": "small", "controls": 4},
     )
 
     def build(self, draws: Draws, builder: Builder) -> None:

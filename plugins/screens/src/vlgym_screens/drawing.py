@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from .app import MOST, State, Value
-from .icons import SHAPES
 from .layout import Box, Colour, Element, Layout
 
+ICONS: dict[str, list[Any]] = json.loads((files("vlgym_screens") / "icons.json").read_text(encoding="utf-8"))
+"""Name -> areas, lines and discs in a circle of radius 1 round (0, 0); y counts downwards."""
 _FINER = 4  # corners are drawn that much larger, then scaled down
 
 
@@ -306,14 +310,14 @@ class Painter:
 
     def _shape(self, name: str, x: float, y: float, r: float, ink: Colour) -> None:
         """Draw a named icon of radius r round (x, y)."""
-        for part in SHAPES[name]:
-            points = [(x + px * r, y + py * r) for px, py in part.points]
-            if part.kind == "area":
+        for kind, shape, *size in ICONS[name]:
+            points = [(x + px * r, y + py * r) for px, py in shape]
+            if kind == "area":
                 self.pen.polygon([self.at(*point) for point in points], ink)
-            elif part.kind == "line":
+            elif kind == "line":
                 self.line(points, ink, max(2, r / 5))
             else:
-                self.disc(*points[0], part.radius * r, ink)
+                self.disc(*points[0], size[0] * r, ink)
 
     def _mark(self, number: int, box: Box) -> None:
         words = str(number)

@@ -18,7 +18,7 @@ SIGNS = "ACDEFHJKLMNPRTUVWXY34679"
 CITIES: Sequence[str] = WORDS["cities"]
 ICONS = ("star", "trash", "pen", "heart", "bell", "lock", "share", "flag")
 HEADER_ICONS = ("search", "gear", "plus", "menu", "person", "home")
-"""Names of icons; `icons` has a shape for each."""
+"""Names of icons; icons.json has a shape for each."""
 
 
 Domain = SimpleNamespace
