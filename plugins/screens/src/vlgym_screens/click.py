@@ -33,23 +33,28 @@ class ScreensClick(ScreenEnv):
     References: Li et al., ScreenSpot-Pro, 2025; Cheng et al., SeeClick, ACL 2024.
 
     Options of `reset`: `level`, 0 to 4.
+
+    Attributes:
+        controls: settings on the screen.
+        tabs: share of screens that have tabs.
     """
 
     rows, icons, twins, size = 6, 2, 2, "medium"
     controls: int = 5
+    tabs: float = 0.7
     level_arguments: ClassVar = (
-        {"rows": 10, "icons": 0, "twins": 0, "size": "medium", "controls": 6},
-        {"rows": 10, "icons": 2, "twins": 0, "size": "medium", "controls": 6},
-        {"rows": 10, "icons": 2, "twins": 5, "size": "medium", "controls": 6},
-        {"rows": 13, "icons": 2, "twins": 5, "size": "small", "controls": 4},
-        {"rows": 14, "icons": 3, "twins": 7, "size": "small", "controls": 4},
+        {"rows": 10, "icons": 0, "twins": 0, "size": "medium", "controls": 6, "tabs": 0.0},
+        {"rows": 10, "icons": 2, "twins": 0, "size": "medium", "controls": 6, "tabs": 0.7},
+        {"rows": 10, "icons": 2, "twins": 5, "size": "medium", "controls": 6, "tabs": 0.7},
+        {"rows": 13, "icons": 2, "twins": 5, "size": "small", "controls": 4, "tabs": 0.7},
+        {"rows": 14, "icons": 3, "twins": 8, "size": "small", "controls": 4, "tabs": 0.7},
     )
 
     def build(self, draws: Draws, builder: Builder) -> None:
         screen = builder.add_screen(self.app.name)
         parts: list[list[Block]] = [builder.list_rows(self.rows), builder.settings(self.controls), [builder.buttons()]]
         self.app.screens[screen].blocks = [block for part in draws.sample(parts, 3) for block in part]
-        builder.decorate(screen, builder.make_tabs() if draws.chance(0.7) else ())
+        builder.decorate(screen, builder.make_tabs() if draws.chance(self.tabs) else ())
         self.layout.cut(screen)
         elements = [each for each in self.layout.place(State(values=tuple(self.app.values))) if each.live]
         plain = [name_widget(each.widget) for each in elements]
