@@ -100,7 +100,7 @@ class ScreensClick(ScreenEnv):
         }
 
     def error(self) -> str | None:
-        """Return in what the click went wrong; `None` before it."""
+        """Return the kind of the mistake; `None` before the click."""
         if self.point is None:
             return None
         if self.found is None or self.solved:

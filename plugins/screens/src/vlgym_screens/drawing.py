@@ -34,11 +34,11 @@ class Painter:
         self.pen = ImageDraw.Draw(self.picture)
 
     def finish(self, size: tuple[int, int]) -> NDArray[np.uint8]:
-        """Return the image: a fresh `[H, W, 3] uint8` array."""
+        """Return the image: a `[H, W, 3] uint8` array that cannot be written."""
         height, width = size
         if (width, height) != self.picture.size:
             self.picture = self.picture.resize((width, height), Image.Resampling.LANCZOS)
-        return np.array(self.picture)
+        return np.asarray(self.picture)
 
     # ---- tools ----
 
@@ -80,7 +80,7 @@ class Painter:
     ) -> None:
         """Write a line whose middle is at height y; `most` is its largest width, to which letters shrink."""
         letters = _font(size * self.zoom)
-        if most:
+        if 0 < most < len(words) * size:  # no letter is wider than high, so that shorter words fit
             while size > 11 and letters.getlength(words) > most * self.zoom:
                 size -= 1
                 letters = _font(size * self.zoom)

@@ -110,7 +110,7 @@ class ScreenEnv(VLEnv):
         raise TypeError(f"{type(self).__name__} must define done()")
 
     def judge(self, action: str, feedback: str) -> Outcome:
-        """Return what an action brought: by default the end at the goal."""
+        """Return the outcome of an action: by default the end at the goal."""
         self.solved = self.done(self.state, self.seen)
         return Outcome(float(self.solved) - self.step_cost, terminated=self.solved, feedback=feedback)
 
@@ -264,7 +264,7 @@ class ScreenEnv(VLEnv):
         return "" if element is None else f"I see {name_widget(element.widget)}; {self.explain(action)}"
 
     def explain(self, action: str) -> str:
-        """Return why the oracle does an action."""
+        """Return the oracle's reason for an action."""
         return "it brings me closer to the goal" if action.startswith("click") else "what I need is not on this part"
 
     # ---- looks ----
@@ -278,7 +278,7 @@ class ScreenEnv(VLEnv):
         return self._drawn[1].copy()
 
     def describe(self) -> str:
-        """Return the accessibility tree of what is shown."""
+        """Return the accessibility tree of the elements that are shown."""
         screen = self.app.screens[self.state.screen]
         lines = [f'screen "{screen.title}"']
         number = 0
