@@ -95,7 +95,7 @@ class ScreenParser:
 
     def describe(self) -> str:
         """The reply format in words."""
-        return "Think briefly, then end your reply with one action, such as click(500, 300)."
+        return "Think briefly, then end your reply with one of the actions, written as they are listed."
 
 
 def _list_claims(text: str) -> Iterator[Claim]:
