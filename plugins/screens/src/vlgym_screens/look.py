@@ -77,9 +77,11 @@ class ScreensLook(ScreenEnv):
         self.chosen = draws.sample(shown, self.asked)
         self.code = " ".join(each.widget.detail for each in self.chosen)
         others = [each.widget.detail for each in shown if each not in self.chosen]
-        others += [draws.code() for _ in range(12)]
-        wrong = [" ".join(draws.sample(others, self.asked)) for _ in range(23)]
-        self.spelled = sorted({*wrong, self.code})
+        others += [draws.code() for _ in range(24)]
+        answers = {self.code}
+        while len(answers) < 24:
+            answers.add(" ".join(draws.sample(others, self.asked)))
+        self.spelled = sorted(answers)
         self.looks, self.read = 0, [bool(each.widget.sets) for each in self.chosen]
 
     def act(self, action: str) -> Outcome:
@@ -102,8 +104,9 @@ class ScreensLook(ScreenEnv):
         return left, min(self.layout.height - height, max(0, round(y - height / 2)))
 
     def legal_actions(self) -> list[str]:
-        parts = [(2 * at + 1) / (2 * ZOOM) for at in range(ZOOM)]
-        looks = [self.write_point("zoom", self.layout.width * x, self.layout.height * y) for y in parts for x in parts]
+        shares = [(2 * at + 1) / (2 * ZOOM) for at in range(ZOOM)]
+        places = [(self.layout.width * x, self.layout.height * y) for y in shares for x in shares]
+        looks = [self.write_point("zoom", *place) for place in places if self.part_round(*place) != self.zoomed]
         looks += ["zoom_out()"] * (self.zoomed is not None)
         return looks + [f"answer({json.dumps(word)})" for word in self.words()]
 
