@@ -16,7 +16,7 @@ from .play_checks import is_unlikely
 from .playing import digest_picture, seeds_of
 from .subject import Subject, require
 
-CHECK_TURNS, CHECK_EPISODES = 500, (6, 30)
+CHECK_TURNS, CHECK_EPISODES = 500, (6, 150)
 """Turns, about, of one policy on one level in the check, and the fewest and the most episodes."""
 
 RECORD_TURNS, RECORD_EPISODES = 3000, (20, 100)
@@ -32,7 +32,7 @@ def check_levels(subject: Subject) -> str:
     Harder means that, from each level to the next, the oracle's episodes get longer or random play wins less, within
     three standard errors, and that the last level is above the first.
 
-    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing. It plays 6 to 30
+    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing. It plays 6 to 150
     episodes of each level with either policy. Cannot see: a level that is harder for a reader of the picture alone, as
     smaller letters are; then another argument of the level must order it.
     """
