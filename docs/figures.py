@@ -182,6 +182,22 @@ def write_speed() -> str:
     return table(["what", "figure", "script in `tests/benchmarks/`, date, host"], rows)
 
 
+def write_screens(figure: str) -> str:
+    """Write a table of ScreensLook's players (`look`), of ScreensClick's habit, or of the speed of all Screens."""
+    rows = [row for row in read_runs("screens") if row["figure"] == figure]
+    if figure == "speed":
+        cells = [
+            [f"`{row['id']}`", f"{row['drawn']:,.0f}", f"{row['plain']:,.0f}", f"{row['reset']:.1f} ms"] for row in rows
+        ]
+        return table(["id", "steps/s with pictures", "without", "reset"], cells)
+    players: dict[str, list[str]] = {}
+    for row in rows:
+        parts = [f"{row[part] + 1e-9:.2f}" for part in ("success", "return") if part in row]
+        players.setdefault(row.get("player", "habit"), []).append(", ".join(parts))
+    levels = [f"level {number}" for number in range(5)]
+    return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
+
+
 def write_wins(*ids: str) -> str:
     """Write success of random play, the best blind player and the oracle, and the blind share, for these ids."""
     rows = []
@@ -254,7 +270,7 @@ def write_study_pages() -> dict[str, str]:
 
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
-    writers = {"outcomes": write_outcomes, "speed": write_speed, "wins": write_wins}
+    writers = {"outcomes": write_outcomes, "screens": write_screens, "speed": write_speed, "wins": write_wins}
 
     def fill(match: re.Match[str]) -> str:
         head, name, words, rows, end = match.groups()

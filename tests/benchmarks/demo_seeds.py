@@ -33,7 +33,11 @@ KEYS = ("success", "success_low", "success_high", "invalid_rate", "episodes")
 
 
 def run_seed(seed: int, out: Path) -> dict[str, Any]:
-    """Train once; return the run's line of the record."""
+    """Train once; return the run's line of the record, which a second call finds in the folder."""
+    kept = out / "line.json"
+    if kept.is_file():
+        return dict(json.loads(kept.read_text()))
+    shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS, "--seed", str(seed), "--out", str(out)]
     begun = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -43,11 +47,13 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
     explained = [row["value/explained_variance"] or 0.0 for row in rows]
     greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
     figures = {"before": before, "after": after, "greedy": greedy, "grey": after["grey"]}
-    return {
+    line = {
         "seed": seed, **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
         "explained_variance": sum(explained[4:15]) / 11, "lowest": min(explained[15:]),
         "largest_kl": max(row["loss/kl"] for row in rows), "seconds": round(seconds),
     }  # fmt: skip
+    kept.write_text(json.dumps(line))
+    return line
 
 
 def main() -> None:
@@ -57,11 +63,13 @@ def main() -> None:
     parser.add_argument(
         "--write", action="store_true", help="write docs/studies/demo.jsonl, docs/images/demo_curve.png"
     )
+    parser.add_argument("--out", metavar="FOLDER", help="folder that keeps finished seeds for a call after a break")
     args = parse(__doc__ or "", parser)
     with tempfile.TemporaryDirectory() as name:
-        runs = [run_seed(seed, Path(name) / f"seed{seed}") for seed in args.seeds]
+        folder = Path(args.out or name)
+        runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]
         if args.write:
-            shutil.copy(Path(name) / f"seed{args.seeds[0]}" / "curve.png", CURVE)
+            shutil.copy(folder / f"seed{args.seeds[0]}" / "curve.png", CURVE)
             note_made("demo")
             (KEPT / "demo.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     header = list(runs[0])
