@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -10,7 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from report import finish, parse, table
 from vlgym_screens.blind import CELLS
 from vlgym_screens.plugin import vlgym_envs
 
@@ -18,9 +16,8 @@ import vlgym
 from baselines.studies.processes import KEPT, note_made
 from vlgym.env.seeding import episode_seed
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "plugins/screens/tests"))
-from players import count_places, play_looks  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parent))
+from players import count_places, play_looks
 
 PLAYERS = {"never looks": 0, "looks three times": 3, "looks as needed (oracle)": None}
 
@@ -62,18 +59,13 @@ def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[floa
 
 
 def main() -> None:
-    """Print all rows; with `--write` docs/studies/screens.json holds them."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write docs/studies/screens.json")
-    args = parse(__doc__ or "", parser)
+    """Write docs/studies/screens.json."""
     rows = measure_looks() + measure_habits()
     for spec in vlgym_envs():
         drawn, plain = (measure_speed(spec.id, modality) for modality in ("image", "none"))
         rows.append({"figure": "speed", "id": spec.id, "drawn": drawn[0], "plain": plain[0], "reset": drawn[1]})
-    if args.write:
-        note_made("screens")
-        (KEPT / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
-    finish("screens", "Screens", table(["figure"], [[json.dumps(row)] for row in rows]), ["vlgym", "pillow"])
+    note_made("screens")
+    (KEPT / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
 
 
 if __name__ == "__main__":
