@@ -24,6 +24,8 @@ KEPT = Path(__file__).resolve().parent / "studies"
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 TABLE = re.compile(r"(<!-- table: (\w+)((?: [\w-]+)*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 CREDIT = "credit-"
+DEMO_ENVS = 64
+"""Environments of `make demo`."""
 
 
 class Judged(NamedTuple):
@@ -158,6 +160,46 @@ def write_demo() -> str:
          f"{run['lowest']:.2f}", run["seconds"]] for run in read_runs("demo")
     ]  # fmt: skip
     return table(["seed", *parts, "unreadable then", "lowest explained variance", "seconds"], rows)
+
+
+def draw_demo(path: Path) -> None:
+    """Draw training success and explained variance of the demo's seeds, as wide as the README shows them."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from baselines.runs.curve import drop_short, write_figure
+
+    runs, entry, names = read_runs("demo"), read_registry()["vlgym/NumberLine-v1"], ("steps", "episode/count")
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2)
+    for axis, column, title in zip(panels, (2, 3), ("success", "critic's explained variance"), strict=True):
+        drawn: dict[int, list[float]] = {}
+        for run in runs:
+            rows = [dict(zip(names, row, strict=False)) | {"value": row[column]} for row in run["curve"]]
+            settled = drop_short(rows, DEMO_ENVS)
+            axis.plot(
+                [row["steps"] for row in settled], [row["value"] for row in settled], color="tab:blue", alpha=0.25
+            )
+            for row in settled:
+                drawn.setdefault(row["steps"], []).append(row["value"])
+        full = {step: mean(values) for step, values in sorted(drawn.items()) if len(values) == len(runs)}
+        label = f"training, mean of {len(runs)} seeds, from {DEMO_ENVS} ended episodes on"
+        axis.plot(full.keys(), full.values(), color="tab:blue", linewidth=2.2, label=label)
+        axis.set(xlabel="environment steps", ylim=(-0.25, 1.05) if column == 3 else (-0.03, 1.05))
+        axis.set_title(title, fontsize=12)
+        axis.grid(alpha=0.2)
+        axis.locator_params(axis="x", nbins=5)
+    for value, label, colour, style in (
+        (entry["ceiling"]["success"], "oracle", "tab:green", "--"),
+        (entry["blind"]["success"], "best blind player", "tab:red", "-."),
+        (mean(run["grey"]["success"] for run in runs), "after training, grey pictures", "0.3", ":"),
+    ):  # fmt: skip
+        panels[0].axhline(value, color=colour, linestyle=style, linewidth=1.8, label=label)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=10, frameon=False
+    )
+    write_figure(figure, path)
 
 
 def write_self_play() -> str:

@@ -3,7 +3,7 @@
 docs/environments.md    from the installed specs and registry.yaml
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
-docs/images/results.png from docs/studies/
+docs/images/            results.png and demo_curve.png from docs/studies/
 
 The reference pages of the site (cli, hooks, errors, check, gallery, a page per study) are made by `write_reference`
 when it is built.
@@ -195,3 +195,4 @@ if __name__ == "__main__":
     import figures
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
+    figures.draw_demo(DOCS / "images" / "demo_curve.png")

@@ -174,7 +174,8 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
-        path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
+        path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
+        warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
         blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
         controls={pictures: _follow(chosen, pictures) for pictures in (GREY, SHUFFLED)},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ def draw_curve(
     *,
     title: str,
     name: str,
+    num_envs: int,
     warm: Sequence[tuple[int, float]],
     evaluations: Sequence[Mapping[str, Any]],
     floor: Mapping[str, float] | None,
@@ -39,6 +41,8 @@ def draw_curve(
         rows: the log's rows.
         title: over the picture.
         name: of the learner.
+        num_envs: environments; training is drawn from the update on by which as many episodes have ended: before, only
+            short ones have.
         warm: (gradient step, validation success) of the warm start.
         evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
             "invalid_rate", "cut_rate"}` on held-out episodes.
@@ -69,8 +73,9 @@ def draw_curve(
         axis.locator_params(axis="x", nbins=6)
 
     left.plot([step for step, _ in warm], [value for _, value in warm], "o-", color="tab:gray", markersize=3)
-    _draw_training(middle, _metric(rows, "episode/success"))
-    _draw_training(right, _metric(rows, "episode/return"))
+    settled = drop_short(rows, num_envs)
+    _draw_training(middle, _metric(settled, "episode/success"), f", from {num_envs} episodes on")
+    _draw_training(right, _metric(settled, "episode/return"), f", from {num_envs} episodes on")
     at = [e["env_steps"] for e in evaluations]
     if at:
         marks: Any = {"fmt": "s", "color": "tab:red", "capsize": 4, "label": "held-out episodes, 95 % interval"}
@@ -116,6 +121,12 @@ def write_figure(figure: Any, path: Path) -> None:
     write_whole(path, picture.getvalue())
 
 
+def drop_short(rows: Sequence[Mapping[str, Any]], num_envs: int) -> Sequence[Mapping[str, Any]]:
+    """Return the rows from the update on by which as many episodes have ended as there are environments."""
+    ended = accumulate(row.get("episode/count") or 0 for row in rows)
+    return rows[next((place for place, count in enumerate(ended) if count >= num_envs), len(rows)) :]
+
+
 def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[str]) -> None:
     """Shares of the turns at each place of a curriculum, the easiest level of each environment below."""
     from matplotlib import colormaps
@@ -138,10 +149,10 @@ def _metric(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], li
     return [row["env_steps"] for row in seen], [row[name] for row in seen]
 
 
-def _draw_training(axis: Any, seen: tuple[list[int], list[float]]) -> None:
+def _draw_training(axis: Any, seen: tuple[list[int], list[float]], note: str = "") -> None:
     """A metric of training, and its running mean."""
     steps, values = seen
     windows = [values[max(0, i - SMOOTH + 1) : i + 1] for i in range(len(values))]
     axis.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)
     means = [sum(window) / len(window) for window in windows]
-    axis.plot(steps, means, color="tab:blue", label=f"training (mean of {SMOOTH} updates)")
+    axis.plot(steps, means, color="tab:blue", label=f"training (mean of {SMOOTH} updates{note})")
