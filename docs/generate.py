@@ -126,33 +126,27 @@ def write_reference(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table per family: task, turns, and the blind floor; current ids only."""
-    from vlgym.registry.installing import how_to_install
+    """Write a table with task, turns, and the blind floor of the current ids."""
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
 
-    entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
+    entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
         "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
         "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
-        "the way from random play to the oracle that it covers, in success or in return. Levels: how many ([how to "
-        "play them](write-a-plugin.md#levels)). Floor, ceiling, returns, errors, card and options: `vlgym show ID`. "
-        "Published forms that a newer version replaces: `vlgym list --old`.\n",
+        "the way from random play to the oracle that it covers, in success or in return. `vlgym list reading hard` "
+        "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
+        "floor, ceiling, returns, [levels](write-a-plugin.md#levels), card and options, `vlgym show ID --prompt` the "
+        "message; `vlgym doctor` what is missing.\n",
+        "| id | task | blind, share |\n" + "|---" * 3 + "|",
     ]
-    for family in sorted({entry["spec"].family for entry in entries.values()}):
-        rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
-        distribution = next(iter(rows.values()))["distribution"]
-        lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
-        lines.append("| id | task | turns | blind | share | levels |\n" + "|---" * 6 + "|")
-        for env_id, entry in rows.items():
-            spec = entry["spec"]
+    for family in sorted({entry["spec"].family for entry in entries}):
+        lines.append(f"| **[{family}]({find_source(family)})** |||")
+        for entry in (entry for entry in entries if entry["spec"].family == family):
             share = find_blind_share(entry)
-            written = "" if share is None else f"{share:.2f}"
-            measured = f"{_show(entry.get('blind'))} | {written}"
-            levels = len(entry.get("levels", [])) or ""
-            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {levels} |")
-        lines.append("")
-    return "\n".join(lines)
+            measured = _show(entry.get("blind")) + ("" if share is None else f", {share:.2f}")
+            lines.append(f"| {entry['spec'].id.removeprefix('vlgym/')} | {entry['spec'].summary} | {measured} |")
+    return "\n".join(lines) + "\n"
 
 
 def write_gallery() -> str:
@@ -180,6 +174,12 @@ def find_page(family: str) -> str:
     """Return the page of a family: its own in docs/, or its plugin's README."""
     page = {"pettingzoo": "games"}.get(family, family)
     return f"{page}.md" if (DOCS / f"{page}.md").is_file() else f"families/{page}.md"
+
+
+def find_source(family: str) -> str:
+    """Return the page of a family as git holds it."""
+    page = find_page(family)
+    return f"../plugins/{family}/README.md" if page.startswith("families/") else page
 
 
 def list_shown() -> list:
