@@ -24,6 +24,12 @@ KEPT = Path(__file__).resolve().parent / "studies"
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 TABLE = re.compile(r"(<!-- table: (\w+)((?: [\w-]+)*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 CREDIT = "credit-"
+ALONE = {
+    "outside": "MiniGrid's and Crafter's programs are played themselves",
+    "screens": "tasks of this project",
+    "sight": "tasks of this project",
+}
+"""Family -> why no published program is compared with it."""
 DEMO_ENVS = 64
 """Environments of `make demo`."""
 
@@ -240,6 +246,24 @@ def write_screens(figure: str) -> str:
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 
 
+def write_originals() -> str:
+    """Write a row per comparison with a published program, and per family without one."""
+    rows = [
+        [
+            row["family"],
+            re.sub(r"@(.{7}).*", r" `\1`", row["original"]),
+            row["what"],
+            f"{row['states']:,}",
+            row["differ"],
+        ]
+        for row in json.loads((KEPT / "originals.json").read_text(encoding="utf-8")).values()
+    ]  # fmt: skip
+    missing = {entry["spec"].family for entry in read_registry().values()} - {row[0] for row in rows}
+    rows += [[family, NONE, f"not compared: {ALONE.get(family, 'not run')}", NONE, NONE] for family in missing]
+    headers = ("family", "original", "what is played or read", "states", "differ")
+    return table(headers, sorted(rows, key=lambda row: row[0]))
+
+
 def write_wins(*ids: str) -> str:
     """Write success of random play, the best blind player and the oracle, and the blind share, for these ids."""
     rows = []
@@ -312,7 +336,10 @@ def write_study_pages() -> dict[str, str]:
 
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
-    writers = {"outcomes": write_outcomes, "screens": write_screens, "speed": write_speed, "wins": write_wins}
+    writers = {
+        "originals": write_originals, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
+        "wins": write_wins,
+    }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:
         head, name, words, rows, end = match.groups()
