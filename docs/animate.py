@@ -34,6 +34,7 @@ GAP = 8
 FAMILIES = (
     "vlgym/ALFWorld-v1", "vlgym/NumberLine-v1", "vlgym/Football-v1", "vlgym/OneRoom-v1", "vlgym/ConnectFour-v0",
     "vlgym/SeeCell-v0", "vlgym/Sokoban-v0", "vlgym/WebShop-v1", "vlgym/WebUI-v1", "vlgym/BabyAIGoTo-v0",
+    "vlgym/ScreensClick-v0",
 )  # fmt: skip
 """An environment of each family, whose picture stands for it."""
 

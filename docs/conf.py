@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 sys.path.insert(0, str(ROOT / "docs"))
 
+import figures  # noqa: E402
 import generate  # noqa: E402
 
 import vlgym  # noqa: E402
@@ -86,6 +87,7 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
             return match[0]
         return f"{match[1]}({SOURCE}{path.relative_to(ROOT)}{anchor})"
 
+    source[0] = source[0].replace(f"{generate.FIRST}/", "animations/")
     source[0] = re.sub(r"(\])\(((?![a-z]+:|#)[^)#\s]+)(#[^)\s]*)?\)", replace, source[0])
 
 
@@ -103,6 +105,7 @@ def read_as_markdown(app: Any, what: str, name: str, thing: object, options: obj
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
-    generate.write_reference(Path(app.srcdir))
+    for name, text in figures.write_study_pages().items():
+        (Path(app.srcdir) / "studies" / f"{name}.md").write_text(text, encoding="utf-8")
     app.connect("source-read", point_outside)
     app.connect("autodoc-process-docstring", read_as_markdown, priority=400)  # before napoleon
