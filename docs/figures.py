@@ -265,7 +265,8 @@ def count_families(rows: str) -> str:
 PAGES: dict[str, tuple[str, str, str, Any]] = {
     "outcomes": (
         "All trained arms", "baselines/studies/study.py",
-        "Every trained arm, with the tests of [results](../results.md) and Holm's correction over all of them.", partial(write_outcomes, every=True),
+        "Every trained arm, with the tests of [results](../results.md) and Holm's correction over all of them.",
+        partial(write_outcomes, every=True),
     ),
     "credit": (
         "Credit for steps against episodes", "baselines/studies/study.py",
