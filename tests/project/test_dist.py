@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -13,7 +14,6 @@ import pytest
 from fresh import make_fresh, run_fresh
 from sources import ROOT
 
-from vlgym.files import find_cache
 from vlgym.registry.registry_file import read_registry
 
 FAMILIES = {path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")}
@@ -90,7 +90,7 @@ class Fresh:
     def run(self, *command: str) -> str:
         """Run a program of the environment in its home; return what it said."""
         env = {"PATH": f"{self.scripts}:/usr/bin:/bin", "HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
-        env |= {"VLGYM_CACHE": str(find_cache("")), "OMP_NUM_THREADS": "1"}
+        env |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")), "OMP_NUM_THREADS": "1"}
         began = time.monotonic()
         done = subprocess.run(
             [str(self.scripts / command[0]), *command[1:]],
@@ -126,7 +126,7 @@ def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: P
 
 
 def test_all_families_install_by_pip_alone_play_and_train(dist: Path, tmp_path: Path, record_property) -> None:
-    """The engine of football comes from the user's cache; torch from the index that .venv was made with."""
+    """What is compiled (the engine of football, a planner) comes from the user's cache; torch from .venv's index."""
     fresh = Fresh(tmp_path)
     torch = Path(sys.prefix) / "torch.txt"
     fresh.install(*(("-r", str(torch)) if torch.is_file() else ("torch",)))

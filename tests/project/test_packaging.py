@@ -18,6 +18,14 @@ CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PLUGINS = {
     path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/pyproject.toml")
 }
+ORIGINS = {
+    "alfworld": [("engine is the original", "picture is a plan, drawn here")],
+    "football": [("engine is the original", "picture from above and the situations are ours")],
+    "webshop": [("follow the paper", "catalogue is ours")],
+    "webui": [("MageBench's", "projects are ours")],
+    "miniworld": [("pictures are the package's", "Engine")],
+    "outside": [("pictures are those of packages", "Engines")],
+}
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 
@@ -75,6 +83,17 @@ def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point() 
         assert project["entry-points"]["vlgym"] == {family: f"vlgym_{family}.plugin"}
         assert "vlgym>=0.1,<0.2" in project["dependencies"]
         assert project["requires-python"] == CORE["requires-python"]
+
+
+def test_the_second_sentence_of_a_familys_summary_says_what_is_original_and_whose_the_pictures_are() -> None:
+    """`vlgym list` prints the summary, and every card that sentence."""
+    for family, project in PLUGINS.items():
+        _, origin = project["description"].split(". ")
+        assert re.search(r"\b(ours|drawn here|package's|packages)\b", origin), family
+        assert len(origin) <= 120, family  # two lines of a card
+        for original, ours in ORIGINS.get(family, ()):
+            assert original in origin
+            assert ours in origin
 
 
 def test_the_version_in_the_code_is_the_distributions() -> None:
