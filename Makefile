@@ -99,6 +99,7 @@ links: install  ## ask whether the addresses outside that the documentation name
 
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
 	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
+	@ls -sh dist  # sizes
 
 registry: install system  ## measure every first-party environment, or those of ID="vlgym/NAME ...", and rewrite registry.yaml
 	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))

@@ -86,6 +86,10 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
             return match[0]
         return f"{match[1]}({SOURCE}{path.relative_to(ROOT)}{anchor})"
 
+    source[0] = source[0].replace(f"{generate.FIRST}/", "animations/")
+    source[0] = re.sub(
+        r"\]\(\.\./plugins/(\w+)/README\.md\)", lambda match: f"]({generate.find_page(match[1])})", source[0]
+    )
     source[0] = re.sub(r"(\])\(((?![a-z]+:|#)[^)#\s]+)(#[^)\s]*)?\)", replace, source[0])
 
 
@@ -103,6 +107,6 @@ def read_as_markdown(app: Any, what: str, name: str, thing: object, options: obj
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
-    generate.write_reference(Path(app.srcdir))
+    generate.write_site_pages(Path(app.srcdir))
     app.connect("source-read", point_outside)
     app.connect("autodoc-process-docstring", read_as_markdown, priority=400)  # before napoleon

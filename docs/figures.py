@@ -288,11 +288,12 @@ def count_families(rows: str) -> str:
 
 PAGES: dict[str, tuple[str, str, str, Any]] = {
     "outcomes": (
-        "All trained arms", "baselines/study.py", "Every trained arm, with the tests of [results](../results.md) and "
-        "Holm's correction over all of them.", partial(write_outcomes, every=True),
+        "All trained arms", "baselines/studies/study.py",
+        "Every trained arm, with the tests of [results](../results.md) and Holm's correction over all of them.",
+        partial(write_outcomes, every=True),
     ),
     "credit": (
-        "Credit for steps against episodes", "baselines/study.py",
+        "Credit for steps against episodes", "baselines/studies/study.py",
         "NumberLine-v1 with 1, 2, 4 and 8 targets asks for one skill in longer and longer episodes. The share of "
         "held-out moves that were not punished, and the test that was set before all runs: the lead grows with the "
         "logarithm of the number of targets (one-sided). The question is open: seeds differ too much.", write_credit,

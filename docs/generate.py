@@ -1,13 +1,13 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
+docs/cli.md, hooks.md, errors.md, check.md, gallery.md    from the help texts, docstrings and specs of the code
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
 docs/images/            results.png and demo_curve.png from docs/studies/
 
-The reference pages of the site (cli, hooks, errors, check, gallery, a page per study, pages of families whose plugin's
-README is the only one) are made by `write_reference`
-when it is built.
+The site's pages of the API, of studies, and of families whose plugin's README is the only one, are made by
+`write_site_pages` when it is built.
 """
 
 from __future__ import annotations
@@ -82,6 +82,9 @@ API = {
 }
 """Folder -> what its page of the API holds. The first begins with `make` and ends with the card."""
 
+MARK = "<!-- Written by docs/generate.py. -->"
+FIRST = "../vlgym/templates/static/first"
+"""First pictures, from docs/; the site shows moving pictures in their place (docs/conf.py)."""
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
@@ -97,16 +100,15 @@ def generate() -> dict[str, str]:
         for name, text in pages.items()
         if FILE.search(text) or figures.TABLE.search(text)
     }
-    return {**made, "environments.md": write_environments()}
+    whole = {
+        "environments": write_environments, "cli": write_cli, "hooks": write_hooks, "errors": write_errors,
+        "check": write_checks, "gallery": write_gallery,
+    }  # fmt: skip
+    return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
 
-def write_reference(folder: Path) -> None:
+def write_site_pages(folder: Path) -> None:
     """Write the pages of the site that git does not hold."""
-    for name, write in (
-        ("cli", write_cli), ("hooks", write_hooks), ("errors", write_errors), ("check", write_checks),
-        ("gallery", write_gallery),
-    ):  # fmt: skip
-        (folder / f"{name}.md").write_text(write(), encoding="utf-8")
     (folder / "api").mkdir(exist_ok=True)
     for name, directives in API.items():
         page = f"# {name}\n\n```{{eval-rst}}\n{directives.strip()}\n```\n"
@@ -132,7 +134,7 @@ def write_environments() -> str:
 
     entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
-        "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
+        "# Environments\n",
         "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
         "the way from random play to the oracle that it covers, in success or in return. `vlgym list reading hard` "
         "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
@@ -153,16 +155,16 @@ def write_gallery() -> str:
     """Write a grid for each family, with a moving picture and a summary for each current environment."""
     lines = [
         "# Gallery\n",
-        "The oracle's first test episode of every environment, as a model sees it: at most 40 pictures.\n",
+        "The first picture of every environment, as a model sees it; on the site, the oracle's first test episode.\n",
     ]
     specs = list_shown()
     for family in dict.fromkeys(spec.family for spec in specs):
-        lines.append(f"## [{family}]({find_page(family)})\n\n<div class='gallery'>")
+        lines.append(f"## [{family}]({find_source(family)})\n\n<div class='gallery'>")
         for spec in specs:
             if spec.family == family:
                 name = spec.id.replace("/", "-")
                 lines.append(
-                    f'<figure><img src="animations/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
+                    f'<figure><img src="{FIRST}/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
                     f'loading="lazy"><figcaption><code>{spec.id}</code><br>{html.escape(spec.summary)}</figcaption>'
                     "</figure>"
                 )

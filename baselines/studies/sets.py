@@ -219,8 +219,8 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
     """Return the text of the study's page."""
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
-        f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
-        f"steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
+        f"`python -m baselines.studies.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} "
+        f"environment steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
         "t over the means of seeds, since all models of a seed begin alike.", "",
     ]  # fmt: skip
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]

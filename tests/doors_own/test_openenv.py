@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 import json
 import os
@@ -20,12 +21,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 from vlgym.env.seeding import episode_seed
 from vlgym.env_groups.tcp import TOKEN
+from vlgym.registry import get_registry
 
 pytest.importorskip("openenv", reason="needs an environment of its own: make doors")
+from openenv.cli._cli_utils import validate_env_structure
 from openenv.core.generic_client import GenericEnvClient
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -102,6 +106,22 @@ def test_openenvs_validator_passes(server):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAIL" not in done.stdout
+
+
+def test_the_package_for_openenvs_hub_is_valid_and_its_client_plays(server, monkeypatch):
+    package = Path(__file__).parents[2] / "hub" / "openenv"
+    command = [str(Path(sys.executable).parent / "openenv"), "validate", "--level", "static", str(package)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    validate_env_structure(package, strict=True)
+    manifest = yaml.safe_load((package / "openenv.yaml").read_text())
+    assert tuple(manifest["validation"]["reward"]["range"]) == get_registry().get(IDS[0]).reward_range
+    served = f'"serve", "{IDS[0]}", "--host", "0.0.0.0", "--port", "{manifest["port"]}"'
+    assert served in (package / "Dockerfile").read_text()
+    monkeypatch.syspath_prepend(str(package))
+    with importlib.import_module("client").VlgymEnv(f"{server[0]}/{IDS[0]}").sync() as env:
+        env.reset(seed=1)
+        assert env.step({"reply": "<action>+</action>"}).observation["text"]
 
 
 def test_clients_that_leave_in_the_middle_of_an_episode_leave_no_session(server):

@@ -17,7 +17,8 @@ from vlgym.env.seeding import episode_seed
 
 pytest.importorskip("verifiers", reason="needs an environment of its own: make doors")
 
-MODULE = 'from vlgym.doors.verifiers import Episodes, Play\n\n__all__ = ["Episodes", "Play"]\n'
+PACKAGE = Path(__file__).parents[2] / "hub" / "verifiers"
+"""Found on the path, as if it were installed."""
 EPISODES, TURNS = 3, 4
 BIN = Path(sys.executable).parent
 
@@ -28,9 +29,8 @@ BIN = Path(sys.executable).parent
 )
 def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, further, tmp_path, record_property):
     arguments = {"max_turns": TURNS, **further}
-    (tmp_path / "my_games.py").write_text(MODULE)
     (tmp_path / "eval.toml").write_text(
-        f'model = "any"\n[client]\nbase_url = "URL"\n[env.taskset]\nid = "my_games"\nenv = "{env_id}"\n'
+        f'model = "any"\n[client]\nbase_url = "URL"\n[env.taskset]\nid = "vlgym-episodes"\nenv = "{env_id}"\n'
         f"episodes = {EPISODES}\n[env.taskset.arguments]\n"
         + "".join(f"{name} = {json.dumps(value)}\n" for name, value in arguments.items())
     )
@@ -38,7 +38,7 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
         config = (tmp_path / "eval.toml").read_text().replace("URL", server.url)
         (tmp_path / "eval.toml").write_text(config)
         variables = {
-            "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONPATH": os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),  # its chat program is started by uv
         }
         done = subprocess.run(

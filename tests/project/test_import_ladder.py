@@ -37,7 +37,7 @@ HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 ROOMS = (("runs", "models"), ("engine",), ("learning", "policies"), ("studies",))
 """The folders of baselines; a module imports only from its own folder and from rows above it."""
 FLOOR = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
-COMMANDS = {"vldac", "rl4vlm", "self_play", "loop", "grpo", "archer", "sft", "study"}
+COMMANDS = {"vldac", "rl4vlm", "self_play", "loop", "grpo", "archer", "sft"}
 
 
 def parts_of(path: Path) -> set[str]:

@@ -71,7 +71,12 @@ class ScreensClick(ScreenEnv):
         self.point = self.read_point(action)
         self.found = hit(self.layout.place(self.state), *self.point) if self.point else None
         self.solved = self.found == self.aim
-        return Outcome(float(self.solved) - self.step_cost, terminated=True, feedback=self.error() or "")
+        return Outcome(
+            float(self.solved) - self.step_cost,
+            terminated=True,
+            feedback=self.error() or "",
+            point=self.find_point(action),
+        )
 
     def task(self) -> str:
         return self.sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,6 +110,22 @@ class ScreenEnv(VLEnv):
         """True if the task is solved in a state, apart from an answer that is due."""
         raise TypeError(f"{type(self).__name__} must define done()")
 
+    def point_action(self, x: float, y: float) -> str | None:
+        """Return a click at a place of the picture, or a look closer where there are no clicks."""
+        if self.zoomed:
+            return "zoom_out()"  # places count over the whole picture
+        place = x * self.layout.width, y * self.layout.height
+        if self.marks and "click" in self.verbs:
+            element = hit(self.layout.place(self.state), *place)
+            live = self.live()
+            return f"click {live.index(element) + 1}" if element in live else None
+        return self.write_point("click" if "click" in self.verbs else "zoom", *place)
+
+    def find_point(self, action: str) -> tuple[float, float] | None:
+        """Return the place of an action as shares of width and height; `None` where the picture does not show it."""
+        place = self.read_point(action) if action.startswith(("click", "zoom(")) and not self.zoomed else None
+        return None if place is None else (place[0] / self.layout.width, place[1] / self.layout.height)
+
     def judge(self, action: str, feedback: str) -> Outcome:
         """Return the outcome of an action: by default the end at the goal."""
         self.solved = self.done(self.state, self.seen)
@@ -117,7 +134,7 @@ class ScreenEnv(VLEnv):
     def act(self, action: str) -> Outcome:
         call = _CALL.fullmatch(action)
         verb, words = (call[1], call[2]) if call else ("click", "")
-        feedback = ""
+        feedback, point = "", self.find_point(action)
         if verb == "click":
             place = self.read_point(action)
             element = None if place is None else hit(self.layout.place(self.state), *place)
@@ -130,7 +147,7 @@ class ScreenEnv(VLEnv):
             written = json.loads(words) if verb == "type" else words
             self.state, feedback = make_move(self.layout, self.state, Move(verb=verb, words=written))
         self.seen = see(self.layout, self.state, self.seen, self.facts)
-        return self.judge(action, feedback)
+        return replace(self.judge(action, feedback), point=point)
 
     def success(self) -> bool:
         return self.solved

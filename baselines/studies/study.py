@@ -1,8 +1,8 @@
 """Studies: several learners, several seeds, one command, one table and one plot.
 
-    python -m baselines.study algorithms --workers 2
-    python -m baselines.study algorithms --seeds 2 --env-steps 2048
-    python -m baselines.study curve-OneRoom-v1 --write
+    python -m baselines.studies.study algorithms --workers 2
+    python -m baselines.studies.study algorithms --seeds 2 --env-steps 2048
+    python -m baselines.studies.study curve-OneRoom-v1 --write
 
 Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
 share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
@@ -23,14 +23,14 @@ import tyro
 from vlgym.errors import check_choice, check_number
 from vlgym.play.controls import GREY, SHUFFLED
 
-from .learning.command import main, parse
-from .runs.folder import read_record
-from .runs.logs import LOG_FILE, read_rows
-from .studies.arms import STUDIES, Study
-from .studies.processes import DONE, Runs, open_study
-from .studies.report import draw, page
-from .studies.sets import SETS, run_sets
-from .studies.sets import STUDY as SETS_STUDY
+from ..learning.command import main, parse
+from ..runs.folder import read_record
+from ..runs.logs import LOG_FILE, read_rows
+from .arms import STUDIES, Study
+from .processes import DONE, Runs, open_study
+from .report import draw, page
+from .sets import SETS, run_sets
+from .sets import STUDY as SETS_STUDY
 
 MOST_WORKERS = 256
 
