@@ -75,6 +75,9 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
         pages = Path(app.srcdir)
         if path.suffix in (".json", ".jsonl") and path.with_suffix(".md").exists():
             return f"{match[1]}({os.path.relpath(path.with_suffix('.md'), page.parent)})"
+        family = pages / "families" / f"{path.parent.name}.md"
+        if path.name == "README.md" and path.parent.parent == ROOT / "plugins" and family.exists():
+            return f"{match[1]}({os.path.relpath(family, page.parent)})"
         if not path.is_relative_to(ROOT) or not path.exists():
             return match[0]  # what is not there is for Sphinx to complain of
         if (

@@ -140,7 +140,7 @@ def write_environments() -> str:
         "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
         "floor, ceiling, returns, [levels](write-a-plugin.md#levels), card and options, `vlgym show ID --prompt` the "
         "message; `vlgym doctor` what is missing.\n",
-        "| id | task | blind, share |\n" + "|---" * 3 + "|",
+        "| id after `vlgym/` | task | blind, share |\n" + "|---" * 3 + "|",
     ]
     for family in sorted({entry["spec"].family for entry in entries}):
         lines.append(f"| **[{family}]({find_source(family)})** |||")

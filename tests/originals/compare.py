@@ -38,7 +38,7 @@ SHOWN = 5
 
 
 def compare_cards(root: Path) -> Iterator[State]:
-    """Play random actions, and in every second episode the oracle's, in the four card games."""
+    """Play random and oracle's actions in the four card games: rewards, ends."""
     envs = root / "gym-cards" / "gym_cards" / "envs"
     for title, file, name in (
         ("NumberLine", "numberline", "NumberLineEnv"), ("EZPoints", "ezpoints", "EZPointEnv"),
@@ -91,7 +91,7 @@ def deal_same(title: str, ours: Any, theirs: Any) -> None:
 
 
 def compare_miniworld(root: Path) -> Iterator[State]:
-    """Play no use and the oracle after ten idle turns, with VL-DAC's wrapper and `compat="vldac"`."""
+    """Play idly, and the oracle after ten idle turns, with VL-DAC's wrapper: rewards, ends."""
     vlgym.make("vlgym/OneRoom-v0", image_size=(16, 16)).reset(seed=0)  # opens OpenGL without a screen
     package = folder_package("vldac", root / "a2c_ppo_acktr" / "environments")
     monitor = {"stable_baselines3__common__monitor": stand_in(Monitor=None)}
@@ -127,7 +127,7 @@ NO_REWARD = {"ThreeRooms", "RoomObjects"}
 
 
 def compare_parsers(root: Path) -> Iterator[State]:
-    """Read 20,000 random replies by both flows of Sokoban."""
+    """Read random replies by both flows of Sokoban."""
     from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
     parts = (
@@ -159,7 +159,7 @@ def compare_parsers(root: Path) -> Iterator[State]:
 
 
 def compare_decisions(root: Path) -> Iterator[State]:
-    """Play random replies against random frames: the frames' actions of MageBench's program and of ours."""
+    """Play random replies against random frames: actions of every frame."""
     from vlgym_football.engine import ACTION_SETS, Snapshot
     from vlgym_football.match import DecisionMaker
 
@@ -218,7 +218,7 @@ def as_published(now: Any) -> dict[str, Any]:
 
 
 def compare_aes(root: Path) -> Iterator[State]:
-    """Score each shipped project with another style sheet by MageBench's program, in the project's window."""
+    """Score each shipped project with another style sheet, page by page."""
     from vlgym_webui.project import list_projects, load_project
     from vlgym_webui.studio import STUDIO
 

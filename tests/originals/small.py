@@ -21,7 +21,7 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
 def compare_sokoban(root: Path) -> Iterator[State]:
-    """Play random moves, and in every second episode the solution after some: reward, end, picture's state, score."""
+    """Play random moves and oracle's: reward, end, board, score."""
     sys.path.insert(0, str(PLUGINS / "sokoban" / "tests"))
     from conftest import load_engine
     from test_rules import codes, load_into_package
@@ -63,8 +63,7 @@ def compare_sokoban(root: Path) -> Iterator[State]:
 
 
 def compare_alfworld(root: Path) -> Iterator[State]:
-    """Answer with commands, old commands and words, as RL4VLM and VL-DAC read and pay them, on TextWorld's engine as it
-    is installed."""
+    """Read and pay commands, old commands and words, on TextWorld's engine as it is installed."""
     from vlgym_alfworld.drawn import TextGame
 
     file = next(root.glob("**/alf_utils.py"))
@@ -104,7 +103,7 @@ class Token:
 
 
 def compare_webshop(root: Path) -> Iterator[State]:
-    """Pay random purchases, a quarter of them of the goal's product, for random goals of the generated catalogue."""
+    """Pay random purchases for random goals of the generated catalogue."""
     from vlgym_webshop.nouns import tag_by_rule
     from vlgym_webshop.reward import score_purchase
     from vlgym_webshop.shop import Shop, ShopConfig
@@ -140,7 +139,7 @@ def compare_webshop(root: Path) -> Iterator[State]:
 
 
 def compare_boards(root: Path) -> Iterator[State]:
-    """Play random legal moves in PettingZoo's tic-tac-toe and Connect Four: legal moves, rewards, end."""
+    """Play random moves of tic-tac-toe and Connect Four: legal moves, rewards, end."""
     from pettingzoo.classic import connect_four_v3, tictactoe_v3
 
     for title, kind, renumber in (

@@ -73,7 +73,7 @@ class ScreenEnv(VLEnv):
         check_choice("coordinates", coordinates, self.systems)
         check_choice("marks", marks, (False, True))
         self.device, self.coordinates, self.marks = device, coordinates, marks
-        self.notation = "-"  # the core asks whether there is one; the size of the picture is known after
+        self.notation = "-"  # type: ignore[misc]  # the core asks whether there is one; the size of the picture is known after
         super().__init__(**kwargs)
         self.notation = self._write_notation()  # type: ignore[misc]
         self.app: App
