@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -129,7 +130,8 @@ def test_all_families_install_by_pip_alone_play_and_train(dist: Path, tmp_path: 
     """What is compiled (the engine of football, a planner) comes from the user's cache; torch from .venv's index."""
     fresh = Fresh(tmp_path)
     torch = Path(sys.prefix) / "torch.txt"
-    fresh.install(*(("-r", str(torch)) if torch.is_file() else ("torch",)))
+    pin = re.search(r"^torch==.*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0]  # a newer one may be CUDA's
+    fresh.install(*(("-r", str(torch)) if torch.is_file() else ()), pin)
     fresh.install("--find-links", str(dist), "vlgym[all,train]")
     fresh.run("python", "-m", "vlgym_football.build")
     assert {"vlgym", "torch", *(f"vlgym_{family}" for family in FAMILIES)} <= fresh.list_installed()

@@ -10,7 +10,14 @@ from markdown_it import MarkdownIt
 from sources import ROOT
 
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md"), *ROOT.glob("vlgym/**/*.md")]
+    [
+        *ROOT.glob("*.md"),
+        ROOT / "llms.txt",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("hub/**/*.md"),
+        *ROOT.glob("plugins/*/README.md"),
+        *ROOT.glob("vlgym/**/*.md"),
+    ]
 )
 READER = MarkdownIt("commonmark").enable("table")
 
