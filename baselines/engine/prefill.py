@@ -225,27 +225,32 @@ class Scorer(Prefill):
     def score_states(
         self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """`score`, and the states of the last prompt tokens, [B, H]; with gradients if enabled."""
+        """`score`, and the states of the last prompt tokens, [B, H]; with gradients if enabled. Equal replies to one
+        prompt are run once."""
         segments, last, index = self.prefill_distinct(prompts, train_vision)
-        states = last[index]
-        hidden = states.unsqueeze(1)
+        states, starts = last[index], torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
+        keys = torch.cat([index.unsqueeze(1), starts.unsqueeze(1), ids.masked_fill(~mask, -1)], dim=1)
+        distinct, row = keys.unique(dim=0, return_inverse=True)
+        index, starts, ids = distinct[:, 0], distinct[:, 1], distinct[:, 2:]
+        mask, ids = ids >= 0, ids.clamp(min=0)
+        hidden = last[index].unsqueeze(1)
         steps = int(mask.sum(-1).max()) - 1  # the last token is predicted, never fed
         if steps > 0:
             past = [segment.select(index) for segment in segments]
-            hidden = torch.cat([hidden, self._feed(prompts, ids[:, :steps], past)], dim=1)
-        return self._spread(hidden, ids, mask), states
+            hidden = torch.cat([hidden, self._feed(starts, ids[:, :steps], past)], dim=1)
+        return self._spread(hidden, ids, mask)[row], states
 
-    def _feed(self, prompts: Sequence[Prompt], ids: Tensor, past: Sequence[Segment]) -> Tensor:
-        """States of the first T reply tokens [b, T] after their prompts, [b, T, H]."""
-        next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
-        positions = next_positions.unsqueeze(1) + torch.arange(ids.shape[1], device=ids.device)
+    def _feed(self, starts: Tensor, ids: Tensor, past: Sequence[Segment]) -> Tensor:
+        """States of the first T reply tokens [b, T], at positions from `starts` [b] on, [b, T, H]."""
+        positions = starts.unsqueeze(1) + torch.arange(ids.shape[1], device=ids.device)
         return self.decoder.forward(self.embedding(ids), self.decoder.rotary(positions.expand(3, -1, -1)), past)[0]
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return the states of each prompt's last token, [B, H] float32, and what `summarise` makes of each reply's."""
         segments, last, index = self.prefill_distinct(prompts, train_vision=False)
-        fed = self._feed(prompts, ids, [segment.select(index) for segment in segments]).float()
+        starts = torch.tensor([prompt.next_position for prompt in prompts], device=ids.device)
+        fed = self._feed(starts, ids, [segment.select(index) for segment in segments]).float()
         return last[index].float(), summarise(fed, mask)
 
     def _spread(self, hidden: Tensor, ids: Tensor, mask: Tensor) -> Tensor:

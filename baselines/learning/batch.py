@@ -196,7 +196,8 @@ def score(engine: Engine, batch: Batch, rows: Tensor, passes: Passes) -> tuple[T
 def log_probs(engine: Engine, batch: Batch, passes: Passes) -> Tensor:
     """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients."""
     found = torch.zeros_like(batch.old)
-    for part in micro_batches(batch, torch.arange(len(batch.samples)), passes):
+    alike = sorted(range(len(batch.samples)), key=lambda row: batch.samples[row].prompt.key)  # run once in one pass
+    for part in micro_batches(batch, torch.tensor(alike, dtype=torch.int64), passes):
         found[part] = score(engine, batch, part, passes)[0]
     return found
 

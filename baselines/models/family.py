@@ -272,7 +272,10 @@ class Family:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply's ids, without special tokens."""
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        found = self._texts.get(key := tuple(ids))
+        if found is None:
+            found = self.tokenizer.decode(list(key), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return str(self._texts.put(key, found))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
         """Return the fewest first tokens whose text has at least `characters` characters; all where none has.
