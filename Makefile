@@ -40,7 +40,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, of which each would compile every module
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test test-all servers trainers originals gpu fast lint docs docs-site links dist registry system install benchmarks clean
+.PHONY: help demo test test-all servers trainers originals gpu fast lint docs docs-site links dist lowest registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -100,6 +100,12 @@ links: install  ## ask whether the addresses outside that the documentation name
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
 	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
 	@ls -sh dist  # sizes
+
+lowest: install  ## test the core and cards with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PIP) uv
+	$(BIN)/uv venv -q --clear -p $(BIN)/python build/lowest
+	$(BIN)/uv pip install -q -p build/lowest --resolution lowest-direct -e . -e plugins/cards 'pytest>=8.3' 'hypothesis>=6.120' 'pytest-xdist>=3.6' 'setuptools>=77'
+	build/lowest/bin/python -m pytest -q plugins/cards/tests tests/cli/test_app.py
 
 registry: install system  ## measure every first-party environment, or those of ID="vlgym/NAME ...", and rewrite registry.yaml
 	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))
