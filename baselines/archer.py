@@ -40,12 +40,22 @@ from vlgym.errors import UserError
 
 from .engine.engine import Sample
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, lay_out, log_probs, micro_batches, minibatches, score
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    lay_out,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
 from .learning.collect import Collector
 from .learning.command import main
 from .learning.config import RunConfig
 from .learning.losses import Standardise
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .models.family import Family, ImageInput, Prompt
 from .runs.distributed import announced

@@ -28,11 +28,20 @@ from torch import Tensor
 from vlgym.errors import check_number
 
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
 from .learning.collect import GroupCollector
 from .learning.command import main
 from .learning.config import ClippedConfig
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 from .runs.distributed import share_of

@@ -45,12 +45,21 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
 from .learning.collect import Collector, flags
 from .learning.command import main
 from .learning.config import ClippedConfig
 from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 

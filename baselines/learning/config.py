@@ -20,19 +20,15 @@ from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.parsers import check_named
 from vlgym.play.controls import PICTURES
 
-from ..models.adapter import is_tiny
 from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
-from ..models.lora import LoraOptions
+from ..models.lora import LoraOptions, is_tiny
 from ..runs import folder
-from ..runs.distributed import ALONE, World
+from ..runs.distributed import ALONE, World, check_device, check_threads, choose_device, device_in_words
 from ..runs.folder import environment_ids
-from ..runs.threads import check_device, check_threads, choose_device, device_in_words
 from . import losses
-from .batch import Passes
-from .collect import RewardOptions
-from .environments import Environments
-from .optimizers import Schedule
+from .batch import Passes, Schedule
+from .collect import Environments, RewardOptions
 from .presets import PRESETS
 from .warm_start import WarmConfig
 

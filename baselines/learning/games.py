@@ -32,10 +32,9 @@ from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy
-from ..runs.checkpoint import load_tensors, save_tensors
-from .collect import RewardOptions
+from ..runs.folder import load_tensors, save_tensors
+from .collect import Environments, RewardOptions
 from .config import flag_of
-from .environments import Environments
 from .recording import EpisodeRecorder
 from .state import Weights
 

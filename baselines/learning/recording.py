@@ -22,7 +22,7 @@ from vlgym.play.trajectory import TrajectoryWriter
 from vlgym.types import LearnerNotes, StepRecord
 
 from ..models.family import Family
-from ..runs.checkpoint import remove_folder
+from ..runs.folder import remove_folder
 from .batch import Batch
 
 FOLDER = "episodes"

@@ -41,19 +41,16 @@ from vlgym.terminal import explain_system_error
 from ..engine.engine import Engine, ModelPolicy
 from ..engine.plain import make_engine
 from ..models import lora
-from ..models.adapter import check_adapter, export_adapter, is_adapter, is_tiny
 from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
 from ..models.load import load_family
+from ..models.lora import check_adapter, export_adapter, is_adapter, is_tiny
 from ..runs import distributed, folder
-from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
-from ..runs.curve import LEVEL_MEAN, PLAYED
-from ..runs.distributed import World
-from ..runs.logs import FAILURES_FILE, RunLog, note_failures
-from ..runs.signals import interruptible
-from ..runs.threads import is_out_of_memory, peak_memory, set_up_torch
-from .batch import Batch, moments, probe
+from ..runs.distributed import World, interruptible, is_out_of_memory, peak_memory, set_up_torch
+from ..runs.folder import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
+from ..runs.logs import FAILURES_FILE, LEVEL_MEAN, PLAYED, RunLog, note_failures
+from .batch import Batch, Optimizers, moments, probe
+from .collect import count_image_tokens
 from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
-from .environments import count_image_tokens
 from .evaluation import (
     ADAPTER,
     BASE,
@@ -70,7 +67,6 @@ from .evaluation import (
     measure_gap,
     read_best,
 )  # fmt: skip
-from .optimizers import Optimizers
 from .recording import FOLDER, EpisodeRecorder
 from .state import Kept, RunState, Weights
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start

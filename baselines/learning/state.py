@@ -18,9 +18,9 @@ from ..engine.plain import make_engine
 from ..models import lora
 from ..models.lora import LoraOptions
 from ..runs import distributed
-from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
 from ..runs.distributed import World
-from .optimizers import Optimizers
+from ..runs.folder import load_module, module_tensors, save_checkpoint
+from .batch import Optimizers
 from .warm_start import WarmReport
 
 

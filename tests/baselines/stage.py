@@ -16,8 +16,8 @@ from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.runs.checkpoint import checkpoints
 from baselines.runs.distributed import ALONE, World
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 
 ENV = "vlgym/NumberLine-v0"

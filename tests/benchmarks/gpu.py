@@ -32,7 +32,7 @@ from baselines.models import lora
 from baselines.models.family import Family, Prompt
 from baselines.models.load import load_family
 from baselines.models.qwen import QwenVL
-from baselines.models.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.models.tiny import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
 from baselines.vldac import VLDAC, Config
 
 ENV = "vlgym/NumberLine-v1"

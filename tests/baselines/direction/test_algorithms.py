@@ -12,7 +12,7 @@ from stage import SMALL, on_stage
 from baselines import grpo, loop, rl4vlm, vldac
 from baselines.engine.engine import Sample
 from baselines.learning import losses
-from baselines.learning.optimizers import Metrics
+from baselines.learning.batch import Metrics
 from baselines.learning.warm_start import WarmConfig
 from baselines.rl4vlm import action_mask
 

@@ -16,8 +16,8 @@ import torch
 from bandit import CUT, GIFT, LADDER, Steps, bandits, make_update, on_stage, perturb, small_engine
 
 from baselines import rl4vlm, vldac
+from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 from vlgym.env import VLEnv
 from vlgym.play.env_failures import ENV_ERROR
 

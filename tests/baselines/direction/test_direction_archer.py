@@ -12,8 +12,8 @@ import torch
 from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
 
 from baselines import archer
+from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 
 
 @pytest.fixture(autouse=True, scope="module")

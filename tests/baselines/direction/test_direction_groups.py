@@ -12,9 +12,8 @@ import torch
 from bandit import CUT, ENDS, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
 
 from baselines import archer, grpo, loop
-from baselines.learning.batch import log_probs
+from baselines.learning.batch import Metrics, log_probs
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 

@@ -11,7 +11,7 @@ import pytest
 from stage import ENV, SMALL, on_stage
 
 from baselines import loop, vldac
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
 from baselines.models.load import load_family
 from baselines.vldac import Config

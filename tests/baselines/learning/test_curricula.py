@@ -12,9 +12,9 @@ from bandit import LADDER, ONE, SETTINGS, Bandit, Ladder, bandits, on_stage, sma
 from stage import assert_same_end
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import RunLog, read_rows
 from vlgym.errors import UserError
 from vlgym.play.curriculum import Course, Place

@@ -13,9 +13,9 @@ from typing import get_args, get_type_hints
 import pytest
 
 from baselines.learning import config as config_module
+from baselines.learning.collect import count_image_tokens
 from baselines.learning.command import parse
 from baselines.learning.config import list_repeated, saved_config
-from baselines.learning.environments import count_image_tokens
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions

@@ -20,7 +20,7 @@ from baselines import self_play
 from baselines.engine.engine import Sample
 from baselines.learning.games import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from vlgym.errors import FailedError, UserError
 from vlgym.games.multi import Round
 from vlgym.games.several import open_table

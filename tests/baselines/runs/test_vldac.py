@@ -17,14 +17,12 @@ from safetensors.torch import load_file
 from stage import ENV, FINISHED, assert_same_end, on_stage
 
 from baselines import rl4vlm, vldac
-from baselines.learning.batch import Batch, micro_batches
+from baselines.learning.batch import Batch, Metrics, micro_batches
 from baselines.learning.collect import Collector
 from baselines.learning.command import main
-from baselines.learning.optimizers import Metrics
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.runs.checkpoint import checkpoints
-from baselines.runs.folder import write_record
+from baselines.runs.folder import checkpoints, write_record
 from baselines.runs.logs import RunLog, read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym import make
