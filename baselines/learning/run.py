@@ -50,7 +50,7 @@ from ..runs.folder import checkpoints, load_checkpoint, load_module, load_tensor
 from ..runs.logs import FAILURES_FILE, LEVEL_MEAN, PLAYED, RunLog, note_failures
 from .batch import Batch, Optimizers, moments, probe
 from .collect import count_image_tokens
-from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
+from .config import DEFAULT_MODEL, RunConfig
 from .evaluation import (
     ADAPTER,
     BASE,
@@ -68,7 +68,7 @@ from .evaluation import (
     read_best,
 )  # fmt: skip
 from .recording import FOLDER, EpisodeRecorder
-from .state import Kept, RunState, Weights
+from .state import Kept, RunState, Weights, list_repeated, saved_config
 from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------

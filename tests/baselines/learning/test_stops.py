@@ -12,7 +12,7 @@ from stage import FINISHED, assert_same_end
 from baselines import vldac
 from baselines.learning import command
 from baselines.learning import run as run_module
-from baselines.learning.config import saved_config
+from baselines.learning.state import saved_config
 from baselines.studies import study
 from vlgym.errors import UserError
 
