@@ -9,10 +9,9 @@ difference before its first gradient step, and a run whose difference is beyond 
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,9 +21,8 @@ from vlgym.errors import FailedError
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
-from ..models.family import Prompt
 from ..runs import distributed
-from ..runs.distributed import ALONE, World, is_out_of_memory, peak_memory, share_of
+from ..runs.distributed import ALONE, World, share_of
 from ..runs.folder import load_optimizer, optimizer_tensors
 from .losses import PolicyLoss
 
@@ -119,59 +117,6 @@ class Passes:
     train_vision: bool = False
 
 
-@dataclass(frozen=True)
-class Probe:
-    """The largest pass that fits into memory, of `rows` rows as long as `tokens`.
-
-    Attributes:
-        peak: most bytes; seconds: of one row.
-    """
-
-    passes: Passes
-    rows: int
-    tokens: int
-    peak: int
-    seconds: float
-
-    def __str__(self) -> str:
-        held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
-        return f"memory probe: {held}, {self.seconds:.2f} s a row"
-
-
-def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> Probe:
-    """Try a forward and backward pass of at most `rows` rows, all with the longest prompt and the longest reply, with
-    room for an optimizer's two moments of the parameters, and halve it until it fits.
-
-    Raises:
-        MemoryError, torch.OutOfMemoryError: one row does not fit.
-    """
-    device, longest = engine.family.device, len(prompt) + engine.max_new_tokens
-    rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
-    words = (engine.suppress == 0).nonzero().flatten().tolist()
-    while True:
-        start, held = time.perf_counter(), list[Tensor]()
-        try:
-            held += [torch.zeros_like(p) for p in parameters for _ in range(2)]
-            ids = [torch.cat([torch.tensor(words[row % len(words)])[None], prompt.ids[1:]]) for row in range(rows)]
-            prompts = [engine.family.place(each, prompt.images) for each in ids]  # which share no beginning
-            reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
-            held += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
-            held[-2].mean().backward()
-            return Probe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error) or rows == 1:
-                raise
-        finally:
-            held.clear()
-            for parameter in parameters:
-                parameter.grad = None
-            engine.forget()
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
-        rows //= 2
-        passes = replace(passes, rows=rows) if passes.tokens is None else replace(passes, tokens=rows * longest)
-
-
 def micro_batches(batch: Batch, rows: Tensor, passes: Passes) -> list[Tensor]:
     """Split rows into forward passes."""
     if passes.tokens is None:
@@ -199,8 +144,10 @@ def score(engine: Engine, batch: Batch, rows: Tensor, passes: Passes) -> tuple[T
 
 
 @torch.no_grad()
-def log_probs(engine: Engine, batch: Batch, passes: Passes) -> Tensor:
-    """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients."""
+def log_probs(engine: Engine | None, batch: Batch, passes: Passes) -> Tensor | None:
+    """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients; None without one."""
+    if engine is None:
+        return None
     found = torch.zeros_like(batch.old)
     alike = sorted(range(len(batch.samples)), key=lambda row: batch.samples[row].prompt.key)  # run once in one pass
     for part in micro_batches(batch, torch.tensor(alike, dtype=torch.int64), passes):

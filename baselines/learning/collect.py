@@ -260,11 +260,14 @@ class Followed:
     """Rollouts that a curriculum learns from and a recorder sees.
 
     Attributes:
+        policy: the model being trained; shaping: of rewards.
         course: the curriculum at work; None without one.
         places: of the turns of the last rollout, in the order of its batch.
         recorder: is shown every record, where there is one.
     """
 
+    policy: ModelPolicy
+    shaping: RewardOptions | None = None
     recorder: EpisodeRecorder | None = None
     course: Course | None = None
     places: Sequence[Place] = ()
@@ -288,6 +291,35 @@ class Followed:
         """Tell the curriculum the advantages, or errors of the critic, of the last rollout: as many as turns."""
         if self.course is not None:
             self.course.note_errors(list(zip(self.places, errors.flatten().tolist(), strict=True)))
+
+    def rewards(self, rows: Rows) -> list[list[float]]:
+        """Rewards as training sees them, [T][N]."""
+        shaping = self.shaping
+        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
+
+    def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the values with which advantages bootstrap.
+
+        Args:
+            rows: the rollout that was played last.
+            value: [B, H] states of last prompt tokens -> [B].
+
+        Returns:
+            (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
+            that were truncated and did not terminate, 0 elsewhere).
+        """
+        family = self.policy.engine.family
+        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
+        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
+        values = value(self.policy.engine.last_hidden(prompts)) if prompts else torch.zeros(0, device=family.device)
+        final = values.new_zeros(len(rows), len(rows[0]))
+        for (t, n), v in zip(cut, values, strict=False):
+            final[t, n] = v
+        return values[len(cut) :], final
+
+    def _next_prompts(self) -> list[Prompt]:
+        """The prompts that wait for a reply."""
+        return []
 
     def recall(self) -> dict[str, Any]:
         """The curriculum's part of a state."""
@@ -332,11 +364,6 @@ class Collector(Followed):
         metrics = self._episodes(rows) | rollout_metrics(records, batch) | {"seconds/env": self.env_seconds}
         return batch, metrics | self.follow(records)
 
-    def rewards(self, rows: Rows) -> list[list[float]]:
-        """Rewards as training sees them, [T][N]."""
-        shaping = self.shaping
-        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
-
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
         """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
         truncated; None where it terminated."""
@@ -351,26 +378,6 @@ class Collector(Followed):
                 ]
             )
         return after
-
-    def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the values with which advantages bootstrap.
-
-        Args:
-            rows: the rollout that was played last.
-            value: [B, H] states of last prompt tokens -> [B].
-
-        Returns:
-            (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
-            that were truncated and did not terminate, 0 elsewhere).
-        """
-        family = self.policy.engine.family
-        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
-        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
-        values = value(self.policy.engine.last_hidden(prompts))
-        final = values.new_zeros(len(rows), len(rows[0]))
-        for (t, n), v in zip(cut, values, strict=False):
-            final[t, n] = v
-        return values[len(cut) :], final
 
     def _next_prompts(self) -> list[Prompt]:
         encode = self.policy.engine.family.encode

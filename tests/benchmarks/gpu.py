@@ -25,8 +25,8 @@ from torch import Tensor
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
-from baselines.learning import run as run_module
-from baselines.learning.run import peak_memory
+from baselines.learning import setup
+from baselines.learning.run import Run, peak_memory
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
@@ -295,8 +295,8 @@ def measure_loop(bench: Bench) -> dict[str, Any]:
             lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
-        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
-        with run_module.Run(config) as run:
+        setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        with Run(config) as run:
             for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
