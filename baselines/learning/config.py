@@ -30,6 +30,7 @@ from ..models.load import DTYPES
 from ..models.lora import LoraOptions, is_tiny
 from ..runs.distributed import ALONE, World, check_device, check_threads, choose_device, device_in_words
 from ..runs.folder import environment_ids
+from ..runs.logs import TrackerName, check_tracker
 from . import losses
 from .batch import Passes, Schedule
 from .collect import Environments, RewardOptions
@@ -171,6 +172,9 @@ class RunConfig:
     """Updates between recordings of an episode to look at (`vlgym ui`); 0 for none."""
     record_keep: int = 20
     """Newest recordings that remain."""
+    tracker: TrackerName = "tensorboard"
+    """Where the metrics go besides log.jsonl, and a picture with its reply every --record-every updates: tensorboard
+    (files in the run's folder), wandb, trackio (each takes its package) or none."""
     export: Path | None = None
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
     export_adapter: Path | None = None
@@ -263,6 +267,8 @@ class RunConfig:
         config.require_share("final_lr")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
+        config.require_one_of("tracker", *get_args(TrackerName))
+        check_tracker(config.tracker)
         read_options(config.envs, "--envs")
         check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads or 0)

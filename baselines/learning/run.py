@@ -324,6 +324,8 @@ class Run(Setup[C]):
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
+            if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
+                self.log.tracker.show(*turn, state.update)
             self.recorder.end(state.update)
 
     def _resume(self) -> str:

@@ -302,7 +302,7 @@ class Setup(Generic[C]):
         c = self.config
         self.log = RunLog(
             self.out, name=c.algorithm, total=c.most_updates, done=self.state.update, steps=self.state.env_steps,
-            env_steps=c.env_steps, quiet=not self.world.first,
+            env_steps=c.env_steps, tracker=c.tracker, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
         if self.world.first and c.resume:  # nothing is damaged; the next resuming keeps what this one changed

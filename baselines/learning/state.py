@@ -192,7 +192,7 @@ FREE_ON_RESUME = frozenset(
     {
         "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
         "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "max_logp_gap", "envs", "env_timeout",
+        "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
     }
 )  # fmt: skip
 

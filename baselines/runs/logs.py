@@ -1,4 +1,4 @@
-"""Outputs of a run's numbers: a JSONL file, TensorBoard, the terminal, and the learning curve.
+"""Outputs of a run's numbers: a JSONL file, a tracker, the terminal, and the learning curve.
 
 One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth. The curve is drawn from
 it: warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, the
@@ -8,20 +8,91 @@ the oracle as lines; held-out evaluations with intervals, and their success with
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import math
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from torch.utils.tensorboard import SummaryWriter
+import numpy as np
 
 from vlgym.errors import UserError
 from vlgym.files import append_whole, is_cut, make_folder, seal, sync, unseal, write_whole
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
+
+# ---- trackers --------------------------------------------------------------------------------------------------------
+
+TrackerName = Literal["tensorboard", "wandb", "trackio", "none"]
+SAMPLE = "sample"  # the name of a turn that is shown
+
+
+class Board:
+    """TensorBoard's files in a run's folder, without those of a lost future."""
+
+    def __init__(self, out: Path, done: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        make_folder(out / "tensorboard")
+        self.writer = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
+
+    def log(self, row: Mapping[str, float], update: int) -> None:
+        """Show the numbers of an update."""
+        for name, value in row.items():
+            self.writer.add_scalar(name, value, update)
+
+    def show(self, picture: np.ndarray, text: str, update: int) -> None:
+        """Show a turn: its picture [h, w, 3] uint8 and the reply."""
+        self.writer.add_image(SAMPLE, picture, update, dataformats="HWC")
+        self.writer.add_text(SAMPLE, text, update)
+
+    def close(self) -> None:
+        """Finish."""
+        self.writer.close()
+
+
+class Service:
+    """wandb or trackio, which have one interface, with the methods of `Board`. A resumed run goes on under its name;
+    `module` is the package."""
+
+    def __init__(self, module: Any, out: Path, done: int) -> None:
+        note = out / "tracker.txt"
+        if not done or not note.is_file():
+            write_whole(note, f"{out.resolve().name}-{secrets.token_hex(4)}")
+        name = note.read_text()
+        own = {"id": name, "dir": str(out)} if module.__name__ == "wandb" else {}
+        self.module, self.run = module, module.init(project="vlgym", name=name, resume="allow", **own)
+
+    def log(self, row: Mapping[str, float], update: int) -> None:
+        self.run.log(dict(row), step=update)
+
+    def show(self, picture: np.ndarray, text: str, update: int) -> None:
+        self.run.log({SAMPLE: self.module.Image(picture, caption=text)}, step=update)
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+def check_tracker(name: str) -> None:
+    """Raise `UserError` where a tracker's package is missing."""
+    if name in ("wandb", "trackio") and importlib.util.find_spec(name) is None:
+        raise UserError(f"--tracker {name}: the package {name} is not installed: pip install {name}")
+
+
+def open_tracker(name: str, out: Path, done: int) -> Board | Service | None:
+    """Open a tracker for a run in a folder, of which `done` updates have been made; None for `none`."""
+    if name == "wandb":
+        import wandb as service
+    elif name == "trackio":
+        import trackio as service
+    else:
+        return Board(out, done) if name == "tensorboard" else None
+    return Service(service, out, done)
+
 
 # ---- log -------------------------------------------------------------------------------------------------------------
 
@@ -46,6 +117,7 @@ class RunLog:
         total, env_steps: updates and environment steps of the whole run; None for no limit.
         done, steps: updates and environment steps that the run had when it was resumed; later rows in the file are
             from a lost future and are removed.
+        tracker: `--tracker`.
         quiet: write and say nothing: the log of a process that is not the first.
     """
 
@@ -58,17 +130,17 @@ class RunLog:
         done: int,
         steps: int = 0,
         env_steps: int | None = None,
+        tracker: str = "tensorboard",
         quiet: bool = False,
     ) -> None:
         self.quiet, self.idle = quiet, 0
+        self.tracker = None if quiet else open_tracker(tracker, out, done)
         if quiet:
             return
         self.path = out / LOG_FILE
         for path in (self.path, out / FAILURES_FILE):
             forget_later(path, done)
         append_whole(self.path, "")
-        make_folder(out / "tensorboard")
-        self.board = SummaryWriter(str(out / "tensorboard"), purge_step=done + 1)
         self.console = open_console()
         self.progress = open_progress(self.console)
         self.progress.start()
@@ -83,9 +155,8 @@ class RunLog:
         update = int(row["update"])
         plain = {k: (None if isinstance(v, float) and not math.isfinite(v) else v) for k, v in row.items()}
         append_whole(self.path, json.dumps(seal(plain)) + "\n")
-        for name, value in plain.items():
-            if isinstance(value, (int, float)) and name != "update":
-                self.board.add_scalar(name, value, update)
+        if self.tracker is not None:
+            self.tracker.log({k: v for k, v in plain.items() if v is not None and k != "update"}, update)
         self._watch_critic(row.get("value/explained_variance", math.nan))
         text = summary(row)
         completed, total = self._nearest(row)
@@ -141,8 +212,9 @@ class RunLog:
         if self.quiet:
             return
         self.progress.stop()
-        with suppress(OSError):
-            self.board.close()
+        if self.tracker is not None:
+            with suppress(OSError):
+                self.tracker.close()
 
 
 def summary(row: Mapping[str, Any]) -> str:
