@@ -19,15 +19,15 @@ from vlgym.files import seal
 
 from .engine.engine import ModelPolicy
 from .engine.plain import make_engine
+from .learning.collect import count_image_tokens, parsers_of
 from .learning.command import main
 from .learning.config import MOST_SEED
-from .learning.environments import count_image_tokens, parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
+from .runs.distributed import choose_device, device_in_words, set_up_torch
 from .runs.folder import check_new, describe, environment_ids
-from .runs.threads import choose_device, device_in_words, set_up_torch
 
 WARM = "warm.json"  # the report in the model's folder
 

@@ -104,7 +104,7 @@ def draw_outcomes(path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from baselines.runs.curve import write_figure
+    from baselines.runs.logs import write_figure
 
     rows, entries = choose_first()[::-1], read_registry()
     places, own = range(len(rows)), [row.outcome for row in rows]
@@ -173,7 +173,7 @@ def draw_demo(path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from baselines.runs.curve import drop_short, write_figure
+    from baselines.runs.logs import drop_short, write_figure
 
     runs, entry, names = read_runs("demo"), read_registry()["vlgym/NumberLine-v1"], ("steps", "episode/count")
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")

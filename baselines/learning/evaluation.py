@@ -30,10 +30,9 @@ from ..models import lora
 from ..models.family import Family
 from ..models.folders import EVALUATION
 from ..models.load import load_family
-from ..runs.curve import draw_curve
 from ..runs.folder import read_record
-from ..runs.logs import LOG_FILE, RunLog, read_rows
-from .environments import Environments
+from ..runs.logs import LOG_FILE, RunLog, draw_curve, read_rows
+from .collect import Environments
 from .state import RunState
 
 MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"

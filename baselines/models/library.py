@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .family import Family, ImageInput, Lru, Piece, Prompt
-from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
+from .folders import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 """Names under which configurations keep the ids of placeholders."""

@@ -14,7 +14,7 @@ from vlgym.errors import UserError
 
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
-from .processor import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
+from .folders import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
 
 PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
 OWN_FILES = ("image_processor", "video_processor", "chat_template")

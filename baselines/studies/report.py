@@ -16,7 +16,7 @@ from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 from vlgym.reports.text import write_p
 
-from ..runs.curve import write_figure
+from ..runs.logs import write_figure
 from .arms import Arm, Study
 
 

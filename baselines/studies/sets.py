@@ -21,9 +21,8 @@ import numpy as np
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
-from ..runs.curve import write_figure
 from ..runs.folder import read_record
-from ..runs.logs import LOG_FILE, read_rows
+from ..runs.logs import LOG_FILE, read_rows, write_figure
 from .arms import TINY, Study
 from .processes import DONE, MODEL, Runs, open_study
 from .report import spread

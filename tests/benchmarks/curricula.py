@@ -25,12 +25,12 @@ from typing import Any
 from report import finish, parse, table
 
 from baselines.engine.plain import make_engine
-from baselines.learning.environments import count_image_tokens, parsers_of
+from baselines.learning.collect import count_image_tokens, parsers_of
 from baselines.learning.warm_start import WarmConfig, show_check, warm_start
 from baselines.models.folders import NEW_TOKENS, Limits
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.studies.arms import LARGE
 from baselines.studies.processes import KEPT

@@ -56,11 +56,12 @@ class Bench:
         """One timed update; the weights are put back afterwards."""
         times, cpu = [time.perf_counter()], time.process_time()
         self.weights.engine.forget()
-        batch, stats = self.learner.collect()
+        batch, rows, stats = self.learner.play()
+        self.learner.compute_advantages(batch, rows, self.learner.compute_values(batch, rows))
         times.append(time.perf_counter())
         batch.ref = log_probs(self.weights.reference, batch, self.config.passes)
         times.append(time.perf_counter())
-        self.learner.learn(batch, self.config.value_warmup + 1)
+        self.learner.update(batch, self.config.value_warmup + 1)
         times.append(time.perf_counter())
         cpu = time.process_time() - cpu
         self.weights.family.model.load_state_dict(self.before)

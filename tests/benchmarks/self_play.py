@@ -21,7 +21,7 @@ from report import finish, parse, table
 from safetensors.torch import load_file
 
 from baselines.policies.hf import EnginePolicy
-from baselines.runs.threads import set_up_torch
+from baselines.runs.distributed import set_up_torch
 from baselines.studies.processes import DONE, KEPT
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.games.standings import list_pairs

@@ -123,11 +123,9 @@ WRITES = {
     "plugins/football/src/vlgym_football/build.py": "renames in a temporary folder of its own",
     "vlgym/integrations/parquet.py": "in the folder of `written_whole`",
     "vlgym/integrations/minari.py": "in the folder of `written_whole`",
-    "baselines/models/adapter.py": "in the folder of `written_whole`",
     "baselines/models/lora.py": "in the folder of `written_whole`",
-    "baselines/runs/checkpoint.py": "in what `written_whole` and `written_file` make, and renames of folders",
-    "baselines/runs/curve.py": "a figure, in memory",
-    "baselines/runs/logs.py": "TensorBoard's files, in a folder of `make_folder`",
+    "baselines/runs/folder.py": "in what `written_whole` and `written_file` make, and renames of folders",
+    "baselines/runs/logs.py": "a figure, in memory; TensorBoard's files, in a folder of `make_folder`",
     "plugins/webshop/src/vlgym_webshop/catalogue/build.py": "renames a folder of its own",
     "plugins/webshop/src/vlgym_webshop/catalogue/store.py": "SQLite and the index, in a folder of their own",
 }

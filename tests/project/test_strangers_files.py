@@ -18,7 +18,7 @@ from play.test_env_answers import Liar, lie
 from toys import installed, make_spec
 
 from baselines import vldac
-from baselines.learning.config import list_repeated, saved_config
+from baselines.learning.state import list_repeated, saved_config
 from baselines.runs.folder import write_record
 from vlgym.cli.app import main
 from vlgym.env_groups import LOCAL

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stage import ENV, SMALL, on_stage
+from stage import ENV, SMALL, on_stage, roll_out
 
 from baselines import loop, vldac
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
 from baselines.models.load import load_family
 from baselines.vldac import Config
@@ -46,7 +46,7 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
     learner = on_stage(loop, num_envs=4, group=2)
     before = list(learner.collector.envs)
     break_at(method, call)
-    batch, row = learner.collect()
+    batch, row = roll_out(learner)
     assert row["episode/count"] == 4
     assert [a is b for a, b in zip(before, learner.collector.envs, strict=True)].count(False) == 1  # the next has it
     seeds = {failure["seed"] for failure in learner.run.envs.failures}

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.evaluation import _find_blind
-from baselines.runs.curve import draw_curve
+from baselines.runs.logs import draw_curve
 from vlgym.registry.registry_file import read_registry
 
 REPORT = {

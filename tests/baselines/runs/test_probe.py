@@ -16,7 +16,8 @@ from stage import SMALL
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning.batch import Passes, probe
+from baselines.learning.batch import Passes
+from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from vlgym.errors import UserError
 
