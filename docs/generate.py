@@ -68,9 +68,9 @@ API = {
 .. automodule:: vlgym.evaluation
    :imported-members:
 """,
-    "vlgym.doors": """
-.. automodule:: vlgym.doors.agent
-.. automodule:: vlgym.doors.canary
+    "vlgym.integrations": """
+.. automodule:: vlgym.integrations.agent
+.. automodule:: vlgym.integrations.canary
 """,
     "vlgym.testing": """
 .. automodule:: vlgym.testing

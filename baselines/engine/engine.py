@@ -64,6 +64,9 @@ class Engine(Scorer):
 
     Attributes:
         name: what a run's record calls it.
+        stream: what CUDA graphs are recorded on; None elsewhere.
+        static: tokens are decoded over a cache of fixed shape, which a graph can replay. Replies are the same; without
+            a graph it takes longer.
     """
 
     name = "engine"
@@ -79,6 +82,8 @@ class Engine(Scorer):
         super().__init__(family, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
+        self.stream: Any = torch.cuda.Stream(family.device) if family.device.type == "cuda" else None
+        self.static = self.stream is not None
 
     def describe(self) -> dict[str, Any]:
         """Limits and numbers of the model, for a run's record."""
@@ -142,7 +147,8 @@ class Engine(Scorer):
 
     @torch.no_grad()
     def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
-        """Answer token by token, with exactly as many rows and slots as are needed; padded to the token limit.
+        """Answer token by token; padded to the token limit. Rows that have ended are left out, and slots that are
+        empty, except over a static cache.
 
         Args:
             prompts: B prompts.
@@ -150,37 +156,74 @@ class Engine(Scorer):
             temperature: as in `sample`.
             over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
         """
-        entries = self.prefill_cached(prompts)
-        first = hidden = torch.stack([entry[2] for entry in entries])
+        entries, static = self.prefill_cached(prompts), self.static
+        first = torch.stack([entry[2] for entry in entries])
         next_positions = torch.tensor([prompt.next_position for prompt in prompts], device=first.device)
         limit, n = draws.shape
-        new: dict[str, Any] = {"device": hidden.device}
-        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit)
+        new: dict[str, Any] = {"device": first.device}
+        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit, static=static)
         ids = torch.full((n, limit), self.family.pad_id, **new)
         logp = torch.zeros(n, limit, **new)
         mask = torch.zeros(n, limit, dtype=torch.bool, **new)
         rows = torch.arange(n, **new)  # rows still being decoded
-        ended = torch.zeros(n, dtype=torch.bool, **new)  # of those rows
-        for t in range(limit):
+        token = torch.zeros(n, dtype=torch.int64, **new)  # the newest of each
+        ended = torch.zeros(n, dtype=torch.bool, **new)
+
+        def note(hidden: Tensor) -> None:
+            """Choose the next token of each row, and write it down."""
             scores = torch.log_softmax(self.logits(hidden), dim=-1)
-            token = choose(scores, draws[t, rows], temperature)
-            ids[rows, t] = torch.where(ended, self.family.pad_id, token)
-            logp[rows, t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
-            mask[rows, t] = ~ended
-            ended = ended | torch.isin(token, self.stop)
-            if over is not None and (t + 1) % CHECK == 0:
-                ended = ended | ask(over, rows, ids[rows, : t + 1], ended)
-            alive = len(rows) - int(ended.sum())
-            if t + 1 == limit or alive == 0:
+            token.copy_(choose(scores, draws[state.t, rows], temperature))
+            ids[rows, state.t] = torch.where(ended, self.family.pad_id, token)
+            logp[rows, state.t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
+            mask[rows, state.t] = ~ended
+            ended.logical_or_(torch.isin(token, self.stop))
+
+        def advance() -> None:
+            note(self.decoder.step(state, self.embedding(token)))
+
+        note(first)
+        run = advance
+        for done in range(1, limit + 1):
+            asked = done % CHECK == 0
+            if over is not None and asked:
+                ended.copy_(ended | ask(over, rows, ids[rows, :done], ended))
+            # Counting waits for the device, which a graph would leave idle. The last count ends before the graph does.
+            counted = asked or not static or done == limit
+            alive = len(rows) - int(ended.sum()) if counted else len(rows)
+            if done == limit or alive == 0:
                 break
-            if alive <= len(rows) // 2:  # most rows have ended: go on with the others alone
+            if alive <= len(rows) // 2 and not static:  # most rows have ended: go on with the others alone
                 kept = (~ended).nonzero().squeeze(-1)
                 state.keep(kept)
                 rows, token, ended = rows[kept], token[kept], ended[kept]
-            hidden = self.decoder.step(state, self.embedding(token), t)
+            if done == 1 and static:
+                run = self.record(advance)
+            else:
+                run()
         cut = torch.zeros(n, dtype=torch.bool, **new)
         cut[rows] = ~ended
         return Replies(ids, mask, logp, first, cut)
+
+    def record(self, step: Callable[[], None]) -> Callable[[], None]:
+        """Do a step, and return what does it again: the replay of a CUDA graph, or the step itself where none can be
+        recorded. The graph holds addresses: it is good for one batch."""
+        if self.stream is None:
+            step()
+            return step
+        here = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(here)
+        with torch.cuda.stream(self.stream):
+            step()  # libraries set themselves up for this stream, which they cannot while it is recorded
+        here.wait_stream(self.stream)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, stream=self.stream):
+                step()
+        except RuntimeError as error:
+            self.static, reason = False, str(error).split("\n")[0]
+            print(f"no CUDA graph of a token ({reason}): decoding goes on without, slower", flush=True)
+            return step
+        return graph.replay
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from vlgym.doors.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
 from vlgym.files import seal
+from vlgym.integrations.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.play.controls import GREY, SHOWN, SHUFFLED
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry

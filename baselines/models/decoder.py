@@ -71,16 +71,19 @@ class DecodeState:
     Attributes:
         keys: per layer [B * kv_heads, head_dim, S]; transposed, as the score product wants them.
         values: per layer [B * kv_heads, S, head_dim].
-        bias: [B * kv_heads, 1, S] float, -inf on padding; None where no row is padded.
-        filled: slots in use.
+        bias: [B * kv_heads, 1, S] float, -inf on padding and on empty slots.
+        filled: slots in use; all from the start if the cache is static.
         rotary: (cos, sin) of all reply positions, each [R, B, heads + kv_heads, head_dim], queries already scaled.
+        slot, t: [1] int64 each, on the device: the slot that the next step fills, and the reply token that it feeds.
     """
 
     keys: list[Tensor]
     values: list[Tensor]
-    bias: Tensor | None
+    bias: Tensor
     filled: int
     rotary: Rotary
+    slot: Tensor
+    t: Tensor
 
     def keep(self, rows: Tensor) -> None:
         """Go on with some of the rows only, in this order."""
@@ -88,7 +91,7 @@ class DecodeState:
         flat = (rows.unsqueeze(1) * heads + torch.arange(heads, device=rows.device)).flatten()
         self.keys = [x[flat] for x in self.keys]
         self.values = [x[flat] for x in self.values]
-        self.bias = None if self.bias is None else self.bias[flat]
+        self.bias = self.bias[flat]
         self.rotary = (self.rotary[0][:, rows], self.rotary[1][:, rows])
 
 
@@ -247,27 +250,28 @@ class Qwen2Decoder:
 
     # ---- one token at a time -----------------------------------------------------------------------------------------
 
-    def start(self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int) -> DecodeState:
-        """Lay prompts into a static cache with room for `budget` more tokens.
+    def start(
+        self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int, *, static: bool = False
+    ) -> DecodeState:
+        """Lay prompts into a cache with room for `budget` more tokens.
 
         Args:
             entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim]; P may differ between
                 rows.
             next_positions: [B] int64, position of each row's first reply token.
+            static: every step attends to all slots, so that all steps have the same shapes.
         """
         rows, longest = len(entries), max(keys.shape[2] for keys, _ in entries)
-        layers, slots = entries[0][0].shape[0], longest + budget
+        layers, slots = entries[0][0].shape[0], round_up(longest + budget)
         k0 = entries[0][0]
         keys = k0.new_zeros(layers, rows, self.kv_heads, self.head_dim, slots)
         values = k0.new_zeros(layers, rows, self.kv_heads, slots, self.head_dim)
-        ragged = any(k.shape[2] != longest for k, _ in entries)
-        bias = k0.new_zeros(rows, self.kv_heads, 1, slots) if ragged else None
+        bias = k0.new_full((rows, self.kv_heads, 1, slots), float("-inf"))
         for row, (k, v) in enumerate(entries):
-            pad = longest - k.shape[2]
-            keys[:, row, :, :, pad:longest] = k.transpose(2, 3)
-            values[:, row, :, pad:longest] = v
-            if bias is not None:
-                bias[row, :, :, :pad] = float("-inf")
+            own = slice(longest - k.shape[2], longest)
+            keys[:, row, :, :, own] = k.transpose(2, 3)
+            values[:, row, :, own] = v
+            bias[row, :, :, own] = 0.0
         flat = rows * self.kv_heads
         positions = next_positions + torch.arange(budget, device=next_positions.device).unsqueeze(1)
         cos, sin = self.rotary(positions.expand(3, -1, -1))
@@ -275,34 +279,34 @@ class Qwen2Decoder:
         scale[: self.heads] = self.scale
         return DecodeState(
             [x.view(flat, self.head_dim, slots) for x in keys], [x.view(flat, slots, self.head_dim) for x in values],
-            None if bias is None else bias.view(flat, 1, slots), longest,
-            (cos * scale, sin * scale),
+            bias.view(flat, 1, slots), slots if static else longest,
+            (cos * scale, sin * scale), next_positions.new_tensor([longest]), next_positions.new_zeros(1),
         )  # fmt: skip
 
-    def step(self, state: DecodeState, x: Tensor, t: int) -> Tensor:
-        """Feed reply token `t` of every row, [B, H] embeddings; return hidden [B, H] after the final norm.
+    def step(self, state: DecodeState, x: Tensor) -> Tensor:
+        """Feed the next reply token of every row, [B, H] embeddings; return hidden [B, H] after the final norm.
 
-        No gradients.
+        No gradients. Nothing waits for the device, and a static cache keeps shapes and addresses: a CUDA graph can
+        replay a step.
         """
-        at = state.filled
-        state.filled += 1
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
-        cos, sin = (x[t] for x in state.rotary)
+        state.filled += 1
+        seen = slice(0, round_up(state.filled))  # a slice ends with the last slot
+        state.bias.index_fill_(2, state.slot, 0.0)
+        cos, sin = (table.index_select(0, state.t).squeeze(0) for table in state.rotary)
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
             layer = self.layers[i]
             qkv = self._project_step(layer.self_attn, self.norm(layer.input_layernorm, x))
             qk = qkv[:, : h + kvh]
             qk = qk * cos + qk.roll(d // 2, -1) * sin  # the queries' angles carry the attention scale
-            keys[:, :, at] = qk[:, h:].reshape(b * kvh, d)
-            values[:, at] = qkv[:, h + kvh :].reshape(b * kvh, d)
+            keys.index_copy_(2, state.slot, qk[:, h:].reshape(b * kvh, d, 1))
+            values.index_copy_(1, state.slot, qkv[:, h + kvh :].reshape(b * kvh, 1, d))
             q = qk[:, :h].reshape(b * kvh, h // kvh, d)
-            seen = slice(0, at + 1)
-            if state.bias is None:
-                scores = torch.bmm(q, keys[:, :, seen])
-            else:
-                scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
+            scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
             x = self._residuals(layer, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
+        state.slot.add_(1)
+        state.t.add_(1)
         return self.norm(self.model.norm, x)
 
     def _project_step(self, attention: Any, y: Tensor) -> Tensor:
@@ -310,6 +314,11 @@ class Qwen2Decoder:
         parts = [attention.q_proj(y), attention.k_proj(y), attention.v_proj(y)]
         q, k, v = (part.view(y.shape[0], -1, self.head_dim) for part in parts)
         return torch.cat([*self._norm_heads(attention, q, k), v], dim=1)
+
+
+def round_up(slots: int) -> int:
+    """The next multiple of 16. The products of other numbers of slots end in another kernel, with other last bits."""
+    return -(-slots // 16) * 16
 
 
 class QkNormDecoder(Qwen2Decoder):

@@ -108,7 +108,7 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     whatever is loaded of the same model.
 
     Raises:
-        UserError: no such model.
+        UserError: no such model, or a quantized one.
     """
     from transformers import AutoConfig
 
@@ -116,11 +116,18 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     for name in SETTINGS:
         read_settings(model, source, name)
     try:
-        return AutoConfig.from_pretrained(model, **source), source
+        config = AutoConfig.from_pretrained(model, **source)
     except Exception as error:  # whatever a library raises on a file that is not its own
         raise UserError(
             f"--model {model}: no such model ({first_line(error)}).{nearest(model, ['tiny'])} {HINT}"
         ) from None
+    if quantized := getattr(config, "quantization_config", None):
+        raise UserError(
+            f"--model {model}: its weights are quantized ({quantized.get('quant_method', 'unknown method')}), and the "
+            "learner reads 16 and 32 bits alone. Name the model that it was made from; adapters keep memory small "
+            "(--preset 24gb)."
+        )
+    return config, source
 
 
 def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:

@@ -81,10 +81,23 @@ class Factor(nn.Linear):
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
         self.weight = nn.Parameter(torch.zeros(outputs, inputs, device=device))
+        self._kept, self._version = torch.empty(0), -1
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] of any float type -> [..., outputs] of the same type."""
-        return F.linear(x, self.weight.to(x.dtype))
+        return F.linear(x, self.cast(x.dtype))
+
+    def cast(self, dtype: torch.dtype) -> Tensor:
+        """The weight in that type. Without gradients it is kept until the weight changes, in one place: decoding casts
+        no factor at every token, and a CUDA graph finds it there."""
+        if torch.is_grad_enabled() or dtype == self.weight.dtype:
+            return self.weight.to(dtype)
+        if self._kept.dtype != dtype or self._kept.device != self.weight.device:
+            self._kept, self._version = torch.empty_like(self.weight, dtype=dtype), -1
+        if self._version != self.weight._version:
+            self._kept.copy_(self.weight)
+            self._version = self.weight._version
+        return self._kept
 
 
 class Summed(LoraLinear):
@@ -98,7 +111,7 @@ class Summed(LoraLinear):
         """[..., inputs] -> [..., outputs] of the same type."""
         base: Any = self.base_layer
         factors: list[Any] = [self.lora_A[NAME], self.lora_B[NAME]]
-        flat, (down, up) = x.flatten(0, -2), (factor.weight.to(x.dtype) for factor in factors)
+        flat, (down, up) = x.flatten(0, -2), (factor.cast(x.dtype) for factor in factors)
         total = Float32Product.apply(flat, base.weight)
         if base.bias is not None:
             total = total + base.bias

@@ -85,7 +85,7 @@ class Fresh:
     def __init__(self, folder: Path) -> None:
         self.home, self.scripts = folder / "home", folder / "venv" / "bin"
         self.home.mkdir()
-        self.seconds: dict[str, int] = {}
+        self.seconds: list[tuple[int, str]] = []
         subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
 
     def run(self, *command: str) -> str:
@@ -98,7 +98,7 @@ class Fresh:
             cwd=self.home, env=env, capture_output=True, text=True, timeout=1200,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-        self.seconds[" ".join(command[:3])] = round(time.monotonic() - began)
+        self.seconds.append((round(time.monotonic() - began), " ".join(command)[:90]))
         return done.stdout
 
     def install(self, *wanted: str) -> None:

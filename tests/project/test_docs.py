@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from sources import ROOT
 
-from vlgym.doors.canary import CANARIES
+from vlgym.integrations.canary import CANARIES
 from vlgym.registry.registry_file import read_registry
 
 
@@ -82,7 +82,7 @@ MEASURED = (
     r"(?<![\w.])-?(?:[01]\.\d{2,3}(?!\w|\.\d)|\d[\d,.]* (?:steps|replies|frames|tokens)/s|\d[\d.]* (?:± \d|nats))"
 )
 ALLOWED = {
-    ("docs/doors.md", "1.16"): "TRL's version",
+    ("docs/trainers.md", "1.16"): "TRL's version",
     ("docs/football.md", "-0.42"): "coordinate of the pitch",
     ("docs/football.md", "0.42"): "coordinate of the pitch",
     ("docs/learner.md", "0.001"): "the default of --max-logp-gap",

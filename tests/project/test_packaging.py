@@ -113,6 +113,14 @@ def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
     assert sorted(name for name in names - pinned if not name.startswith("vlgym")) == []
 
 
+def test_the_actions_of_the_workflows_are_pinned_to_commits() -> None:
+    """A tag can be moved to other code."""
+    text = "".join(path.read_text() for path in (ROOT / ".github/workflows").iterdir())
+    used = re.findall(r"^ +- uses: (.*)$", text, re.MULTILINE)
+    assert len(used) >= 6
+    assert [line for line in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)] == []
+
+
 @pytest.mark.xdist_group("one worker")
 def test_a_group_of_tests_stays_in_one_worker(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("loadgroup", False):  # so pytest-xdist tells groups apart; it fails silently otherwise

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
 import torch
-from samples import INSTRUCTIONS, messages, picture
+from samples import DEVICE, INSTRUCTIONS, messages, picture
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from baselines.engine import prefill
 from baselines.engine.engine import Engine, draw
 from baselines.engine.prefill import common_prefix
+from baselines.models.load import load_family
 from baselines.vldac import ValueHead
 
 
@@ -186,3 +192,124 @@ def test_tokens_are_drawn_by_their_probabilities_and_never_those_of_probability_
     assert {int(i): int(counts[i]) for i in counts.nonzero()} == {3: 100, 511: 200, 512: 300, 1024: 250, 1400: 150}
     assert draw(probabilities.log()[None], torch.tensor([0.99999994])).item() == 1400
     assert draw(probabilities.log()[None], torch.tensor([0.0])).item() == 3
+
+
+# ---- equal rows ------------------------------------------------------------------------------------------------------
+
+
+def test_equal_replies_to_a_prompt_are_run_once_with_equal_gradients(family, engine, prompts, monkeypatch):
+    said = [
+        family.encode_reply(text) for text in ("target 3", "target 3", "target 3 current 7", "target 3", "target 3")
+    ]
+    asked = [prompts[0], prompts[0], prompts[0], prompts[5], prompts[1]]  # prompts 0 and 5 are one
+    ids = torch.full((5, max(map(len, said)) + 1), family.pad_id)
+    mask = torch.zeros(ids.shape, dtype=torch.bool)
+    for row, reply in enumerate(said):
+        ids[row, : len(reply)], mask[row, : len(reply)] = torch.tensor(reply), True
+    weights = torch.tensor([1.0, -2.0, 0.5, 3.0, 1.5])
+    parameters = [p for name, p in family.model.named_parameters() if "visual" not in name]
+
+    def gradients():
+        found = [p.grad.clone() for p in parameters]
+        family.model.zero_grad()
+        return found
+
+    fed, feed = [], engine._feed
+    monkeypatch.setattr(engine, "_feed", lambda starts, ids, past: fed.append(len(ids)) or feed(starts, ids, past))
+    together, states = engine.score_states(asked, ids, mask)
+    (together.sum(-1) * weights).sum().backward()
+    assert fed == [3]
+    expected = gradients()
+    for row, prompt in enumerate(asked):
+        alone, state = engine.score_states([prompt], ids[row : row + 1], mask[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
+        torch.testing.assert_close(state[0], states[row], atol=1e-5, rtol=0)
+        (alone.sum() * weights[row]).backward()
+    for one, other in zip(gradients(), expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+# ---- a static cache, and CUDA graphs over it -------------------------------------------------------------------------
+
+
+def decode(engine, prompts, static, **options):
+    engine.static = static
+    return engine.sample(prompts, generator(3), **options)
+
+
+@pytest.mark.on_device
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("temperature", [1.0, 0.5, 0])
+def test_a_static_cache_gives_the_loops_replies_and_log_probs_bit_for_bit(prompts, dtype, temperature):
+    engine = Engine(load_family("tiny", device=DEVICE, dtype=dtype), max_new_tokens=20)
+    engine.stop = torch.tensor([engine.family.pad_id], device=DEVICE)  # no row is left out: products have equal rows
+    for asked in (prompts, prompts * 4, prompts[:1], [prompts[0]] * 16):
+        loop, static = (decode(engine, asked, static, temperature=temperature) for static in (False, True))
+        assert torch.equal(loop.ids, static.ids)
+        assert torch.equal(loop.mask, static.mask)
+        if DEVICE == "cpu":
+            assert torch.equal(loop.logp, static.logp)
+        else:  # cuBLAS picks kernels by shape
+            torch.testing.assert_close(loop.logp, static.logp, atol=1e-4 if dtype == "float32" else 0.1, rtol=0)
+
+
+def test_where_the_loop_leaves_rows_out_a_static_cache_gives_the_same_replies(family, prompts):
+    engine = often_ending(family)
+    loop, static = (decode(engine, prompts * 4, static) for static in (False, True))
+    assert (loop.ids.tolist(), loop.mask.tolist(), loop.cut.tolist()) == (
+        static.ids.tolist(), static.mask.tolist(), static.cut.tolist()
+    )  # fmt: skip
+    torch.testing.assert_close(loop.logp, static.logp, atol=1e-5, rtol=0)
+
+
+class Captured(TorchDispatchMode):
+    """Refuses what a CUDA graph cannot record: reading a number of the device, and tensors made of Python's numbers."""
+
+    REFUSED = ("_local_scalar_dense", "nonzero", "lift_fresh", "masked_select", "_unique2", "unique_dim")
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket.__name__ in self.REFUSED:
+            raise RuntimeError(f"{func} while it is recorded")
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5, 0])
+def test_a_step_over_a_static_cache_waits_for_no_device_and_keeps_shapes(engine, prompts, monkeypatch, temperature):
+    seen = []
+
+    def record(step):
+        def run():
+            with Captured():
+                step()
+            seen.append(1)
+
+        run()
+        return run
+
+    monkeypatch.setattr(engine, "record", record)
+    shapes, product = set(), torch.baddbmm
+    monkeypatch.setattr(torch, "baddbmm", lambda *args: shapes.add(tuple(x.shape for x in args)) or product(*args))
+    decode(engine, prompts, True, temperature=temperature)
+    assert len(seen) == 9
+    assert len(shapes) == 1
+
+
+def test_where_no_graph_can_be_recorded_decoding_goes_on_with_one_line(engine, prompts, monkeypatch, capsys):
+    expected = decode(engine, prompts, False)
+
+    def fail(graph, *, stream):
+        raise RuntimeError("operation not permitted when stream is capturing\nand a trace")
+
+    stream = SimpleNamespace(device="cuda", wait_stream=lambda other: None)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(torch.cuda, "stream", lambda stream: nullcontext())
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", fail)
+    engine.stream = stream
+    for static in (True, engine.static):
+        found = decode(engine, prompts, static)
+        assert torch.equal(found.ids, expected.ids)
+        assert torch.equal(found.logp, expected.logp)
+    assert engine.static is False
+    reason = "operation not permitted when stream is capturing"
+    assert capsys.readouterr().out == f"no CUDA graph of a token ({reason}): decoding goes on without, slower\n"

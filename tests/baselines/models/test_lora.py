@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 from samples import messages, picture
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from baselines.engine.engine import Engine
 from baselines.models.load import FAMILIES, load_family
@@ -107,6 +108,38 @@ def test_options_that_mean_no_adapters_are_refused_with_the_way_out(family):
             add_adapters(family, options, seed=0)
     assert all(p.requires_grad for p in family.language_model.parameters())
     LoraOptions().validate()  # full fine-tuning is a valid choice, only not one for add_adapters
+
+
+class Reads(TorchDispatchMode):
+    """Notes the operations that read some tensors."""
+
+    def __init__(self, places):
+        super().__init__()
+        self.places, self.names = places, []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(isinstance(x, torch.Tensor) and x.data_ptr() in self.places for x in args):
+            self.names.append(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+@torch.no_grad()
+def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place(prompts):
+    family = load_family("tiny", dtype="bfloat16")
+    add_adapters(family, LoraOptions(rank=4), seed=0)
+    randomise(family)
+    engine, factors = Engine(family, max_new_tokens=10), list(adapters(family).children())
+    engine.stop = torch.tensor([family.pad_id])
+    with Reads({factor.weight.data_ptr() for factor in factors}) as reads:
+        before = sampled(engine, prompts)
+    assert [name for name in reads.names if name != "empty_like"] == ["copy_"] * len(factors)
+    places = [factor.cast(torch.bfloat16).data_ptr() for factor in factors]
+    randomise(family, seed=2)
+    assert [factor.cast(torch.bfloat16).data_ptr() for factor in factors] == places
+    assert all(torch.equal(factor.cast(torch.bfloat16), factor.weight.bfloat16()) for factor in factors)
+    assert not torch.equal(sampled(engine, prompts).logp, before.logp)
+    with torch.enable_grad():
+        assert factors[0].cast(torch.bfloat16).requires_grad
 
 
 # ---- reference and merged copy ---------------------------------------------------------------------------------------

@@ -88,6 +88,15 @@ def say(name, **said):
     return change
 
 
+@pytest.mark.parametrize("method", ["bitsandbytes", "gptq"])
+def test_a_quantized_model_is_refused_in_one_line_that_says_so(model_folder, tmp_path, method):
+    folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
+    say("config.json", quantization_config={"quant_method": method, "load_in_4bit": True})(folder)
+    with pytest.raises(UserError, match=rf"its weights are quantized \({method}\).* Name the model") as told:
+        load_family(str(folder))
+    assert "\n" not in str(told.value)
+
+
 def pickled(folder):
     torch.save(load_file(folder / WEIGHTS), folder / "pytorch_model.bin")
     (folder / WEIGHTS).unlink()

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import time
 from dataclasses import replace
 
+import gpu
 import pytest
 import torch
 from publish import publish
@@ -105,3 +108,56 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
     with pytest.raises(UserError, match=r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"):
         vldac.train(one_line(tmp_path, tmp_path / "none"))
+
+
+# ---- the script for a GPU, at a size for this machine ----------------------------------------------------------------
+
+
+@pytest.fixture
+def small_gpu(monkeypatch):
+    """The script with little to measure, and no tests of its own."""
+    monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, (2,), 2, 1, 1, 2**20, 64))
+    monkeypatch.setattr(gpu, "device_tests", lambda device, seconds: iter([{"status": 0, "seconds": seconds}]))
+    monkeypatch.setattr(gpu, "RANK", 2)
+
+
+def rows_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_gpu_script_goes_through_its_plan_and_writes_each_row(small_gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu.run_module, "load_family", gpu.run_module.load_family)
+    gpu.go_through(5, tmp_path / "rows.jsonl", torch.device("cpu"), "tiny")
+    rows = rows_of(tmp_path / "rows.jsonl")
+    assert [row["part"] for row in rows] == [
+        *["graphs tiny"] * 6, *["probes tiny"] * 4, *["update tiny"] * 2, "tests"
+    ]  # fmt: skip
+    assert not [row for row in rows if "error" in row or "stopped" in row]
+    assert [row["same_tokens"] for row in rows if "same_tokens" in row] == [1.0, 1.0]
+    assert [row["static"] for row in rows if "static" in row] == [True, False] * 2
+    assert all(row["rows"] > 0 for row in rows if row["part"] == "probes tiny")
+    assert all(row["env_steps_per_s"] > 0 for row in rows if row["part"] == "update tiny")
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_own_part(
+    small_gpu, tmp_path, monkeypatch
+):
+    def broken(bench):
+        yield {"first": 1}
+        raise RuntimeError("no kernel\nand a trace")
+
+    def endless(bench):
+        yield {"first": 2}
+        while True:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(gpu, "PLAN", ((broken, "7b"), (endless, "7b"), (broken, "2b")))
+    gpu.go_through(0.05, tmp_path / "rows.jsonl", torch.device("cpu"), "tiny")
+    rows = [{k: v for k, v in row.items() if k not in ("device", "left_s")} for row in rows_of(tmp_path / "rows.jsonl")]
+    assert rows == [
+        {"part": "broken tiny", "first": 1},
+        {"part": "broken tiny", "error": "RuntimeError: no kernel"},
+        {"part": "endless tiny", "first": 2},
+        {"part": "endless tiny", "stopped": "the minutes are spent"},
+    ]

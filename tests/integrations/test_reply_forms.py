@@ -1,4 +1,4 @@
-"""One reply is read alike by `env.step`, an evaluation, another process, the agent function and each door."""
+"""One reply is read alike by `env.step`, an evaluation, another process, the agent function and each integration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 from reply_forms import FORMS
 
 from vlgym import make
-from vlgym.doors.agent import Task, play
-from vlgym.doors.trl import make_factory
-from vlgym.doors.vagen import Game
 from vlgym.env.seeding import episode_seed
 from vlgym.env_groups import EnvGroup, open_group
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
+from vlgym.integrations.agent import Task, play
+from vlgym.integrations.trl import make_factory
+from vlgym.integrations.vagen import Game
 from vlgym.types import Reply, StepRecord, Turn
 
 ENV = "vlgym/NumberLine-v1"
@@ -88,7 +88,7 @@ def test_the_agent_function_reads_as_env_step(expected: dict[str, Reading]) -> N
 def test_the_tool_of_trl_and_vagens_environment_read_the_same_actions(
     expected: dict[str, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vlgym.doors.trl.NEEDED", ())
+    monkeypatch.setattr("vlgym.integrations.trl.NEEDED", ())
     tool, game = make_factory(ENV)(), Game({"env_id": ENV, "split": "test", "arguments": {}})
     for name, text in TEXTS.items():
         tool.reset(seed=episode_seed(ENV, "test", 0))

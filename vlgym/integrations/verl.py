@@ -3,7 +3,7 @@
 verl finds the loop by a file of settings, `actor_rollout_ref.rollout.agent.agent_loop_config_path`:
 
     - name: vlgym
-      _target_: vlgym.doors.verl.Game
+      _target_: vlgym.integrations.verl.Game
 
 A row's columns name the episode. All pictures stay in the context. An episode ends, too, at `rollout.response_length`
 or `rollout.multi_turn.max_assistant_turns`; the reward is what it has paid until then. The output's `extra_fields` have

@@ -2,7 +2,7 @@
 
 verifiers finds both by the name of a module, so write one, `my_games.py`:
 
-    from vlgym.doors.verifiers import Episodes, Play
+    from vlgym.integrations.verifiers import Episodes, Play
 
     __all__ = ["Episodes", "Play"]
 

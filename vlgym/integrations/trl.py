@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer: an environment for its `environment_factory`, and rows that say which episodes are played.
 
     from trl import GRPOConfig, GRPOTrainer
-    from vlgym.doors.trl import log_episodes, make_factory, make_rows
+    from vlgym.integrations.trl import log_episodes, make_factory, make_rows
 
     trainer = GRPOTrainer(
         model, args=GRPOConfig("runs/grpo", max_steps=100), train_dataset=Dataset.from_list(make_rows(ENV, 64)),

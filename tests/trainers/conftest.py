@@ -1,4 +1,4 @@
-"""The last lines of a run say what each door compared."""
+"""The last lines of a run say what each integration compared."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ if importlib.util.find_spec("torchvision"):
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for report in terminalreporter.getreports("passed"):
         for name, value in report.user_properties:
-            if name == "door":
+            if name == "comparison":
                 terminalreporter.write_line(value)

@@ -14,10 +14,10 @@ import pytest
 from PIL import Image
 
 from vlgym.cli.app import main
-from vlgym.doors import parquet
-from vlgym.doors.minari import write_minari
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, NotInstalledError, TrajectoryError
+from vlgym.integrations import parquet
+from vlgym.integrations.minari import write_minari
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_header, read_trajectories
@@ -104,7 +104,7 @@ def test_a_chat_ends_with_the_reply_and_what_nobody_should_learn_is_left_out(run
 def test_minari_has_the_recorded_turns_and_the_observation_after_the_last(run, tmp_path, monkeypatch):
     minari = pytest.importorskip("minari")
     folder, episodes = run
-    monkeypatch.setattr("vlgym.doors.minari.CHUNK", 2)
+    monkeypatch.setattr("vlgym.integrations.minari.CHUNK", 2)
     monkeypatch.chdir(tmp_path)
     assert main(["export", str(folder), "--to", "minari", "--out", "minari"]) == 0
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))

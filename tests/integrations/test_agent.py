@@ -16,12 +16,12 @@ import pytest
 from fault_server import Fault, FaultServer, hash_pixels
 from toys import installed, make_spec
 
-from vlgym.doors.agent import Task, play, tasks
 from vlgym.endpoint.completion import BadAnswerError
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.errors import UserError
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import list_jobs, plan_ids
+from vlgym.integrations.agent import Task, play, tasks
 from vlgym.types import StepRecord
 
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=30, image_size=(16, 16), history_turns=2, history_images=2)

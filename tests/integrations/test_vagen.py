@@ -8,8 +8,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from vlgym.doors.vagen import Game
 from vlgym.env.seeding import episode_seed
+from vlgym.integrations.vagen import Game
 
 
 def check_marks(seen):

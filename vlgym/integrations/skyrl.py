@@ -2,7 +2,7 @@
 
     from skyrl_gym.envs import register
 
-    register(id="vlgym", entry_point="vlgym.doors.skyrl:Game")
+    register(id="vlgym", entry_point="vlgym.integrations.skyrl:Game")
 
 A row's columns name the episode, and its prompt is a placeholder: `init` returns picture and text. All pictures stay in
 the context. SkyRL calls environments from several threads unless `max_env_workers` is 0. Seen with skyrl-gym 0.4.
@@ -36,7 +36,9 @@ class Game(BaseTextEnv):
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         if not extras or "env_id" not in extras:
-            raise UserError("A row for SkyRL needs the column env_id; vlgym.doors.skyrl.make_rows writes such rows.")
+            raise UserError(
+                "A row for SkyRL needs the column env_id; vlgym.integrations.skyrl.make_rows writes such rows."
+            )
         self.task = Task.from_row(extras)
         self.max_turns = extras.get("max_turns")
         self.env = make(self.task.env_id, **self.task.arguments)

@@ -1,4 +1,4 @@
-"""Canaries tell a policy that sees from one that guesses, and a door that loses a picture from one that carries all."""
+"""Canaries tell a policy that sees from one that guesses, and a trainer that loses a picture from one that does not."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ import pytest
 from PIL import Image
 from seer import Seer
 
-from vlgym.doors.agent import play, tasks
-from vlgym.doors.canary import (
+from vlgym.env.seeding import episode_seed
+from vlgym.errors import UserError
+from vlgym.integrations.agent import play, tasks
+from vlgym.integrations.canary import (
     ARRIVES,
     BLIND,
     CANARIES,
@@ -31,9 +33,7 @@ from vlgym.doors.canary import (
     sample_canaries,
     sight_gap,
 )
-from vlgym.doors.canary_server import CanaryServer
-from vlgym.env.seeding import episode_seed
-from vlgym.errors import UserError
+from vlgym.integrations.canary_server import CanaryServer
 from vlgym.intervals import binomial_p
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.registry.making import make
@@ -76,7 +76,7 @@ def test_a_blind_policy_passes_for_a_seeing_one_in_at_most_half_a_percent_of_run
     assert judge_answers(MEMORY, 1 / 12, 0, 2).verdict == UNCLEAR
 
 
-class Door:
+class Trainer:
     """Passes requests on to an endpoint, after a change of their pictures; it has the form of a client."""
 
     def __init__(self, url: str, change: Callable[[list[Any]], list[Any]]) -> None:
@@ -110,17 +110,17 @@ def drop_third(urls: list[Any]) -> list[Any]:
 
 def play_through(change: Callable[[list[Any]], list[Any]], server: CanaryServer, **more: Any) -> list[float]:
     async def play_all() -> list[float]:
-        door = Door(server.url, change)
+        trainer = Trainer(server.url, change)
         chosen = [task for env_id in CANARIES for task in tasks(env_id, "train", EPISODES)]
-        played = await asyncio.gather(*(play(task, model="m", client=door, **more) for task in chosen))
-        await door.client.close()
+        played = await asyncio.gather(*(play(task, model="m", client=trainer, **more) for task in chosen))
+        await trainer.client.close()
         return [episode.reward for episode in played]
 
     return asyncio.run(play_all())
 
 
 @pytest.mark.parametrize("history", [None, 3], ids=["history of the card", "whole history"])
-def test_a_door_that_carries_all_pictures_passes_and_earns_all_rewards(history: int | None) -> None:
+def test_a_trainer_that_carries_all_pictures_passes_and_earns_all_rewards(history: int | None) -> None:
     with CanaryServer("train", EPISODES) as server:
         for change in (list, lambda urls: [write_again(url) for url in urls]):  # other bytes, equal pixels
             assert play_through(change, server, history=history) == [1.0] * 3 * EPISODES
@@ -147,7 +147,7 @@ def test_a_door_that_carries_all_pictures_passes_and_earns_all_rewards(history: 
     ],
     ids=["third dropped", "reversed", "last only", "first repeated", "made smaller", "lossy", "all dropped", "links"],
 )
-def test_a_door_that_loses_or_changes_a_picture_is_caught(
+def test_a_trainer_that_loses_or_changes_a_picture_is_caught(
     change: Callable[[list[Any]], list[Any]], problem: str
 ) -> None:
     said = []

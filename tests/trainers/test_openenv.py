@@ -28,7 +28,7 @@ from vlgym.env.seeding import episode_seed
 from vlgym.env_groups.tcp import TOKEN
 from vlgym.registry import get_registry
 
-pytest.importorskip("openenv", reason="needs an environment of its own: make doors")
+pytest.importorskip("openenv", reason="needs an environment of its own: make trainers")
 from openenv.cli._cli_utils import validate_env_structure
 from openenv.core.generic_client import GenericEnvClient
 from websockets.exceptions import ConnectionClosed
@@ -97,7 +97,7 @@ def test_episodes_are_gymnasiums_byte_for_byte(server, env_id, record_property):
                 found += differences(env.step({"reply": reply}), observation, float(reward), over, info)
             state = env.state()
             assert (state["seed"], state["env_id"]) == (seed, env_id)
-    record_property("door", f"{env_id}: {EPISODES} episodes, {turns} turns, {found} differences")
+    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, {found} differences")
     assert found == 0
 
 

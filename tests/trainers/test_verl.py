@@ -13,7 +13,7 @@ import torch
 
 from vlgym.env.seeding import episode_seed
 
-pytest.importorskip("verl", reason="needs an environment of its own: make doors")
+pytest.importorskip("verl", reason="needs an environment of its own: make trainers")
 from omegaconf import OmegaConf
 from publish import TURNS
 from transformers import Qwen2VLProcessor, Qwen2VLVideoProcessor
@@ -24,7 +24,7 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
 from baselines.models.tiny import build_tiny
-from vlgym.doors.verl import Game, make_rows
+from vlgym.integrations.verl import Game, make_rows
 
 EPISODES, TURN_LIMIT, ROOM = 6, 5, 4096
 IMAGES = {"size": {"shortest_edge": 56 * 56, "longest_edge": 224 * 224}}
@@ -132,7 +132,7 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
         whole = [*out.prompt_ids, *out.response_ids]  # with as many tokens for each picture as the trainer expects
         text = re.sub(r"(<\|image_pad\|>)+", "<|image_pad|>", tokenizer.decode(whole))
         assert processor(text=[text], images=kept)["input_ids"][0] == whole
-    record_property("door", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
+    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
 
 
 def test_an_episode_ends_where_the_room_or_the_trainers_turns_end(processor):

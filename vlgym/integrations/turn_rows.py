@@ -1,4 +1,4 @@
-"""One row of plain values for each turn of an episode, which doors hand over with the return."""
+"""One row of plain values for each turn of an episode, which integrations hand over with the return."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ from PIL import Image
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 
-skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs an environment of its own: make doors")
+skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs an environment of its own: make trainers")
 
 EPISODES, TURNS = 6, 5
 
 
 @pytest.fixture(autouse=True)
 def _registered():
-    skyrl_gym.register(id="vlgym", entry_point="vlgym.doors.skyrl:Game")
+    skyrl_gym.register(id="vlgym", entry_point="vlgym.integrations.skyrl:Game")
     yield
     skyrl_gym.envs.deregister("vlgym")
 
@@ -37,7 +37,7 @@ def read(messages):
 def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
     from skyrl_gym.metrics import aggregate_for_environment
 
-    from vlgym.doors.skyrl import make_rows
+    from vlgym.integrations.skyrl import make_rows
 
     rng, turns, metrics = np.random.default_rng(0), 0, []
     for number, row in enumerate(make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURNS)):
@@ -65,11 +65,11 @@ def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
         env.close()
     averages = aggregate_for_environment("vlgym", metrics)
     assert averages["turns"] == turns / EPISODES
-    record_property("door", f"SkyRL, {env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
+    record_property("comparison", f"SkyRL, {env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
 
 
 def test_an_episode_ends_at_skyrls_limit_of_turns():
-    from vlgym.doors.skyrl import make_rows
+    from vlgym.integrations.skyrl import make_rows
 
     (row,) = make_rows("vlgym/NumberLine-v1", 1)
     game = skyrl_gym.make("vlgym", extras={**row, "max_turns": 2})

@@ -1,6 +1,6 @@
 """An async agent function: plays an episode against any OpenAI-compatible address, as `vlgym eval` plays it.
 
-    from vlgym.doors.agent import play, tasks
+    from vlgym.integrations.agent import play, tasks
 
     episode = await play(tasks("vlgym/CanaryMemory-v0", "train", 1)[0], base_url=url, model="policy")
 

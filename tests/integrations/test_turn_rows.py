@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
 import gymnasium
 import numpy as np
 import pytest
 
-from vlgym.doors import trl
-from vlgym.doors.trl import HOW, ActionParser, log_episodes, make_factory, make_rows
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import NotInstalledError, UserError
+from vlgym.integrations import trl
+from vlgym.integrations.trl import HOW, ActionParser, log_episodes, make_factory, make_rows
 from vlgym.parsers import TagParser
 
 ENV = "vlgym/NumberLine-v1"
@@ -83,3 +86,10 @@ def test_wrong_arguments_are_told_before_anything_is_trained():
         make_rows(ENV, 3, split="exam")
     with pytest.raises(UserError, match="episodes"):
         make_rows(ENV, 0)
+
+
+def test_the_former_name_warns_and_has_all_modules():
+    with pytest.warns(DeprecationWarning, match=r"vlgym\.integrations"):
+        old = importlib.import_module("vlgym.doors")
+    assert importlib.import_module("vlgym.doors.trl").HOW == HOW
+    assert {each.name for each in pkgutil.iter_modules(old.__path__)} > {"agent", "canary", "verifiers"}

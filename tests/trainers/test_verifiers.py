@@ -15,7 +15,7 @@ from fault_server import FaultServer
 
 from vlgym.env.seeding import episode_seed
 
-pytest.importorskip("verifiers", reason="needs an environment of its own: make doors")
+pytest.importorskip("verifiers", reason="needs an environment of its own: make trainers")
 
 PACKAGE = Path(__file__).parents[2] / "hub" / "verifiers"
 """Found on the path, as if it were installed."""
@@ -80,4 +80,4 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
         )
         shown = [m["content"][1]["text"] for m in last.body["messages"] if m["role"] == "user"]
         assert shown == texts[:-1]
-    record_property("door", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")
+    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")

@@ -1,6 +1,6 @@
 """Canaries: does a picture reach the model that answers, and the score that a trainer takes gradients of?
 
-    from vlgym.doors.canary import canary_batch, sight_gap
+    from vlgym.integrations.canary import canary_batch, sight_gap
 
     print(sight_gap(score, canary_batch(48)))   # score(messages, replies) -> log-probabilities, of your trainer
 

@@ -1,7 +1,7 @@
 """VAGEN: an environment in the form of its `GymImageEnv`, whose observations are `obs_str` with `multi_modal_input`.
 
-VAGEN's registry of environments names the class, `vlgym: vlgym.doors.vagen.Game`. Its interface is that of VAGEN at
-c27067d9, which need not be installed. Environments step in the event loop's thread.
+VAGEN's registry of environments names the class, `vlgym: vlgym.integrations.vagen.Game`. Its interface is that of
+VAGEN at c27067d9, which need not be installed. Environments step in the event loop's thread.
 """
 
 from __future__ import annotations

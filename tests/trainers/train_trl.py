@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer trains the tiny model, offline, on a canary whose answer stands in the picture alone.
 
-    .venv-servers/bin/python tests/doors_own/train_trl.py --seed 0
+    .venv-servers/bin/python tests/trainers/train_trl.py --seed 0
 
 First the model imitates an oracle, half of whose actions are random, so it can call the tool and reads pictures badly.
 The rest is TRL's. It prints the reward of each step and the means of the first and the last tenth.
@@ -33,7 +33,7 @@ from publish import publish
 from transformers import AutoProcessor, Qwen2VLForConditionalGeneration, set_seed
 
 from baselines.models.tiny import build_tiny
-from vlgym.doors.trl import ActionParser, log_episodes, make_factory, make_rows
+from vlgym.integrations.trl import ActionParser, log_episodes, make_factory, make_rows
 
 ENV, ARGUMENTS = "vlgym/CanaryColour-v0", {"image_size": (56, 56)}
 EPISODES, BATCH, IMITATED = 768, 32, 60

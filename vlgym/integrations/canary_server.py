@@ -1,7 +1,7 @@
 """A recording endpoint: plays the right answers to canaries, and compares every picture that arrives with what the
 environment drew.
 
-Point a door or a trainer at its address and let it play `vlgym/Canary*` episodes of the split. It listens on loopback
+Point a trainer or a client at its address and let it play `vlgym/Canary*` episodes of the split. It listens on loopback
 only, and knows an episode by its pictures, no two of which are alike.
 """
 
