@@ -23,6 +23,7 @@ from ..models.lora import LoraOptions
 from ..runs import distributed, folder
 from ..runs.distributed import World
 from ..runs.folder import load_module, module_tensors, save_checkpoint
+from ..runs.logs import SERVICES
 from .batch import Optimizers
 from .config import RunConfig, flag_of
 from .warm_start import WarmReport
@@ -196,6 +197,9 @@ FREE_ON_RESUME = frozenset(
     }
 )  # fmt: skip
 
+WRITTEN = ("export", "export_adapter")
+"""Options that name a folder."""
+
 C = TypeVar("C", bound=RunConfig)
 
 
@@ -257,15 +261,18 @@ def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> An
 
 
 def _check_record(out: Path | None, name: str, value: Any) -> None:
-    """Refuse a record's value that names a folder to write, or that runs code: an import string, and a Ray cluster
-    elsewhere, which sends pickles."""
+    """Refuse a record's value that names a folder to write, or a service that gets pictures and replies, or that runs
+    code: an import string, and a Ray cluster elsewhere, which sends pickles."""
     source = str((out or Path()) / folder.RUN_FILE)
     if name in ("parser", "env_kwargs"):
         arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
         check_named(arguments, source, _write_option(name, value))
-    elif name in ("export", "export_adapter") or (name == "envs" and value.startswith("ray://")):
-        why = "a Ray cluster, which runs code here" if name == "envs" else "a folder to write"
-        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
+    elif (
+        (name == "envs" and value.startswith("ray://")) or (name == "tracker" and value in SERVICES) or name in WRITTEN
+    ):
+        why = {"envs": "a Ray cluster, which runs code here", "tracker": "a service that gets pictures and replies"}
+        what = why.get(name, "a folder to write")
+        raise UserError(f"{source} names {what}: give it on the command line ({_write_option(name, value)}).")
 
 
 def _write_option(name: str, value: Any) -> str:

@@ -28,7 +28,7 @@ from vlgym.terminal import Advance, counting, is_live, open_console, open_progre
 # ---- trackers --------------------------------------------------------------------------------------------------------
 
 TrackerName = Literal["tensorboard", "wandb", "trackio", "none"]
-SAMPLE = "sample"  # the name of a turn that is shown
+SERVICES, SAMPLE = ("wandb", "trackio"), "sample"  # the name of a turn that is shown
 
 
 class Board:
@@ -79,7 +79,7 @@ class Service:
 
 def check_tracker(name: str) -> None:
     """Raise `UserError` where a tracker's package is missing."""
-    if name in ("wandb", "trackio") and importlib.util.find_spec(name) is None:
+    if name in SERVICES and importlib.util.find_spec(name) is None:
         raise UserError(f"--tracker {name}: the package {name} is not installed: pip install {name}")
 
 

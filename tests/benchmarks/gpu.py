@@ -35,8 +35,9 @@ from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
 from baselines.learning import setup
-from baselines.learning.batch import Passes, probe
+from baselines.learning.batch import Passes
 from baselines.learning.run import Run
+from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt

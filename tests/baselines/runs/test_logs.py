@@ -117,7 +117,10 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
     monkeypatch.setitem(sys.modules, name, service)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: True)
     vldac.train(replace(TRACKED, tracker=name, updates=2, out=tmp_path / "run"))
-    vldac.train(vldac.Config(resume=True, updates=3, out=tmp_path / "run"))
+    again = vldac.Config(resume=True, updates=3, out=tmp_path / "run")
+    with pytest.raises(UserError, match=rf"a service that gets .*command line \(--tracker {name}\)"):
+        vldac.train(again)
+    vldac.train(replace(again, tracker=name))
     first, again = service.begun
     assert (first["project"], first["resume"], service.finished) == ("vlgym", "allow", 2)
     assert first["name"] == again["name"]
