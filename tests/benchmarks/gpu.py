@@ -315,7 +315,8 @@ def measure_loop(bench: Bench, updates: int | None = None) -> dict[str, Any]:
             env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=f"random {bench.size}",
             out=Path(folder) / "run", num_envs=scale.num_envs, rollout_steps=scale.rollout_steps, epochs=2,
             minibatch=scale.num_envs, micro_batch=16, max_new_tokens=scale.new_tokens,
-            lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6, updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
+            lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6, updates=100, eval_episodes=0,
+            warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
         setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
@@ -328,7 +329,7 @@ def measure_loop(bench: Bench, updates: int | None = None) -> dict[str, Any]:
             for update in run.updates():
                 if update.number > (updates or scale.updates) + 1:
                     break
-                times.append(bench.once(partial(learner.make, update)))
+                times.append(bench.once(partial(learner.train, [update])))
             logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()]
     first, rows = times[0], [{"s": seconds} for seconds in times[1:]]
     steps = scale.num_envs * scale.rollout_steps
