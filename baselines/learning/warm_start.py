@@ -171,7 +171,7 @@ def collect(
     ids = [env_id for env_id in envs.ids for _ in range(max(1, 16 // len(envs.ids)))]
 
     def make_env(index: int, env_id: str | None = None) -> Any:
-        return envs.make(index, env_id or ids[index])
+        return envs.group.make(env_id or ids[index], **envs.kwargs)
 
     def exchange(index: int, env: Any, env_id: str) -> Any:
         close_env(env)
