@@ -293,11 +293,7 @@ class Followed:
         return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
 
     def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the values with which advantages bootstrap.
-
-        Args:
-            rows: the rollout that was played last.
-            value: [B, H] states of last prompt tokens -> [B].
+        """Return the values with which advantages bootstrap, of a rollout; `value` takes [B, H] states to [B].
 
         Returns:
             (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
@@ -327,13 +323,7 @@ class Followed:
 
 
 class Collector(Followed):
-    """Plays steps of every environment; environments go on where they stood.
-
-    Args:
-        runner: of the environments.
-        policy: the model being trained.
-        shaping: of rewards.
-    """
+    """Plays steps of every environment; environments go on where they stood."""
 
     def __init__(self, runner: Runner, policy: ModelPolicy, shaping: RewardOptions | None = None) -> None:
         self.runner, self.policy, self.shaping = runner, policy, shaping
