@@ -275,11 +275,7 @@ def train(config: Config) -> Run[Config]:
 
 
 class ArCHer:
-    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts.
-
-    Args:
-        run: gives the model, its frozen reference, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts."""
 
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config

@@ -83,11 +83,7 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
 
 
 class LOOP:
-    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes.
-
-    Args:
-        run: gives the model, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes."""
 
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
     """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""

@@ -110,11 +110,7 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
 
 
 class VLDAC:
-    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts.
-
-    Args:
-        run: gives the model, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts."""
 
     whole: ClassVar[bool] = False
     """The policy's ratio is taken of whole replies, not of single tokens."""

@@ -89,14 +89,8 @@ def moments(batch: Batch) -> dict[str, float]:
 def minibatches(
     units: Sequence[list[int]], size: int, world: World, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
-    """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step.
-
-    Args:
-        units: the batch's units; every process has as many.
-        size: units per gradient step, over all processes.
-        world: the processes.
-        generator: of the order.
-    """
+    """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step, of
+    `size` units over all processes."""
     for part in torch.randperm(len(units), generator=generator).split(share_of(size, world.size, "--minibatch")):
         rows = [row for unit in part.tolist() for row in units[unit]]
         yield torch.tensor(rows, dtype=torch.int64), len(part) * world.size
@@ -250,11 +244,6 @@ class Schedule:
 
 class Optimizers:
     """The optimizers of a learner, stepped with clipped gradients that are summed over processes.
-
-    Args:
-        named: optimizers by name; the name is part of metrics and checkpoints.
-        max_grad_norm: limit of each one's gradient norm.
-        world: the processes.
 
     Attributes:
         skips: gradient steps left out because a loss or gradient was not finite; skips_in_a_row: the newest of them.

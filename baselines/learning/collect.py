@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.reset_options import LEVEL
-from vlgym.env_groups import LOCAL, EnvGroup, open_group
+from vlgym.env_groups import EnvGroup, open_group
 from vlgym.errors import UserError, check_number
 from vlgym.parsers import Parser
 from vlgym.play.controls import SHOWN
@@ -117,7 +117,12 @@ class Environments:
 
     def parsers(self) -> tuple[Parser, ...]:
         """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
-        return parsers_of(self.ids, self.kwargs, self.group)
+        found: dict[tuple[str, int, type], Parser] = {}
+        for env_id in self.ids:
+            env = self.make(0, env_id)
+            found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
+            env.close()
+        return tuple(found.values())
 
     def make_runner(self) -> Runner:
         """Endless training episodes."""
@@ -154,16 +159,6 @@ class _Talker(RandomPolicy):
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         return [replace(reply, text=self.words + reply.text) for reply in super().reply(turns)]
-
-
-def parsers_of(env_ids: Sequence[str], env_kwargs: Mapping[str, Any], group: EnvGroup = LOCAL) -> tuple[Parser, ...]:
-    """The parsers of environments, each once."""
-    found: dict[tuple[str, int, type], Parser] = {}
-    for env_id in env_ids:
-        env = group.make(env_id, **env_kwargs)
-        found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
-        env.close()
-    return tuple(found.values())
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
@@ -298,11 +293,7 @@ class Followed:
         return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
 
     def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the values with which advantages bootstrap.
-
-        Args:
-            rows: the rollout that was played last.
-            value: [B, H] states of last prompt tokens -> [B].
+        """Return the values with which advantages bootstrap, of a rollout; `value` takes [B, H] states to [B].
 
         Returns:
             (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
@@ -332,13 +323,7 @@ class Followed:
 
 
 class Collector(Followed):
-    """Plays steps of every environment; environments go on where they stood.
-
-    Args:
-        runner: of the environments.
-        policy: the model being trained.
-        shaping: of rewards.
-    """
+    """Plays steps of every environment; environments go on where they stood."""
 
     def __init__(self, runner: Runner, policy: ModelPolicy, shaping: RewardOptions | None = None) -> None:
         self.runner, self.policy, self.shaping = runner, policy, shaping

@@ -132,12 +132,6 @@ class PoolOptions:
 class Pool:
     """Models of earlier updates.
 
-    Args:
-        folder: for their files.
-        weights: of the run.
-        options: how many, how often.
-        device: of the weights.
-
     Attributes:
         members: `{"update", "file"}` of each, oldest first; `file` is size and checksum.
     """
@@ -232,13 +226,6 @@ ONE_SEAT = ("seat", "opponents")
 
 class Games(Followed):
     """Plays whole games at several tables, for a learner with a critic.
-
-    Args:
-        envs: the run's environments; each is a game of several agents.
-        policy: the model being trained.
-        pool: opponents.
-        shaping: of rewards.
-        seed: of seats and opponents.
 
     Raises:
         UserError: an environment is for one agent, or an argument is wrong.

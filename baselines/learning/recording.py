@@ -80,12 +80,7 @@ class EpisodeRecorder:
                 self._ended.append(self._open.pop(name))
 
     def note(self, batch: Batch, family: Family) -> None:
-        """Add the learner's numbers on this update's turns.
-
-        Args:
-            batch: of the update; turns whose samples are not in it get nothing.
-            family: tells the text of a token.
-        """
+        """Add the learner's numbers on this update's turns."""
         at = {id(sample): index for index, sample in enumerate(batch.samples)} if self._fresh else {}
         for turns, place, reference in self._fresh:
             sample = reference()

@@ -104,11 +104,6 @@ def is_sum(name: str) -> bool:
 def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
     """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
     else the mean of the processes that have a number.
-
-    Args:
-        metrics: of this process; another one may have others.
-        batch: its rollout.
-        world: the processes.
     """
     steps, tokens = len(batch.samples), int(batch.mask.sum())
     all_of: list[dict[str, Any]] = distributed.gather_objects(
@@ -201,10 +196,6 @@ class Run(Setup[C]):
         where that was done after this update. Return the new reports, the same in all processes.
 
         With `eval_controls` a report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
-
-        Args:
-            split: of the episodes.
-            gap: measure the sight gap of canaries, too.
         """
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)

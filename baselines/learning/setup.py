@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 from vlgym.files import lock_folder, put_back
-from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
 from vlgym.registry import get_registry
@@ -252,17 +251,14 @@ class Setup(Generic[C]):
 
     def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
         """Do it; return what was done, and size and checksum of the file with the weights under adapters."""
-        c, course, saved = self.config, self.envs.course, None
+        c, saved = self.config, None
         print(
             f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
         )
         try:
             report = warm_start(
-                engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
-                max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
-                on_failure=self.envs.failures.append, group=self.envs.group,
-                course=course and Course(f"uniform{course.limit}", self.envs.ids, seed=c.seed),
-                pictures=c.pictures,
+                engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens, on_check=show_check,
+                on_failure=self.envs.failures.append,
             )  # fmt: skip
         except KeyboardInterrupt:
             print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")

@@ -120,12 +120,6 @@ class Kept:
 class RunState:
     """All that the next update depends on.
 
-    Args:
-        weights: the model's.
-        generators: of sampling and of the order of minibatches, by name.
-        warm: what the warm start did.
-        world: the processes; the first one saves.
-
     Attributes:
         update, env_steps: how many have been made.
         evaluations: reports on held-out episodes so far.

@@ -198,12 +198,6 @@ class LibraryFamily(Family):
 def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:
     """The processor of a model, without what reads videos and sound.
 
-    Args:
-        model: a folder, or a Hub name.
-        source: arguments for whatever is loaded of the model (`find_model`).
-        config: its configuration.
-        hint: what to choose instead.
-
     Raises:
         UserError: it cannot be loaded, or it is none for images and text.
     """

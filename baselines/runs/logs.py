@@ -134,13 +134,14 @@ class RunLog:
         quiet: bool = False,
     ) -> None:
         self.quiet, self.idle = quiet, 0
-        self.tracker = None if quiet else open_tracker(tracker, out, done)
+        self.tracker: Board | Service | None = None
         if quiet:
             return
         self.path = out / LOG_FILE
         for path in (self.path, out / FAILURES_FILE):
             forget_later(path, done)
         append_whole(self.path, "")
+        self.tracker = open_tracker(tracker, out, done)
         self.console = open_console()
         self.progress = open_progress(self.console)
         self.progress.start()

@@ -78,12 +78,6 @@ def run_sets(
 ) -> Path:
     """Run what is missing of the study; return its folder.
 
-    Args:
-        folder: of the study; workers: runs side by side.
-        seeds: per set; steps: environment steps on a set, and on each held-out type.
-        model: a folder or Hub name to begin with; options: further ones of every run.
-        write: copy the figures to docs/studies/ when all runs have ended.
-
     Raises:
         UserError: the folder holds the study with other options.
         FailedError: runs have failed.
@@ -156,11 +150,8 @@ def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
 
 
 def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
-    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won.
-
-    Args:
-        curve: per update its environment steps, the success of its episodes, and their number.
-    """
+    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won;
+    `curve` has (environment steps, success, episodes) of each update."""
     for end in range(1, len(curve) + 1):
         won = played = 0.0
         for _, success, count in reversed(curve[:end]):

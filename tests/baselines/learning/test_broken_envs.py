@@ -58,7 +58,7 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
 def test_the_warm_start_imitates_no_turn_in_which_an_environment_broke(break_at, method, call):
     family, noted = load_family("tiny", image_tokens=4), []
     break_at(method, call)
-    data, _ = collect([ENV], WarmConfig(samples=64, noise=0.0), 0, {}, family, None, noted.append)
+    data, _ = collect(Environments([ENV], {}, 1), WarmConfig(samples=64, noise=0.0), 0, family, noted.append)
     assert len(data) == (64 if method == "reset" else 80 - 1)  # 16 environments answer in each turn
     assert len(noted) == 1
 

@@ -97,7 +97,7 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
     def fail(self, batch, update):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: ...")
 
-    monkeypatch.setattr(VLDAC, "learn", fail)
+    monkeypatch.setattr(VLDAC, "update", fail)
     out = tmp_path / "run"
     with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
         vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0), out=out))
