@@ -4,14 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SERVERS := .venv-servers
-DOORS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vlgym/doors
+TRAINERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vlgym/integrations
 # fast-downward's build calls `python` by name, which plain Debian does not have.
 PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
 ALL := '.[train,eval,ui]'
 DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
-TESTS := $(shell ls -dr plugins/*/tests) tests --ignore tests/servers --ignore tests/doors_own  # browsers first: they take longest
+TESTS := $(shell ls -dr plugins/*/tests) tests --ignore tests/servers --ignore tests/trainers  # browsers first: they take longest
 SEED ?= 0
 # PyTorch's own index has CPU builds. For Linux the usual index has CUDA builds, with gigabytes of libraries beside them.
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
@@ -40,7 +40,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, of which each would compile every module
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test test-all servers doors originals gpu fast lint docs docs-site links dist registry system install benchmarks clean
+.PHONY: help demo test test-all servers trainers originals gpu fast lint docs docs-site links dist lowest registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -58,16 +58,16 @@ test-all: test servers  ## the sweeps too: every environment with every property
 servers: $(SERVERS)/.done system  ## test against real model servers on loopback, from an environment of their own
 	OMP_NUM_THREADS=1 $(SERVERS)/bin/python -m pytest tests/servers
 
-doors: $(DOORS)/openenv/.done $(DOORS)/skyrl/.done $(DOORS)/verifiers/.done $(DOORS)/verl/.done $(SERVERS)/.done system  ## test against other libraries' own clients, from environments kept in the user's cache
-	$(call lend,$(DOORS)/openenv)
-	$(call lend,$(DOORS)/skyrl)
-	$(call lend,$(DOORS)/verifiers)
-	$(call lend,$(DOORS)/verl)
-	$(DOORS)/openenv/bin/python -m pytest tests/doors_own/test_openenv.py
-	$(DOORS)/skyrl/bin/python -m pytest tests/doors_own/test_skyrl.py
-	$(DOORS)/verifiers/bin/python -m pytest tests/doors_own/test_verifiers.py
-	OMP_NUM_THREADS=1 $(DOORS)/verl/bin/python -m pytest tests/doors_own/test_verl.py
-	$(SERVERS)/bin/python tests/doors_own/train_trl.py
+trainers: $(TRAINERS)/openenv/.done $(TRAINERS)/skyrl/.done $(TRAINERS)/verifiers/.done $(TRAINERS)/verl/.done $(SERVERS)/.done system  ## test against trainers and clients of other libraries, from environments kept in the user's cache
+	$(call lend,$(TRAINERS)/openenv)
+	$(call lend,$(TRAINERS)/skyrl)
+	$(call lend,$(TRAINERS)/verifiers)
+	$(call lend,$(TRAINERS)/verl)
+	$(TRAINERS)/openenv/bin/python -m pytest tests/trainers/test_openenv.py
+	$(TRAINERS)/skyrl/bin/python -m pytest tests/trainers/test_skyrl.py
+	$(TRAINERS)/verifiers/bin/python -m pytest tests/trainers/test_verifiers.py
+	OMP_NUM_THREADS=1 $(TRAINERS)/verl/bin/python -m pytest tests/trainers/test_verl.py
+	$(SERVERS)/bin/python tests/trainers/train_trl.py
 
 originals: system  ## play the papers' public programs and ours on the same states; ORIGINALS=FOLDER of work trees named NAME@COMMIT
 	OMP_NUM_THREADS=1 $(BIN)/python tests/originals/compare.py $(or $(ORIGINALS),originals)
@@ -99,6 +99,13 @@ links: install  ## ask whether the addresses outside that the documentation name
 
 dist: install  ## build what is uploaded: sdists and wheels of the core and every plugin, in dist/
 	for source in . $(dir $(wildcard plugins/*/pyproject.toml)); do $(BIN)/python -m build --outdir dist $$source || exit 1; done
+	@ls -sh dist  # sizes
+
+lowest: install  ## test the core and cards with the lowest versions that pyproject.toml allows, in an environment of their own
+	$(PIP) uv
+	$(BIN)/uv venv -q --clear -p $(BIN)/python build/lowest
+	$(BIN)/uv pip install -q -p build/lowest --resolution lowest-direct -e . -e plugins/cards 'pytest>=8.3' 'hypothesis>=6.120' 'pytest-xdist>=3.6' 'setuptools>=77'
+	build/lowest/bin/python -m pytest -q plugins/cards/tests tests/cli/test_app.py
 
 registry: install system  ## measure every first-party environment, or those of ID="vlgym/NAME ...", and rewrite registry.yaml
 	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))
@@ -148,12 +155,12 @@ $(SERVERS)/.done: $(VENV)/.test tests/servers/requirements.txt
 	@touch $@
 
 # What a library needs may clash with .venv (openenv: pillow), so it is installed whole, and found first. pip takes minutes.
-$(DOORS)/%/.done: tests/doors_own/%.txt $(VENV)/.test
+$(TRAINERS)/%/.done: tests/trainers/%.txt $(VENV)/.test
 	$(call step,installing $* (half a minute),$(PIP) uv && $(BIN)/uv venv -q --clear -p $(BIN)/python $(@D) && $(BIN)/uv pip install -q -p $(@D) -r $<)
 	@touch $@
 
 # verl takes .venv's torch and an older transformers.
-$(DOORS)/verl/.done: tests/doors_own/verl.txt $(VENV)/.test
+$(TRAINERS)/verl/.done: tests/trainers/verl.txt $(VENV)/.test
 	@rm -rf $(@D)
 	@$(BIN)/python -m venv $(@D)
 	$(call lend,$(@D))

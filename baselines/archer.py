@@ -40,12 +40,22 @@ from vlgym.errors import UserError
 
 from .engine.engine import Sample
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, lay_out, log_probs, micro_batches, minibatches, score
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    lay_out,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
 from .learning.collect import Collector
 from .learning.command import main
 from .learning.config import RunConfig
 from .learning.losses import Standardise
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .models.family import Family, ImageInput, Prompt
 from .runs.distributed import announced
@@ -260,17 +270,12 @@ def train(config: Config) -> Run[Config]:
             {"learner.critics": learner.critics, "learner.targets": learner.targets},
             {"learner.buffer": learner.replay},
         )  # fmt: skip
-        for update in run.updates():
-            learner.make(update)
+        learner.train(run.updates())
     return run
 
 
 class ArCHer:
-    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts.
-
-    Args:
-        run: gives the model, its frozen reference, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts."""
 
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
@@ -287,21 +292,20 @@ class ArCHer:
         self.replay = Replay(c.buffer, run.weights.family)
         self.collector = Collector(run.envs.make_runner(), run.policy, c.reward)
 
-    def make(self, update: Update) -> None:
-        """Make one update: rollout, check of the log-probabilities, buffer, gradient steps."""
-        with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
-            batch, outcomes, metrics = self.collect()
-        with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
-        with update.phase("update"):
-            self.remember(batch, outcomes)
-            metrics |= self.learn(len(batch.samples), update.number)
-        update.log(batch, metrics)
+    def train(self, updates: Iterable[Update]) -> None:
+        """Make updates: play, remember, update (critics, advantages, policy), log."""
+        for update in updates:
+            with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
+                batch, outcomes, metrics = self.play()
+            with update.phase("check"):
+                metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
+            with update.phase("update"):
+                self.remember(batch, outcomes)
+                metrics |= self.update(len(batch.samples), update.number)
+            update.log(batch, metrics)
 
-    def collect(self) -> tuple[Batch, list[Outcome], dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, the outcome of each row, and the
-        metrics.
-        """
+    def play(self) -> tuple[Batch, list[Outcome], dict[str, float]]:
+        """Play `rollout_steps` steps of every environment; return the batch, each row's outcome and the metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         batch.advantages.fill_(math.nan)  # the policy learns from new replies to these states
@@ -309,7 +313,7 @@ class ArCHer:
         following = [prompt for row in self.collector.following(rows) for prompt in row]
         return batch, list(zip(rewards, following, strict=True)), metrics
 
-    def learn(self, count: int, update: int) -> dict[str, float]:
+    def update(self, count: int, update: int) -> dict[str, float]:
         """One update, of number `update` from 1: `count` states of the buffer are answered again; critics, then policy.
         Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()

@@ -18,7 +18,7 @@ A rollout is one episode of every environment, so updates differ in length; comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -28,11 +28,20 @@ from torch import Tensor
 from vlgym.errors import check_number
 
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
 from .learning.collect import GroupCollector
 from .learning.command import main
 from .learning.config import ClippedConfig
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 from .runs.distributed import share_of
@@ -69,17 +78,12 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
     with Run(config) as run:
         learner = (kind or LOOP)(run)
         run.keep(learner.optimizers, learner.collector)
-        for update in run.updates():
-            learner.make(update)
+        learner.train(run.updates())
     return run
 
 
 class LOOP:
-    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes.
-
-    Args:
-        run: gives the model, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes."""
 
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
     """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
@@ -95,29 +99,32 @@ class LOOP:
         )
         self.collector = GroupCollector(run.envs, run.policy, c.group, c.reward)
 
-    def make(self, update: Update) -> None:
-        """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
-        with update.phase("rollout"):
-            batch, metrics = self.collect()
-        with update.phase("reference"):
-            if self.weights.reference is not None:
+    def train(self, updates: Iterable[Update]) -> None:
+        """Make updates: play, advantage, update, log."""
+        for update in updates:
+            with update.phase("rollout"):
+                batch, returns, metrics = self.play()
+                self.compute_advantages(batch, returns)
+            with update.phase("reference"):
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
-        with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
-        with update.phase("update"):
-            metrics |= self.learn(batch, update.number)
-        update.log(batch, metrics)
+            with update.phase("check"):
+                metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
+            with update.phase("update"):
+                metrics |= self.update(batch, update.number)
+            update.log(batch, metrics)
 
-    def collect(self) -> tuple[Batch, dict[str, float]]:
-        """Play one episode in every environment; every step of an episode has the episode's advantage and return."""
-        batch, returns, metrics = self.collector.play(self.config.gamma)
+    def play(self) -> tuple[Batch, Tensor, dict[str, float]]:
+        """Play one episode in every environment; return the batch, the episodes' returns [G, K] and the metrics."""
+        return self.collector.play(self.config.gamma)
+
+    def compute_advantages(self, batch: Batch, returns: Tensor) -> None:
+        """Give every step of an episode the episode's advantage and return."""
         lengths = torch.tensor([len(unit) for unit in batch.units], device=batch.old.device)
         batch.advantages = self.advantage(returns).flatten().repeat_interleave(lengths)
         self.collector.note_errors(batch.advantages)
         batch.returns = returns.flatten().repeat_interleave(lengths)
-        return batch, metrics
 
-    def learn(self, batch: Batch, update: int) -> dict[str, float]:
+    def update(self, batch: Batch, update: int) -> dict[str, float]:
         """One update: `epochs` passes over the episodes of a rollout. Return the means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)

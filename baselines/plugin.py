@@ -59,7 +59,7 @@ def make_hf(
     from .models.folders import MOST_TEMPERATURE, NEW_TOKENS, read_limits
     from .models.load import DTYPES, HINT, load_family
     from .policies.hf import EnginePolicy, Sampling, hash_model, in_words_of_eval
-    from .runs.threads import choose_device, set_up_torch
+    from .runs.distributed import choose_device, set_up_torch
 
     if not name:
         raise UserError(f"hf: names no model. {HINT} For example: --policy hf:runs/demo/model")

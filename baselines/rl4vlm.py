@@ -46,11 +46,6 @@ def action_mask(
     What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. Of a reply in which no
     action was read, the last `UNREAD` tokens are the action, as in RL4VLM's code: a penalty for such a reply counts
     whatever weight the thoughts have.
-
-    Args:
-        samples: the replies.
-        spans: character range of the action in each reply's text, or None.
-        width: columns of the mask.
     """
     mask = torch.zeros(len(samples), width, dtype=torch.bool)
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):

@@ -19,15 +19,15 @@ from vlgym.files import seal
 
 from .engine.engine import ModelPolicy
 from .engine.plain import make_engine
+from .learning.collect import Environments, count_image_tokens
 from .learning.command import main
 from .learning.config import MOST_SEED
-from .learning.environments import count_image_tokens, parsers_of
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
 from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
+from .runs.distributed import choose_device, device_in_words, set_up_torch
 from .runs.folder import check_new, describe, environment_ids
-from .runs.threads import choose_device, device_in_words, set_up_torch
 
 WARM = "warm.json"  # the report in the model's folder
 
@@ -76,7 +76,8 @@ def run(config: Config) -> WarmReport:
             check_number(name, value, 1)
     set_up_torch(config.threads, config.device)
     check_oracles(env_ids)
-    parsers = parsers_of(env_ids, env_kwargs)
+    envs = Environments(env_ids, env_kwargs, 1)
+    parsers = envs.parsers()
     check_new(config.out, WARM)
     family = load_family(
         config.model, image_tokens=config.image_tokens or count_image_tokens(config.model, env_ids), seed=config.seed,
@@ -87,8 +88,7 @@ def run(config: Config) -> WarmReport:
     print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")
 
     report = warm_start(
-        engine, env_ids, config.warm, seed=config.seed, env_kwargs=env_kwargs, max_new_tokens=config.max_new_tokens,
-        on_check=show_check,
+        engine, envs, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
     )  # fmt: skip
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, env_kwargs, policy=policy)

@@ -8,8 +8,8 @@ then over steps (eq. 3); one step-level GAE advantage per environment step; a va
 prompt token behind a stop-gradient (eq. 4); a per-token KL penalty to the reference (eq. 5), the model as it was before
 reinforcement learning; the first updates train the value head alone.
 
-`train` is a run, `make` an update, `collect` plays and computes advantages, `value_step` and `policy_step` are the
-gradient steps; below them stand the value head and the equations. To try another loss, copy this file.
+`VLDAC.train` is the loop over updates: play, value, advantage, update, log. Its parts stand below it in this order,
+then the value head and the equations. To try another loss, copy this file.
 
 Where it departs from the paper, or says what the paper leaves open:
 - all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
@@ -36,21 +36,30 @@ The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warm
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from .learning import losses
-from .learning.batch import Batch, check_log_probs, log_probs, micro_batches, minibatches, score
-from .learning.collect import Collector, flags
+from .learning.batch import (
+    Batch,
+    Metrics,
+    Optimizers,
+    check_log_probs,
+    log_probs,
+    micro_batches,
+    minibatches,
+    policy_optimizer,
+    score,
+)
+from .learning.collect import Collector, Rows, flags
 from .learning.command import main
 from .learning.config import ClippedConfig
 from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
-from .learning.optimizers import Metrics, Optimizers, policy_optimizer
 from .learning.run import Run, Update
 from .runs import distributed
 
@@ -94,19 +103,14 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
     with Run(config) as run:
         learner = (kind or VLDAC)(run)
         run.keep(learner.optimizers, learner.collector, {"value": learner.value, "steady": learner.steady})
-        for update in run.updates():
-            learner.make(update)
+        learner.train(run.updates())
         if run.finished():
             learner.finish()
     return run
 
 
 class VLDAC:
-    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts.
-
-    Args:
-        run: gives the model, the environments and the configuration.
-    """
+    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts."""
 
     whole: ClassVar[bool] = False
     """The policy's ratio is taken of whole replies, not of single tokens."""
@@ -133,47 +137,50 @@ class VLDAC:
         """Return the collector that plays the rollouts."""
         return Collector(self.run.envs.make_runner(), self.run.policy, self.config.reward)
 
-    def make(self, update: Update) -> None:
-        """Make one update: rollout, reference, check of the log-probabilities, gradient steps."""
-        with update.phase("rollout"):
-            batch, metrics = self.collect()
-        with update.phase("reference"):
-            if self.weights.reference is not None:
+    def train(self, updates: Iterable[Update]) -> None:
+        """Make updates: play, value, advantage, update, log."""
+        for update in updates:
+            with update.phase("rollout"):
+                batch, rows, metrics = self.play()
+                values = self.compute_values(batch, rows)
+                metrics |= self.compute_advantages(batch, rows, values)
+            with update.phase("reference"):
                 batch.ref = log_probs(self.weights.reference, batch, self.passes)
-        with update.phase("check"):
-            metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
-        with update.phase("update"):
-            metrics |= self.learn(batch, update.number)
-        update.log(batch, metrics)
+            with update.phase("check"):
+                metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
+            with update.phase("update"):
+                metrics |= self.update(batch, update.number)
+            update.log(batch, metrics)
 
-    def finish(self) -> None:
-        """Called after the last update."""
-
-    def collect(self) -> tuple[Batch, dict[str, float]]:
-        """Play `rollout_steps` steps of every environment, and compute one advantage per environment step."""
-        c, world = self.config, self.run.world
-        rows = self.collector.play(c.rollout_steps)
+    def play(self) -> tuple[Batch, Rows, dict[str, float]]:
+        """Play `rollout_steps` steps of every environment; return the batch, its records in time and the metrics."""
+        rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
-        device = batch.hidden.device
-        if c.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model by a hundred
-            self.value.fit(distributed.gather(batch.hidden, world))
-        with torch.no_grad():
-            values = self.steady(batch.hidden).view(len(rows), -1)
-            last_values, final_values = self.collector.values_after(rows, self.steady)
+        return batch, rows, metrics
+
+    @torch.no_grad()
+    def compute_values(self, batch: Batch, rows: Rows) -> Values:
+        """Value every state that was answered, and those with which the advantages bootstrap."""
+        if self.config.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model
+            self.value.fit(distributed.gather(batch.hidden, self.run.world))
+        batch.values = self.steady(batch.hidden)
+        return Values(batch.values.view(len(rows), -1), *self.collector.values_after(rows, self.steady))
+
+    def compute_advantages(self, batch: Batch, rows: Rows, values: Values) -> dict[str, float]:
+        """Compute one advantage and one return per environment step; advantages are normalised over all processes."""
+        c, world, device = self.config, self.run.world, batch.hidden.device
+        rewards = torch.tensor(self.collector.rewards(rows), device=device)
+        terminated, truncated = (flags(rows, name, device) for name in ("terminated", "truncated"))
         advantages, returns = step_gae(
-            torch.tensor(self.collector.rewards(rows), device=device), values, last_values,
-            flags(rows, "terminated", device), flags(rows, "truncated", device), final_values,
-            gamma=c.gamma, lam=c.gae_lambda,
-        )  # fmt: skip
+            rewards, values.now, values.last, terminated, truncated, values.final, gamma=c.gamma, lam=c.gae_lambda
+        )
         self.collector.note_errors(advantages)
         at = len(batch.samples) * world.rank
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
-        batch.advantages = everywhere[at : at + len(batch.samples)]
-        batch.returns, batch.values = returns.flatten(), values.flatten()
-        metrics["value/explained_variance"] = losses.explained_variance(values.flatten(), batch.returns)
-        return batch, metrics
+        batch.advantages, batch.returns = everywhere[at : at + len(batch.samples)], returns.flatten()
+        return {"value/explained_variance": losses.explained_variance(values.now.flatten(), batch.returns)}
 
-    def learn(self, batch: Batch, update: int) -> dict[str, float]:
+    def update(self, batch: Batch, update: int) -> dict[str, float]:
         """Train the value head, then the policy, whose learning rate is 0 while the value head warms up. Return the
         means of what was noted."""
         c, run, metrics = self.config, self.run, Metrics()
@@ -187,6 +194,9 @@ class VLDAC:
             if c.target_kl is not None and distributed.any_of(moved > c.target_kl, run.world):
                 break
         return metrics.means()
+
+    def finish(self) -> None:
+        """Called after the last update."""
 
     def draw(self, batch: Batch, epochs: int) -> Iterator[tuple[Tensor, int]]:
         """Minibatches of some passes over a rollout: this process's rows, and the steps in all processes."""
@@ -244,6 +254,15 @@ class VLDAC:
             clip=self.config.clip, clip_high=self.config.clip_high, sequence=self.config.ratio == "sequence",
             weights=weights,
         )  # fmt: skip
+
+
+class Values(NamedTuple):
+    """Values of a rollout's states: `now` [T, N] of those that were answered, `last` [N] of those that are open,
+    `final` [T, N] of the final ones of truncated episodes, 0 elsewhere."""
+
+    now: Tensor
+    last: Tensor
+    final: Tensor
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:

@@ -75,6 +75,9 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
         pages = Path(app.srcdir)
         if path.suffix in (".json", ".jsonl") and path.with_suffix(".md").exists():
             return f"{match[1]}({os.path.relpath(path.with_suffix('.md'), page.parent)})"
+        family = pages / "families" / f"{path.parent.name}.md"
+        if path.name == "README.md" and path.parent.parent == ROOT / "plugins" and family.exists():
+            return f"{match[1]}({os.path.relpath(family, page.parent)})"
         if not path.is_relative_to(ROOT) or not path.exists():
             return match[0]  # what is not there is for Sphinx to complain of
         if (
@@ -86,6 +89,10 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
             return match[0]
         return f"{match[1]}({SOURCE}{path.relative_to(ROOT)}{anchor})"
 
+    source[0] = source[0].replace(f"{generate.FIRST}/", "animations/")
+    source[0] = re.sub(
+        r"\]\(\.\./plugins/(\w+)/README\.md\)", lambda match: f"]({generate.find_page(match[1])})", source[0]
+    )
     source[0] = re.sub(r"(\])\(((?![a-z]+:|#)[^)#\s]+)(#[^)\s]*)?\)", replace, source[0])
 
 
@@ -103,6 +110,6 @@ def read_as_markdown(app: Any, what: str, name: str, thing: object, options: obj
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
-    generate.write_reference(Path(app.srcdir))
+    generate.write_site_pages(Path(app.srcdir))
     app.connect("source-read", point_outside)
     app.connect("autodoc-process-docstring", read_as_markdown, priority=400)  # before napoleon

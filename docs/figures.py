@@ -24,6 +24,14 @@ KEPT = Path(__file__).resolve().parent / "studies"
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 TABLE = re.compile(r"(<!-- table: (\w+)((?: [\w-]+)*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 CREDIT = "credit-"
+ALONE = {
+    "outside": "MiniGrid's and Crafter's programs are played themselves",
+    "screens": "tasks of this project",
+    "sight": "tasks of this project",
+}
+"""Family -> why no published program is compared with it."""
+DEMO_ENVS = 64
+"""Environments of `make demo`."""
 
 
 class Judged(NamedTuple):
@@ -96,7 +104,7 @@ def draw_outcomes(path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from baselines.runs.curve import write_figure
+    from baselines.runs.logs import write_figure
 
     rows, entries = choose_first()[::-1], read_registry()
     places, own = range(len(rows)), [row.outcome for row in rows]
@@ -160,6 +168,46 @@ def write_demo() -> str:
     return table(["seed", *parts, "unreadable then", "lowest explained variance", "seconds"], rows)
 
 
+def draw_demo(path: Path) -> None:
+    """Draw training success and explained variance of the demo's seeds, as wide as the README shows them."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    from baselines.runs.logs import drop_short, write_figure
+
+    runs, entry, names = read_runs("demo"), read_registry()["vlgym/NumberLine-v1"], ("steps", "episode/count")
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 2)
+    for axis, column, title in zip(panels, (2, 3), ("success", "critic's explained variance"), strict=True):
+        drawn: dict[int, list[float]] = {}
+        for run in runs:
+            rows = [dict(zip(names, row, strict=False)) | {"value": row[column]} for row in run["curve"]]
+            settled = drop_short(rows, DEMO_ENVS)
+            axis.plot(
+                [row["steps"] for row in settled], [row["value"] for row in settled], color="tab:blue", alpha=0.25
+            )
+            for row in settled:
+                drawn.setdefault(row["steps"], []).append(row["value"])
+        full = {step: mean(values) for step, values in sorted(drawn.items()) if len(values) == len(runs)}
+        label = f"training, mean of {len(runs)} seeds, from {DEMO_ENVS} ended episodes on"
+        axis.plot(full.keys(), full.values(), color="tab:blue", linewidth=2.2, label=label)
+        axis.set(xlabel="environment steps", ylim=(-0.25, 1.05) if column == 3 else (-0.03, 1.05))
+        axis.set_title(title, fontsize=12)
+        axis.grid(alpha=0.2)
+        axis.locator_params(axis="x", nbins=5)
+    for value, label, colour, style in (
+        (entry["ceiling"]["success"], "oracle", "tab:green", "--"),
+        (entry["blind"]["success"], "best blind player", "tab:red", "-."),
+        (mean(run["grey"]["success"] for run in runs), "after training, grey pictures", "0.3", ":"),
+    ):  # fmt: skip
+        panels[0].axhline(value, color=colour, linestyle=style, linewidth=1.8, label=label)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=10, frameon=False
+    )
+    write_figure(figure, path)
+
+
 def write_self_play() -> str:
     """Write a row per game and seed of self-play, before and after training."""
     rows = []
@@ -180,6 +228,40 @@ def write_speed() -> str:
         [row["what"], row["figure"], f"`{row['script']}`, {row['date']}, {row['host']}"] for row in read_runs("speed")
     ]
     return table(["what", "figure", "script in `tests/benchmarks/`, date, host"], rows)
+
+
+def write_screens(figure: str) -> str:
+    """Write a table of ScreensLook's players (`look`), of ScreensClick's habit, or of the speed of all Screens."""
+    rows = [row for row in read_runs("screens") if row["figure"] == figure]
+    if figure == "speed":
+        cells = [
+            [f"`{row['id']}`", f"{row['drawn']:,.0f}", f"{row['plain']:,.0f}", f"{row['reset']:.1f} ms"] for row in rows
+        ]
+        return table(["id", "steps/s with pictures", "without", "reset"], cells)
+    players: dict[str, list[str]] = {}
+    for row in rows:
+        parts = [f"{row[part] + 1e-9:.2f}" for part in ("success", "return") if part in row]
+        players.setdefault(row.get("player", "habit"), []).append(", ".join(parts))
+    levels = [f"level {number}" for number in range(5)]
+    return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
+
+
+def write_originals() -> str:
+    """Write a row per comparison with a published program, and per family without one."""
+    rows = [
+        [
+            row["family"],
+            re.sub(r"@(.{7}).*", r" `\1`", row["original"]),
+            row["what"],
+            f"{row['states']:,}",
+            row["differ"],
+        ]
+        for row in json.loads((KEPT / "originals.json").read_text(encoding="utf-8")).values()
+    ]  # fmt: skip
+    missing = {entry["spec"].family for entry in read_registry().values()} - {row[0] for row in rows}
+    rows += [[family, NONE, f"not compared: {ALONE.get(family, 'not run')}", NONE, NONE] for family in missing]
+    headers = ("family", "original", "what is played or read", "states", "differ")
+    return table(headers, sorted(rows, key=lambda row: row[0]))
 
 
 def write_wins(*ids: str) -> str:
@@ -206,11 +288,12 @@ def count_families(rows: str) -> str:
 
 PAGES: dict[str, tuple[str, str, str, Any]] = {
     "outcomes": (
-        "All trained arms", "baselines/study.py", "Every trained arm, with the tests of [results](../results.md) and "
-        "Holm's correction over all of them.", partial(write_outcomes, every=True),
+        "All trained arms", "baselines/studies/study.py",
+        "Every trained arm, with the tests of [results](../results.md) and Holm's correction over all of them.",
+        partial(write_outcomes, every=True),
     ),
     "credit": (
-        "Credit for steps against episodes", "baselines/study.py",
+        "Credit for steps against episodes", "baselines/studies/study.py",
         "NumberLine-v1 with 1, 2, 4 and 8 targets asks for one skill in longer and longer episodes. The share of "
         "held-out moves that were not punished, and the test that was set before all runs: the lead grows with the "
         "logarithm of the number of targets (one-sided). The question is open: seeds differ too much.", write_credit,
@@ -254,7 +337,10 @@ def write_study_pages() -> dict[str, str]:
 
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
-    writers = {"outcomes": write_outcomes, "speed": write_speed, "wins": write_wins}
+    writers = {
+        "originals": write_originals, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
+        "wins": write_wins,
+    }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:
         head, name, words, rows, end = match.groups()

@@ -1,12 +1,13 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
+docs/cli.md, hooks.md, errors.md, check.md, gallery.md    from the help texts, docstrings and specs of the code
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
-docs/images/results.png from docs/studies/
+docs/images/            results.png and demo_curve.png from docs/studies/
 
-The reference pages of the site (cli, hooks, errors, check, gallery, a page per study) are made by `write_reference`
-when it is built.
+The site's pages of the API, of studies, and of families whose plugin's README is the only one, are made by
+`write_site_pages` when it is built.
 """
 
 from __future__ import annotations
@@ -26,6 +27,64 @@ ROOT = DOCS.parent
 WIDTH = 224
 """Pixels of a picture in the gallery."""
 
+API = {
+    "vlgym": """
+.. autofunction:: vlgym.make
+
+.. autoclass:: vlgym.VLEnv
+   :members:
+   :show-inheritance:
+
+.. automodule:: vlgym
+   :members:
+   :imported-members:
+   :exclude-members: EnvSpec, Outcome, VLEnv, make
+
+.. automodule:: vlgym.types
+
+.. autoclass:: vlgym.EnvSpec
+   :members:
+""",
+    "vlgym.wrappers": """
+.. automodule:: vlgym.wrappers
+""",
+    "vlgym.env": """
+.. automodule:: vlgym.env.adapter
+""",
+    "vlgym.play": """
+.. automodule:: vlgym.play.policies
+.. automodule:: vlgym.play.rollout
+.. automodule:: vlgym.play.trajectory
+.. automodule:: vlgym.env_groups
+""",
+    "vlgym.games": """
+.. automodule:: vlgym.games.tournament
+""",
+    "vlgym.sight": """
+.. automodule:: vlgym.sight.blind
+.. automodule:: vlgym.sight.blind_policies
+""",
+    "vlgym.evaluation": """
+.. automodule:: vlgym.evaluation
+   :imported-members:
+""",
+    "vlgym.integrations": """
+.. automodule:: vlgym.integrations.agent
+.. automodule:: vlgym.integrations.canary
+""",
+    "vlgym.testing": """
+.. automodule:: vlgym.testing
+   :imported-members:
+""",
+    "baselines": """
+.. automodule:: baselines.learning.losses
+""",
+}
+"""Folder -> what its page of the API holds. The first begins with `make` and ends with the card."""
+
+MARK = "<!-- Written by docs/generate.py. -->"
+FIRST = "../vlgym/templates/static/first"
+"""First pictures, from docs/; the site shows moving pictures in their place (docs/conf.py)."""
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
@@ -41,16 +100,27 @@ def generate() -> dict[str, str]:
         for name, text in pages.items()
         if FILE.search(text) or figures.TABLE.search(text)
     }
-    return {**made, "environments.md": write_environments()}
+    whole = {
+        "environments": write_environments, "cli": write_cli, "hooks": write_hooks, "errors": write_errors,
+        "check": write_checks, "gallery": write_gallery,
+    }  # fmt: skip
+    return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
 
-def write_reference(folder: Path) -> None:
+def write_site_pages(folder: Path) -> None:
     """Write the pages of the site that git does not hold."""
-    for name, write in (
-        ("cli", write_cli), ("hooks", write_hooks), ("errors", write_errors), ("check", write_checks),
-        ("gallery", write_gallery),
-    ):  # fmt: skip
-        (folder / f"{name}.md").write_text(write(), encoding="utf-8")
+    (folder / "api").mkdir(exist_ok=True)
+    for name, directives in API.items():
+        page = f"# {name}\n\n```{{eval-rst}}\n{directives.strip()}\n```\n"
+        (folder / "api" / f"{name.removeprefix('vlgym.')}.md").write_text(page, encoding="utf-8")
+    pages = "\n".join(f"api/{name.removeprefix('vlgym.')}" for name in API)
+    text = f"# Python API\n\nModules that a plugin, a script or a learner imports.\n\n```{{toctree}}\n{pages}\n```\n"
+    (folder / "api.md").write_text(text, encoding="utf-8")
+    (folder / "families").mkdir(exist_ok=True)
+    for family in {spec.family for spec in list_shown()}:
+        if find_page(family).startswith("families/"):
+            text = (ROOT / "plugins" / family / "README.md").read_text(encoding="utf-8")
+            (folder / find_page(family)).write_text(text.replace("](../../docs/", "](../"), encoding="utf-8")
     import figures
 
     for name, text in figures.write_study_pages().items():
@@ -58,54 +128,60 @@ def write_reference(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table per family: task, turns, and the blind floor; current ids only."""
-    from vlgym.registry.installing import how_to_install
+    """Write a table with task, turns, and the blind floor of the current ids."""
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
 
-    entries = {env_id: entry for env_id, entry in read_registry().items() if not entry["spec"].replaced_by}
+    entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
-        "<!-- Written by docs/generate.py. -->\n\n# Environments\n",
+        "# Environments\n",
         "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
-        "the way from random play to the oracle that it covers, in success or in return. Levels: how many ([how to "
-        "play them](write-a-plugin.md#levels)). Floor, ceiling, returns, errors, card and options: `vlgym show ID`. "
-        "Published forms that a newer version replaces: `vlgym list --old`.\n",
+        "the way from random play to the oracle that it covers, in success or in return. `vlgym list reading hard` "
+        "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
+        "floor, ceiling, returns, [levels](write-a-plugin.md#levels), card and options, `vlgym show ID --prompt` the "
+        "message; `vlgym doctor` what is missing.\n",
+        "| id after `vlgym/` | task | blind, share |\n" + "|---" * 3 + "|",
     ]
-    for family in sorted({entry["spec"].family for entry in entries.values()}):
-        rows = {env_id: entry for env_id, entry in entries.items() if entry["spec"].family == family}
-        distribution = next(iter(rows.values()))["distribution"]
-        lines.append(f"## {family}\n\n`{how_to_install(distribution, here=ROOT)}`\n")
-        lines.append("| id | task | turns | blind | share | levels |\n" + "|---" * 6 + "|")
-        for env_id, entry in rows.items():
-            spec = entry["spec"]
+    for family in sorted({entry["spec"].family for entry in entries}):
+        lines.append(f"| **[{family}]({find_source(family)})** |||")
+        for entry in (entry for entry in entries if entry["spec"].family == family):
             share = find_blind_share(entry)
-            written = "" if share is None else f"{share:.2f}"
-            measured = f"{_show(entry.get('blind'))} | {written}"
-            levels = len(entry.get("levels", [])) or ""
-            lines.append(f"| `{env_id}` | {spec.summary} | {spec.max_turns} | {measured} | {levels} |")
-        lines.append("")
-    return "\n".join(lines)
+            measured = _show(entry.get("blind")) + ("" if share is None else f", {share:.2f}")
+            lines.append(f"| {entry['spec'].id.removeprefix('vlgym/')} | {entry['spec'].summary} | {measured} |")
+    return "\n".join(lines) + "\n"
 
 
 def write_gallery() -> str:
     """Write a grid for each family, with a moving picture and a summary for each current environment."""
     lines = [
         "# Gallery\n",
-        "The oracle's first test episode of every environment, as a model sees it: at most 40 pictures.\n",
+        "The first picture of every environment, as a model sees it; on the site, the oracle's first test episode.\n",
     ]
     specs = list_shown()
     for family in dict.fromkeys(spec.family for spec in specs):
-        lines.append(f"## {family}\n\n<div class='gallery'>")
+        lines.append(f"## [{family}]({find_source(family)})\n\n<div class='gallery'>")
         for spec in specs:
             if spec.family == family:
                 name = spec.id.replace("/", "-")
                 lines.append(
-                    f'<figure><img src="animations/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
+                    f'<figure><img src="{FIRST}/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
                     f'loading="lazy"><figcaption><code>{spec.id}</code><br>{html.escape(spec.summary)}</figcaption>'
                     "</figure>"
                 )
         lines.append("</div>\n")
     return "\n".join(lines)
+
+
+def find_page(family: str) -> str:
+    """Return the page of a family: its own in docs/, or its plugin's README."""
+    page = {"pettingzoo": "games"}.get(family, family)
+    return f"{page}.md" if (DOCS / f"{page}.md").is_file() else f"families/{page}.md"
+
+
+def find_source(family: str) -> str:
+    """Return the page of a family as git holds it."""
+    page = find_page(family)
+    return f"../plugins/{family}/README.md" if page.startswith("families/") else page
 
 
 def list_shown() -> list:
@@ -195,3 +271,4 @@ if __name__ == "__main__":
     import figures
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
+    figures.draw_demo(DOCS / "images" / "demo_curve.png")

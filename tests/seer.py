@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from fault_server import Asked, FaultServer, hash_pixels
 
-from vlgym.doors.canary import CANARIES
 from vlgym.env.seeding import episode_seed
+from vlgym.integrations.canary import CANARIES
 from vlgym.registry.making import make
 from vlgym.types import Reply, Turn
 

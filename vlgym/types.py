@@ -139,6 +139,7 @@ class Outcome:
         truncated: a limit of the underlying environment ended the episode; the turn limit is the base class's business.
         feedback: one line for `info["vlgym"]["feedback"]`; shown to the model only if the environment's text says so.
         illegal: the action is in the vocabulary but the rules forbade it in this state; counted as invalid.
+        point: the place in the picture that the action named, x and y as shares of its width and height; pages mark it.
     """
 
     reward: float = 0.0
@@ -146,6 +147,7 @@ class Outcome:
     truncated: bool = False
     feedback: str = ""
     illegal: bool = False
+    point: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +314,7 @@ class StepRecord:
         extra: what the policy attached to its reply; not written to disk.
         span: character range `[start, end)` of the action in `reply`; `None` where none was read.
         form: by which form the action was read (see `Parsed`); `None` where none was.
+        point: as in `Outcome`, of the last action that was executed.
         learner: what a learner computed of the turn, where one recorded it.
         final_messages: where the episode was truncated, the prompt that the next turn would have had (for
             bootstrapping a value);
@@ -347,4 +350,5 @@ class StepRecord:
     final_messages: list[Message] | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
     form: str | None = None
+    point: tuple[float, float] | None = None
     learner: LearnerNotes | None = None

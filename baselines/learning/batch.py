@@ -1,4 +1,5 @@
-"""One rollout as tensors, how it is cut into minibatches and forward passes, and its log-probabilities.
+"""One rollout as tensors, its log-probabilities, and its gradient steps: how it is cut into minibatches and forward
+passes, optimizers that survive a bad batch, the learning rate's schedule, and the metrics of an update.
 
 Replies are sampled by one computation and scored by another: other shapes, other kernels. Rounding makes the two differ
 a little; a bug makes them differ a lot, and every ratio of the update is then wrong. Each update measures the
@@ -7,20 +8,23 @@ difference before its first gradient step, and a run whose difference is beyond 
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from vlgym.errors import FailedError
 from vlgym.types import StepRecord
 
 from ..engine.engine import Engine, Sample, pad_rows
-from ..models.family import Prompt
-from ..runs.distributed import World, share_of
-from ..runs.threads import is_out_of_memory, peak_memory
+from ..runs import distributed
+from ..runs.distributed import ALONE, World, share_of
+from ..runs.folder import load_optimizer, optimizer_tensors
+from .losses import PolicyLoss
 
 
 @dataclass
@@ -85,14 +89,8 @@ def moments(batch: Batch) -> dict[str, float]:
 def minibatches(
     units: Sequence[list[int]], size: int, world: World, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
-    """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step.
-
-    Args:
-        units: the batch's units; every process has as many.
-        size: units per gradient step, over all processes.
-        world: the processes.
-        generator: of the order.
-    """
+    """One pass over a rollout in random order: (rows of this process, units of all processes) per gradient step, of
+    `size` units over all processes."""
     for part in torch.randperm(len(units), generator=generator).split(share_of(size, world.size, "--minibatch")):
         rows = [row for unit in part.tolist() for row in units[unit]]
         yield torch.tensor(rows, dtype=torch.int64), len(part) * world.size
@@ -111,59 +109,6 @@ class Passes:
     rows: int = 64
     tokens: int | None = None
     train_vision: bool = False
-
-
-@dataclass(frozen=True)
-class Probe:
-    """The largest pass that fits into memory, of `rows` rows as long as `tokens`.
-
-    Attributes:
-        peak: most bytes; seconds: of one row.
-    """
-
-    passes: Passes
-    rows: int
-    tokens: int
-    peak: int
-    seconds: float
-
-    def __str__(self) -> str:
-        held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
-        return f"memory probe: {held}, {self.seconds:.2f} s a row"
-
-
-def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> Probe:
-    """Try a forward and backward pass of at most `rows` rows, all with the longest prompt and the longest reply, with
-    room for an optimizer's two moments of the parameters, and halve it until it fits.
-
-    Raises:
-        MemoryError, torch.OutOfMemoryError: one row does not fit.
-    """
-    device, longest = engine.family.device, len(prompt) + engine.max_new_tokens
-    rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
-    words = (engine.suppress == 0).nonzero().flatten().tolist()
-    while True:
-        start, held = time.perf_counter(), list[Tensor]()
-        try:
-            held += [torch.zeros_like(p) for p in parameters for _ in range(2)]
-            ids = [torch.cat([torch.tensor(words[row % len(words)])[None], prompt.ids[1:]]) for row in range(rows)]
-            prompts = [engine.family.place(each, prompt.images) for each in ids]  # which share no beginning
-            reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
-            held += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
-            held[-2].mean().backward()
-            return Probe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error) or rows == 1:
-                raise
-        finally:
-            held.clear()
-            for parameter in parameters:
-                parameter.grad = None
-            engine.forget()
-            if device.type == "cuda":
-                torch.cuda.empty_cache()
-        rows //= 2
-        passes = replace(passes, rows=rows) if passes.tokens is None else replace(passes, tokens=rows * longest)
 
 
 def micro_batches(batch: Batch, rows: Tensor, passes: Passes) -> list[Tensor]:
@@ -193,8 +138,10 @@ def score(engine: Engine, batch: Batch, rows: Tensor, passes: Passes) -> tuple[T
 
 
 @torch.no_grad()
-def log_probs(engine: Engine, batch: Batch, passes: Passes) -> Tensor:
-    """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients."""
+def log_probs(engine: Engine | None, batch: Batch, passes: Passes) -> Tensor | None:
+    """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients; None without one."""
+    if engine is None:
+        return None
     found = torch.zeros_like(batch.old)
     alike = sorted(range(len(batch.samples)), key=lambda row: batch.samples[row].prompt.key)  # run once in one pass
     for part in micro_batches(batch, torch.tensor(alike, dtype=torch.int64), passes):
@@ -221,3 +168,136 @@ def check_log_probs(engine: Engine, batch: Batch, passes: Passes, limit: float |
             f"has other weights or sees other pictures, a bug{finer}."
         )
     return {"rollout/logp_diff_mean": mean, "rollout/logp_diff_p95": p95, "rollout/logp_diff_max": largest}
+
+
+# ---- gradient steps and metrics --------------------------------------------------------------------------------------
+
+MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
+POLICY_METRICS = (
+    "loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max", "policy/grad_norm",
+    "policy/clipped_steps",
+)  # fmt: skip
+
+
+class Metrics:
+    """Values of one update by name; `means` is what is logged."""
+
+    def __init__(self) -> None:
+        self.values: defaultdict[str, list[float]] = defaultdict(list)
+
+    def add(self, name: str, value: float) -> None:
+        """Note one value."""
+        self.values[name].append(value)
+
+    def add_policy(self, policy: PolicyLoss, kl: Tensor | None, weights: Tensor) -> None:
+        """Note the losses of one forward pass, [b] `weights` of its rows taken out again."""
+        share = float(weights.sum())
+        if kl is not None:
+            self.add("loss/kl", float(kl.detach()) / share)
+        self.add("loss/policy", float(policy.loss.detach()) / share)
+        for name in ("clip_fraction", "approx_kl", "ratio_max"):
+            self.add(f"loss/{name}", getattr(policy, name).item())
+
+    def means(self) -> dict[str, float]:
+        """Mean of each, and the number of the policy's gradient steps; a policy that did not learn in this update has
+        zeros."""
+        steps = len(self.values.get("policy/grad_norm", ()))
+        for name in POLICY_METRICS:
+            self.values.setdefault(name, [0.0])
+        means = {name: float(np.mean(values)) for name, values in self.values.items()}
+        return means | {"policy/gradient_steps": float(steps)}
+
+
+def policy_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
+    """AdamW as every learner uses it for the policy."""
+    return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rate of the policy: 0 in the first updates, then a cosine.
+
+    Attributes:
+        first, last: its ends; last is a share of the first.
+        updates: length of the run in updates; env_steps: in environment steps, where that is not None.
+        rests: updates in which the policy does not learn.
+    """
+
+    first: float
+    last: float
+    updates: int
+    env_steps: int | None = None
+    rests: int = 0
+
+    def rate(self, update: int, env_steps: int) -> float:
+        """Return the rate of an update, counted from 1, after `env_steps` environment steps."""
+        if update <= self.rests:
+            return 0.0
+        if self.env_steps is None:
+            share = (update - self.rests - 1) / max(1, self.updates - self.rests - 1)
+        else:
+            share = env_steps / self.env_steps
+        cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+        return self.first * (self.last + (1 - self.last) * cosine)
+
+
+class Optimizers:
+    """The optimizers of a learner, stepped with clipped gradients that are summed over processes.
+
+    Attributes:
+        skips: gradient steps left out because a loss or gradient was not finite; skips_in_a_row: the newest of them.
+    """
+
+    def __init__(self, named: dict[str, torch.optim.Optimizer], max_grad_norm: float, world: World = ALONE) -> None:
+        self.named, self.max_grad_norm, self.world = named, max_grad_norm, world
+        self.skips = self.skips_in_a_row = 0
+
+    def set_rate(self, name: str, rate: float) -> float:
+        """Give an optimizer its learning rate, and return it."""
+        for group in self.named[name].param_groups:
+            group["lr"] = rate
+        return rate
+
+    def step(self, name: str, loss: float, metrics: Metrics) -> None:
+        """Clip and step one optimizer, then clear its gradients. A non-finite loss or gradient is skipped and counted.
+
+        Raises:
+            FailedError: `MAX_SKIPS` in a row were skipped.
+        """
+        optimizer = self.named[name]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        distributed.sum_gradients(parameters, self.world)
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm))
+        metrics.add(f"{name}/grad_norm", norm)
+        metrics.add(f"{name}/clipped_steps", float(norm > self.max_grad_norm))
+        if distributed.any_of(not (math.isfinite(loss) and math.isfinite(norm)), self.world):
+            self.skips += 1
+            self.skips_in_a_row += 1
+        else:
+            optimizer.step()
+            # A fused optimizer does not count up the version of a tensor, by which engines notice new weights.
+            torch.autograd.graph.increment_version(parameters)
+            self.skips_in_a_row = 0
+        optimizer.zero_grad(set_to_none=True)
+        if self.skips_in_a_row >= MAX_SKIPS:
+            raise FailedError(
+                f"{MAX_SKIPS} gradient steps in a row had a non-finite {name} loss or gradient; "
+                "the newest checkpoint is intact. Resume from it with a smaller --lr, or with --dtype float32."
+            )
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Moments and step counts of every optimizer."""
+        parts = [optimizer_tensors(f"optimizer.{name}", optimizer) for name, optimizer in self.named.items()]
+        return {name: tensor for part in parts for name, tensor in part.items()}
+
+    def state(self) -> dict[str, int]:
+        """JSON-able counts."""
+        return {"skips": self.skips, "skips_in_a_row": self.skips_in_a_row}
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, int]) -> None:
+        """Restore `tensors` and `state`."""
+        for name, optimizer in self.named.items():
+            load_optimizer(f"optimizer.{name}", optimizer, tensors)
+        self.skips, self.skips_in_a_row = state["skips"], state["skips_in_a_row"]

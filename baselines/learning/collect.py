@@ -1,4 +1,5 @@
-"""Rollouts for the learners: play, keep the samples, and report on the episodes.
+"""Environments of a run as one process plays them, and rollouts for the learners: play, keep the samples, report on the
+episodes.
 
 `Collector` plays a fixed number of steps of every environment, for learners with a critic; `GroupCollector` plays whole
 episodes, several from each start, for learners that compare returns instead.
@@ -10,26 +11,166 @@ nothing but a turn; where a wrong action costs more, a model would learn to say 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.errors import check_number
+from vlgym.env.prompts import PromptBuilder
+from vlgym.env.reset_options import LEVEL
+from vlgym.env_groups import EnvGroup, open_group
+from vlgym.errors import UserError, check_number
+from vlgym.parsers import Parser
+from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course, Place
-from vlgym.play.env_failures import ENV_ERROR, EnvFailures, close_env
+from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env
+from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
-from vlgym.types import StepRecord
+from vlgym.registry import get_registry
+from vlgym.registry.making import unwrap
+from vlgym.types import Message, Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
-from ..runs.curve import LEVEL_MEAN, PLAYED
+from ..models.folders import read_limits
+from ..runs.distributed import ALONE, World, share_of
+from ..runs.logs import LEVEL_MEAN, PLAYED
 from .batch import Batch, pack
-from .environments import Environments
 from .recording import EpisodeRecorder
+
+# ---- environments ----------------------------------------------------------------------------------------------------
+
+IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
+"""Most tokens per image of the tiny model, by family or by an environment's name; 64 elsewhere."""
+
+
+class Environments:
+    """The environments of a run, with their arguments and prompt layout.
+
+    Args:
+        ids: environment ids, mixed evenly.
+        kwargs: constructor arguments of every environment.
+        total: environments of all processes.
+        builder: prompt layout; None for each environment's own.
+        group: size of the groups into which a process's environments are split evenly.
+        where: `--envs`; timeout: seconds that a worker has for an answer.
+        world: the processes of the run.
+        curriculum: `--curriculum`, None for none; seed: of its choices.
+        pictures: `--pictures`, of the prompts in training.
+
+    Attributes:
+        count: environments of this process; total: of all; first: number of this process's first one.
+        failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
+        group: where the environments live.
+        course: the curriculum at work, which learns from this process's episodes; None without one.
+
+    Raises:
+        UserError: an option is wrong, or the environments cannot be split evenly.
+    """
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        kwargs: Mapping[str, Any],
+        total: int,
+        *,
+        builder: PromptBuilder | None = None,
+        group: int = 1,
+        where: str = "local",
+        timeout: float = 120.0,
+        world: World = ALONE,
+        curriculum: str | None = None,
+        seed: int = 0,
+        pictures: str = SHOWN,
+    ) -> None:
+        self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
+        self.pictures = pictures
+        self.failures: list[Failure] = []
+        if curriculum is not None and LEVEL in kwargs:
+            raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
+        self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
+        self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
+        self.total, self.count = total, share_of(total, world.size)
+        self.first = world.rank * self.count
+        share_of(self.count, group, "--num-envs of a process:", "groups of --group")
+        self.group: EnvGroup = open_group(
+            where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
+        )
+
+    def make(self, index: int, env_id: str | None = None) -> Any:
+        """Environment `index` of this process; without an id, ids take turns."""
+        return self.group.make(env_id or self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
+
+    def exchange(self, index: int, env: Any, env_id: str) -> Any:
+        """Put environment `index` aside, and return the one of another id that stands in its place."""
+        spec = unwrap(env).vlgym_spec
+        assert spec is not None
+        self._aside[index, spec.id] = env
+        return self._aside.pop((index, env_id), None) or self.make(index, env_id)
+
+    def held_out(self, env_id: str) -> dict[str, Any]:
+        """Arguments of the environment in held-out episodes."""
+        return self.kwargs if self.course is None else self.course.held_out(env_id, self.kwargs)
+
+    def parsers(self) -> tuple[Parser, ...]:
+        """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
+        found: dict[tuple[str, int, type], Parser] = {}
+        for env_id in self.ids:
+            env = self.make(0, env_id)
+            found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
+            env.close()
+        return tuple(found.values())
+
+    def make_runner(self) -> Runner:
+        """Endless training episodes."""
+        return Runner(
+            [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
+            failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
+            course=self.course, exchange=self.exchange, pictures=self.pictures,
+        )  # fmt: skip
+
+    def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
+        """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
+        found: list[Prompt] = []
+        for index, env_id in enumerate(self.ids):
+            runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
+            for _ in range(turns):
+                found += [encode(turn.messages) for turn in runner.turns()]
+                if not runner.done:
+                    runner.step(_Talker("a " * words))
+            runner.close()
+        return max(found, key=len)
+
+    def close(self) -> None:
+        """Close what a curriculum put aside, and end the workers, where there are any."""
+        while self._aside:
+            close_env(self._aside.popitem()[1])
+        self.group.close()
+
+
+class _Talker(RandomPolicy):
+    """Random play after many words."""
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        return [replace(reply, text=self.words + reply.text) for reply in super().reply(turns)]
+
+
+def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
+    """Most tokens per image, where no option says: those of a saved model's training, for `tiny` what the environments
+    need, for others as many as their processor allows (`None`)."""
+    if model != "tiny":
+        return read_limits(model).image_tokens
+    specs = [get_registry().get(env_id) for env_id in env_ids]
+    return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)
+
+
+# ---- rollouts --------------------------------------------------------------------------------------------------------
 
 NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
 
@@ -114,11 +255,14 @@ class Followed:
     """Rollouts that a curriculum learns from and a recorder sees.
 
     Attributes:
+        policy: the model being trained; shaping: of rewards.
         course: the curriculum at work; None without one.
         places: of the turns of the last rollout, in the order of its batch.
         recorder: is shown every record, where there is one.
     """
 
+    policy: ModelPolicy
+    shaping: RewardOptions | None = None
     recorder: EpisodeRecorder | None = None
     course: Course | None = None
     places: Sequence[Place] = ()
@@ -143,6 +287,31 @@ class Followed:
         if self.course is not None:
             self.course.note_errors(list(zip(self.places, errors.flatten().tolist(), strict=True)))
 
+    def rewards(self, rows: Rows) -> list[list[float]]:
+        """Rewards as training sees them, [T][N]."""
+        shaping = self.shaping
+        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
+
+    def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """Return the values with which advantages bootstrap, of a rollout; `value` takes [B, H] states to [B].
+
+        Returns:
+            (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
+            that were truncated and did not terminate, 0 elsewhere).
+        """
+        family = self.policy.engine.family
+        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
+        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
+        values = value(self.policy.engine.last_hidden(prompts)) if prompts else torch.zeros(0, device=family.device)
+        final = values.new_zeros(len(rows), len(rows[0]))
+        for (t, n), v in zip(cut, values, strict=False):
+            final[t, n] = v
+        return values[len(cut) :], final
+
+    def _next_prompts(self) -> list[Prompt]:
+        """The prompts that wait for a reply."""
+        return []
+
     def recall(self) -> dict[str, Any]:
         """The curriculum's part of a state."""
         return {} if self.course is None else {"curriculum": self.course.sampler.memory}
@@ -154,13 +323,7 @@ class Followed:
 
 
 class Collector(Followed):
-    """Plays steps of every environment; environments go on where they stood.
-
-    Args:
-        runner: of the environments.
-        policy: the model being trained.
-        shaping: of rewards.
-    """
+    """Plays steps of every environment; environments go on where they stood."""
 
     def __init__(self, runner: Runner, policy: ModelPolicy, shaping: RewardOptions | None = None) -> None:
         self.runner, self.policy, self.shaping = runner, policy, shaping
@@ -186,11 +349,6 @@ class Collector(Followed):
         metrics = self._episodes(rows) | rollout_metrics(records, batch) | {"seconds/env": self.env_seconds}
         return batch, metrics | self.follow(records)
 
-    def rewards(self, rows: Rows) -> list[list[float]]:
-        """Rewards as training sees them, [T][N]."""
-        shaping = self.shaping
-        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
-
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
         """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
         truncated; None where it terminated."""
@@ -205,26 +363,6 @@ class Collector(Followed):
                 ]
             )
         return after
-
-    def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the values with which advantages bootstrap.
-
-        Args:
-            rows: the rollout that was played last.
-            value: [B, H] states of last prompt tokens -> [B].
-
-        Returns:
-            (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
-            that were truncated and did not terminate, 0 elsewhere).
-        """
-        family = self.policy.engine.family
-        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
-        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
-        values = value(self.policy.engine.last_hidden(prompts))
-        final = values.new_zeros(len(rows), len(rows[0]))
-        for (t, n), v in zip(cut, values, strict=False):
-            final[t, n] = v
-        return values[len(cut) :], final
 
     def _next_prompts(self) -> list[Prompt]:
         encode = self.policy.engine.family.encode

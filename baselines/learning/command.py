@@ -17,8 +17,7 @@ from vlgym.errors import show_safe
 from vlgym.terminal import measure_width, run_command
 
 from ..runs import distributed
-from .config import RunConfig
-from .presets import chosen
+from .config import RunConfig, chosen
 from .run import Run
 
 USUAL = frozenset({

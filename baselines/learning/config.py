@@ -1,148 +1,40 @@
-"""The options that every learner has, and the rules for resuming with them.
+"""The options that every learner has, and presets: named sets of values, of the papers and of two cards.
 
 Each learner's `Config` extends `RunConfig` by its own options. A frozen dataclass holds the resolved values; `tyro`
 makes the command line of it; `run.json` stores it.
+
+A preset changes defaults; options given with it win. Each value has its source: "D.2" is the appendix of VL-DAC's first
+version (arXiv 2508.04280v1), "code" the configuration in the published repository, used where the paper says nothing,
+"C" is RL4VLM's paper and scripts (arXiv 2405.10292), "LOOP" its paper (arXiv 2502.01600), "fig. 6" is MageBench's
+(arXiv 2412.04531).
 """
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import tyro
 
-from vlgym.env.arguments import fits, read_arguments
+from vlgym.env.arguments import read_arguments
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import read_options
-from vlgym.errors import UserError, check_choice, check_number, nearest
-from vlgym.parsers import check_named
+from vlgym.errors import UserError, check_choice, check_number
 from vlgym.play.controls import PICTURES
 
-from ..models.adapter import is_tiny
 from ..models.folders import MOST_TEMPERATURE
 from ..models.load import DTYPES
-from ..models.lora import LoraOptions
-from ..runs import folder
-from ..runs.distributed import ALONE, World
+from ..models.lora import LoraOptions, is_tiny
+from ..runs.distributed import ALONE, World, check_device, check_threads, choose_device, device_in_words
 from ..runs.folder import environment_ids
-from ..runs.threads import check_device, check_threads, choose_device, device_in_words
+from ..runs.logs import TrackerName, check_tracker
 from . import losses
-from .batch import Passes
-from .collect import RewardOptions
-from .environments import Environments
-from .optimizers import Schedule
-from .presets import PRESETS
+from .batch import Passes, Schedule
+from .collect import Environments, RewardOptions
 from .warm_start import WarmConfig
-
-FREE_ON_RESUME = frozenset(
-    {
-        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "max_logp_gap", "envs", "env_timeout",
-    }
-)  # fmt: skip
-
-C = TypeVar("C", bound="RunConfig")
-
-
-def saved_config(asked: C) -> C:
-    """The configuration of the run to resume; what was asked for beyond it must be free to change.
-
-    Raises:
-        UserError: no --out, no run there, or an option that differs from the run's.
-    """
-    if asked.out is None:
-        raise UserError("--resume needs the folder of the run: --resume --out runs/...")
-    kind, default = type(asked), type(asked)()
-    saved = folder.read_run(asked.out)["config"]
-    groups = {item.name: getattr(default, item.name) for item in fields(kind)}
-    unknown = sorted(set(saved) - {*groups, "algorithm"})
-    for name, group in groups.items():
-        if is_dataclass(group) and not isinstance(group, type) and isinstance(saved.get(name), dict):
-            unknown += sorted(set(saved[name]) - {item.name for item in fields(group)})
-    if saved.get("algorithm") == kind.algorithm and unknown:
-        raise UserError(
-            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
-            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
-        )
-    values: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for item in fields(kind):
-        standard = getattr(default, item.name)
-        before = _revive(standard, saved.get(item.name, standard))
-        if not fits(before, hints[item.name]):
-            raise UserError(f"{asked.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
-        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
-    return replace(kind(**values), out=asked.out, resume=True)
-
-
-def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
-
-    Raises:
-        UserError: it is asked to be another, and is not free to change; or it was code, and is not asked for.
-    """
-    if is_dataclass(before) and not isinstance(before, type):
-        inner = {
-            item.name: _resumed(
-                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
-            )
-            for item in fields(before)
-        }
-        return replace(before, **inner)
-    if asked == standard:
-        if before != standard:
-            _check_record(out, name, before)
-        return before
-    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
-        return asked
-    raise UserError(
-        f"The run in {out} has {flag_of(name)} {before}, but {asked} was asked for. Leave that option out to go on "
-        "with the run as it was, or start a new run in another --out."
-    )
-
-
-def _check_record(out: Path | None, name: str, value: Any) -> None:
-    """Refuse a record's value that names a folder to write, or that runs code: an import string, and a Ray cluster
-    elsewhere, which sends pickles."""
-    source = str((out or Path()) / folder.RUN_FILE)
-    if name in ("parser", "env_kwargs"):
-        arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
-        check_named(arguments, source, _write_option(name, value))
-    elif name in ("export", "export_adapter") or (name == "envs" and value.startswith("ray://")):
-        why = "a Ray cluster, which runs code here" if name == "envs" else "a folder to write"
-        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
-
-
-def _write_option(name: str, value: Any) -> str:
-    values = value if name == "env_kwargs" else (value,)
-    return shlex.join(word for each in values for word in (flag_of(name), str(each)))
-
-
-def list_repeated(config: RunConfig) -> str:
-    """Return the options that a command which resumes the run must repeat, each after a blank."""
-    written = ""
-    for item in fields(config):
-        value = getattr(config, item.name)
-        try:
-            if value is not None:
-                _check_record(config.out, item.name, value)
-        except UserError:
-            written += f" {_write_option(item.name, value)}"
-    return written
-
-
-def _revive(standard: Any, saved: Any) -> Any:
-    """A value from JSON as the dataclass had it."""
-    if is_dataclass(standard) and isinstance(saved, dict):
-        kind: Any = type(standard)
-        return kind(**saved)
-    if isinstance(standard, tuple) and isinstance(saved, list):
-        return tuple(saved)
-    return saved
-
 
 DEFAULT_ENV, DEFAULT_MODEL = "vlgym/NumberLine-v1", "tiny"
 
@@ -280,6 +172,9 @@ class RunConfig:
     """Updates between recordings of an episode to look at (`vlgym ui`); 0 for none."""
     record_keep: int = 20
     """Newest recordings that remain."""
+    tracker: TrackerName = "tensorboard"
+    """Where the metrics go besides log.jsonl, and a picture with its reply every --record-every updates: tensorboard
+    (files in the run's folder), wandb, trackio (each takes its package) or none."""
     export: Path | None = None
     """Write the trained model here too, as a plain Hugging Face checkpoint with adapters merged."""
     export_adapter: Path | None = None
@@ -372,6 +267,8 @@ class RunConfig:
         config.require_share("final_lr")
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
+        config.require_one_of("tracker", *get_args(TrackerName))
+        check_tracker(config.tracker)
         read_options(config.envs, "--envs")
         check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads or 0)
@@ -447,3 +344,187 @@ class ClippedConfig(RunConfig):
 def flag_of(name: str) -> str:
     """The option of a field, as it is written on a command line."""
     return f"--{name.replace('_', '-')}"
+
+
+# ---- presets ---------------------------------------------------------------------------------------------------------
+
+Values = Mapping[str, tuple[Any, str]]
+
+FITS = "ours: what an 80 GB card holds of Qwen2-VL-7B without recomputing"
+
+COMMON: Values = {
+    "lr": (5e-5, "D.2: 5e-5 to 1e-7"),
+    "final_lr": (0.002, "D.2: 1e-7 is 0.002 of 5e-5"),
+    "epochs": (2, "D.2"),
+    "minibatch": (128, "D.2: minibatch 1, gradients of 128 accumulated"),
+    "env_steps": (51_200, "D.2"),
+    "updates": (200, "51,200 steps over 256 a rollout"),
+    "num_envs": (64, "ours; the paper plays one environment per process"),
+    "rollout_steps": (4, "ours: 64 x 4 = the 256 steps of the code's rollouts"),
+    "clip": (0.1, "code; the paper does not say"),
+    "max_grad_norm": (1.0, "code, shell scripts"),
+    "kl_coef": (0.05, "D.2"),
+    "kl_estimator": ("k3", "code"),
+    "value_warmup": (2, "D.2"),
+    "value_coef": (0.15, "D.2; counts only without the stop-gradient"),
+    "value_lr": (1e-3, "ours; the paper has one optimizer"),
+    "lora.rank": (16, "code; the paper does not say"),
+    "lora.alpha": (32.0, "code; the paper does not say"),
+    "eval_episodes": (50, "D.2"),
+    "reward.unreadable_penalty": (0.0, "D.2: none"),
+    "max_new_tokens": (128, "ours; the code writes up to 1,024, the paper does not say"),
+    "dtype": ("bfloat16", "ours"),
+    "micro_tokens": (4_096, FITS),
+}
+
+CARD: Values = {
+    "num_envs": (128, "ours: a token takes as long for 128 rows as for 16, so few long rollouts decode least"),
+    "rollout_steps": (2, "256 steps a rollout, as the paper's code"),
+    "minibatch": (128, "D.2"),
+    "updates": (80, "20,480 steps"),
+    "lora.rank": (16, "code; the paper does not say"),
+    "dtype": ("bfloat16", "ours"),
+    "micro_batch": (16, "7B: 31 + 16 x 2.4 = 69 GiB of 74, by the figures of an H200"),
+}
+
+PRESETS: dict[str, Values] = {
+    "24gb": {
+        **CARD,
+        "num_envs": (16, "a quarter of the keys and values"),
+        "rollout_steps": (16, "256 steps a rollout"),
+        "micro_batch": (4, "3B: 14 + 4 x 1.8 = 21 GiB of 22, 2B: 8 + 4 x 1.1 = 12; 7B's scaled by weights and widths"),
+    },
+    "80gb": CARD,
+    "paper-miniworld": {
+        **COMMON,
+        "gamma": (0.99, "D.2: 0.99 or 1"),
+        "gae_lambda": (0.95, "D.2: 0.95 or 0.99"),
+        "history_images": (4, "D.2: image history 4"),
+    },
+    "paper-alfworld": {
+        **COMMON,
+        "gamma": (0.99, "D.2: 0.9, 0.99 or 1"),
+        "gae_lambda": (0.95, "D.2: 0.9, 0.95 or 1"),
+        "history_images": (4, "D.2: image history 4"),
+    },
+    "paper-ezpoints": {
+        **COMMON,
+        "gamma": (1.0, "D.2"),
+        "gae_lambda": (1.0, "D.2"),
+        "history_images": (1, "D.2: image history 1"),
+    },
+    "paper-webshop": {
+        **COMMON,
+        "env_steps": (2_000, "section 4: 2k steps"),
+        "updates": (8, "2,000 steps over 256 a rollout"),
+        "gamma": (0.99, "code: as ALFWorld"),
+        "gae_lambda": (0.95, "code: as ALFWorld"),
+        "history_images": (2, "code: 2 images"),
+    },
+    "paper-rl4vlm": {
+        "lr": (1e-5, "C: 1e-5 to 1e-9"),
+        "final_lr": (1e-4, "C"),
+        "epochs": (4, "C"),
+        "minibatch": (128, "C: minibatch 1, gradients of 128 accumulated"),
+        "env_steps": (15_000, "C"),
+        "updates": (30, "15,000 steps over 512 a rollout"),
+        "num_envs": (64, "ours; one environment per process there"),
+        "rollout_steps": (8, "64 x 8 = the 512 steps of C"),
+        "clip": (0.1, "C"),
+        "gamma": (0.9, "C"),
+        "gae_lambda": (0.95, "C"),
+        "value_coef": (0.5, "C"),
+        "reward.unreadable_penalty": (0.0, "C: none"),
+        "max_grad_norm": (0.01, "C"),
+        "lora.rank": (128, "C"),
+        "lora.alpha": (256.0, "C"),
+        "max_new_tokens": (256, "C"),
+        "dtype": ("bfloat16", "C"),
+        "micro_tokens": (4_096, FITS),
+        "parser": ("json", "C: thoughts and action as JSON"),
+    },
+    "paper-loop": {
+        "reward.unreadable_penalty": (0.0, "LOOP: none"),
+        "group": (6, "LOOP; D.2 does not say"),
+        "num_envs": (240, "LOOP: 40 tasks of 6 rollouts"),
+        "updates": (75, "D.2: 75 algorithm steps"),
+        "minibatch": (32, "LOOP: 32 trajectories"),
+        "epochs": (2, "LOOP and D.2"),
+        "clip": (0.1, "LOOP"),
+        "gamma": (1.0, "D.2: 0.99 or 1"),
+        "kl_coef": (0.05, "D.2; LOOP itself has none"),
+        "lr": (5e-5, "LOOP"),
+        "final_lr": (1.0, "LOOP: constant"),
+        "lora.rank": (16, "LOOP"),
+        "lora.alpha": (32.0, "LOOP"),
+        "history_images": (4, "D.2"),
+        "eval_episodes": (50, "D.2"),
+        "max_new_tokens": (128, "ours"),
+        "dtype": ("bfloat16", "ours"),
+        "micro_tokens": (2_048, FITS),
+    },
+    "magebench-rl": {
+        "kl_coef": (0.001, 'fig. 6, "+kl"'),
+        "reward.unreadable_penalty": (0.0, "fig. 6: none"),
+        "reward.repetition_penalty": (0.2, 'fig. 6, "+rep"'),
+        "reward.length_bonus": (0.001, 'fig. 6, "+enc"'),
+        "reward.length_limit": (200, 'fig. 6, "+enc"'),
+    },
+}
+
+HARDWARE = {"24gb": "2B to 3B, 24 GB: 21 GiB", "80gb": "7B, 80 GB: 69 GiB", "magebench-rl": "any"}
+"""Model, card and computed memory; of the others those of the papers."""
+
+H200 = 6.4  # environment steps a second of a 7B model (docs/results.md)
+
+P = TypeVar("P")
+
+
+def listing() -> str:
+    """One line for each preset: hardware, environment steps, minutes."""
+    lines = []
+    for name, values in PRESETS.items():
+        told = {key: values[key][0] for key in ("env_steps", "updates", "num_envs", "rollout_steps") if key in values}
+        steps = told.get("env_steps") or told.get("updates", 0) * told.get("num_envs", 0) * told.get("rollout_steps", 0)
+        time = f"{steps:,} steps, {steps / H200 / 60:.0f} minutes with 7B on an H200" if steps else "steps of the run"
+        lines.append(f"{name:16} {HARDWARE.get(name, '7B, 80 GB'):24} {time}")
+    return "\n".join(lines)
+
+
+def chosen(config: type[P], arguments: Sequence[str]) -> P:
+    """The defaults of a command line: the configuration's own, changed by the preset that the arguments name. Without a
+    name, or for `list`, the presets are printed and the program ends.
+
+    Raises:
+        UserError: no such preset, or it has values for another learner.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", nargs="?", default="none", const="list")
+    if (name := parser.parse_known_args(arguments)[0].preset) == "list":
+        print(listing())
+        raise SystemExit(0)
+    return apply(config(), name)
+
+
+def apply(config: P, name: str) -> P:
+    """A configuration with a preset's values.
+
+    Raises:
+        UserError: no such preset, or it has values for another learner.
+    """
+    if check_choice("--preset", name, ("none", *PRESETS)) == "none":
+        return config
+    values: dict[str, Any] = {"preset": name}
+    known = {item.name for item in fields(config)}  # type: ignore[arg-type]
+    for path, (value, _) in PRESETS[name].items():
+        group, _, inner = path.rpartition(".")
+        if (group or inner) not in known:
+            raise UserError(
+                f"--preset {name} sets {path}, which this learner does not have; the presets of other learners are for "
+                "their own commands."
+            )
+        if group:
+            values[group] = replace(values.get(group, getattr(config, group)), **{inner: value})
+        else:
+            values[inner] = value
+    return replace(config, **values)  # type: ignore[type-var]

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from vlgym.doors.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.errors import UserError
 from vlgym.evaluation import Report, evaluate
 from vlgym.files import seal
+from vlgym.integrations.canary import CANARIES, SightGap, canary_batch, sight_gap
 from vlgym.play.controls import GREY, SHOWN, SHUFFLED
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
@@ -30,10 +30,9 @@ from ..models import lora
 from ..models.family import Family
 from ..models.folders import EVALUATION
 from ..models.load import load_family
-from ..runs.curve import draw_curve
 from ..runs.folder import read_record
-from ..runs.logs import LOG_FILE, RunLog, read_rows
-from .environments import Environments
+from ..runs.logs import LOG_FILE, RunLog, draw_curve, read_rows
+from .collect import Environments
 from .state import RunState
 
 MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"
@@ -174,7 +173,8 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
     draw_curve(
-        path, read_rows(out / LOG_FILE), title=title, name=name, warm=state.warm.success, evaluations=pooled,
+        path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
+        warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
         blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
         controls={pictures: _follow(chosen, pictures) for pictures in (GREY, SHUFFLED)},

@@ -7,7 +7,7 @@ paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,11 +32,9 @@ from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
 from ..engine.engine import ModelPolicy
-from ..runs.checkpoint import load_tensors, save_tensors
-from .collect import RewardOptions
+from ..runs.folder import load_tensors, save_tensors
+from .collect import Environments, Followed, RewardOptions, Rows
 from .config import flag_of
-from .environments import Environments
-from .recording import EpisodeRecorder
 from .state import Weights
 
 RATING = "rating"
@@ -134,12 +132,6 @@ class PoolOptions:
 class Pool:
     """Models of earlier updates.
 
-    Args:
-        folder: for their files.
-        weights: of the run.
-        options: how many, how often.
-        device: of the weights.
-
     Attributes:
         members: `{"update", "file"}` of each, oldest first; `file` is size and checksum.
     """
@@ -232,24 +224,12 @@ ONE_SEAT = ("seat", "opponents")
 """Arguments of an environment that are of one seat's view; at a table every seat is open."""
 
 
-class Games:
+class Games(Followed):
     """Plays whole games at several tables, for a learner with a critic.
-
-    Args:
-        envs: the run's environments; each is a game of several agents.
-        policy: the model being trained.
-        pool: opponents.
-        shaping: of rewards.
-        seed: of seats and opponents.
-
-    Attributes:
-        recorder: is shown every record, where there is one.
 
     Raises:
         UserError: an environment is for one agent, or an argument is wrong.
     """
-
-    recorder: EpisodeRecorder | None = None
 
     def __init__(
         self,
@@ -342,9 +322,10 @@ class Games:
         self._failures.note(index, error, game, env_id=game.title, episode=number, seed=seed)
         self.tables[index] = self._open(index)
 
-    def rewards(self, games: Sequence[Sequence[StepRecord]]) -> list[float]:
-        """Rewards as training sees them, of one trajectory after the other."""
-        return [self.shaping.shape(record) for game in games for record in game]
+    def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """As `Followed` does; between games no observation waits, so its value is 0."""
+        _, final = super().values_after(rows, value)
+        return final.new_zeros(1), final
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from vlgym.files import discard, make_folder, written_whole
@@ -22,7 +23,7 @@ from vlgym.play.trajectory import TrajectoryWriter
 from vlgym.types import LearnerNotes, StepRecord
 
 from ..models.family import Family
-from ..runs.checkpoint import remove_folder
+from ..runs.folder import remove_folder
 from .batch import Batch
 
 FOLDER = "episodes"
@@ -79,18 +80,21 @@ class EpisodeRecorder:
                 self._ended.append(self._open.pop(name))
 
     def note(self, batch: Batch, family: Family) -> None:
-        """Add the learner's numbers on this update's turns.
-
-        Args:
-            batch: of the update; turns whose samples are not in it get nothing.
-            family: tells the text of a token.
-        """
+        """Add the learner's numbers on this update's turns."""
         at = {id(sample): index for index, sample in enumerate(batch.samples)} if self._fresh else {}
         for turns, place, reference in self._fresh:
             sample = reference()
             if sample is not None and id(sample) in at:
                 turns[place] = replace(turns[place], learner=make_notes(batch, at[id(sample)], family))
         self._fresh = []
+
+    def sample(self) -> tuple[np.ndarray, str] | None:
+        """Return the newest picture [h, w, 3] uint8 before the first reply of an episode that ended, and the reply."""
+        for turn in (episode[0] for episode in self._ended):
+            for part in (part for message in reversed(turn.messages) for part in reversed(list(message["content"]))):
+                if part["type"] == "image":
+                    return part["image"], turn.reply
+        return None
 
     def end(self, update: int) -> Path | None:
         """Write the episodes that ended in the finished update; return the folder, if there is one.

@@ -1,4 +1,4 @@
-"""A training run: the parts around the updates that every learner needs.
+"""A training run: what it does in every update, and after the last.
 
     with Run(config) as run:
         run.keep(optimizers, collector)
@@ -7,7 +7,7 @@
                 ...
             update.log(batch, metrics)
 
-The run makes the folder, the model, its warm start and its environments. `updates` brings the log, checkpoints,
+`Setup` makes the folder, the model, its warm start and its environments. `updates` brings the log, checkpoints,
 evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does in an update is its own business.
 """
 
@@ -18,42 +18,27 @@ import shlex
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, replace
+from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
-
-import torch
-from torch import nn
+from typing import Any, Self
 
 from vlgym.errors import UserError
 from vlgym.evaluation import Report
-from vlgym.files import lock_folder, put_back
 from vlgym.play.controls import CONTROLS, SHOWN
-from vlgym.play.curriculum import Course
-from vlgym.play.env_failures import Failure
-from vlgym.play.trajectory import SEED_RULE
-from vlgym.registry import get_registry
 from vlgym.terminal import explain_system_error
 
-from ..engine.engine import Engine, ModelPolicy
-from ..engine.plain import make_engine
+from ..engine.engine import Engine
 from ..models import lora
-from ..models.adapter import check_adapter, export_adapter, is_adapter, is_tiny
-from ..models.folders import EVALUATION, NEW_TOKENS, Limits, read_limits
-from ..models.load import load_family
+from ..models.folders import EVALUATION, Limits
+from ..models.lora import export_adapter, is_adapter
 from ..runs import distributed, folder
-from ..runs.checkpoint import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
-from ..runs.curve import LEVEL_MEAN, PLAYED
-from ..runs.distributed import World
-from ..runs.logs import FAILURES_FILE, RunLog, note_failures
-from ..runs.signals import interruptible
-from ..runs.threads import is_out_of_memory, peak_memory, set_up_torch
-from .batch import Batch, moments, probe
-from .config import DEFAULT_MODEL, RunConfig, list_repeated, saved_config
-from .environments import count_image_tokens
+from ..runs.distributed import World, interruptible, peak_memory
+from ..runs.folder import checkpoints
+from ..runs.logs import LEVEL_MEAN, PLAYED, note_failures
+from .batch import Batch, moments
 from .evaluation import (
     ADAPTER,
     BASE,
@@ -70,10 +55,8 @@ from .evaluation import (
     measure_gap,
     read_best,
 )  # fmt: skip
-from .optimizers import Optimizers
-from .recording import FOLDER, EpisodeRecorder
-from .state import Kept, RunState, Weights
-from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
+from .setup import C, Setup, memory_advice
+from .state import list_repeated
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------
 
@@ -108,22 +91,6 @@ class Update:
         self.result = (batch, metrics)
 
 
-@contextmanager
-def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if is_out_of_memory(error):
-            first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}): {advice}") from error
-        raise
-
-
 # ---- metrics over all processes --------------------------------------------------------------------------------------
 
 SUMS = ("episode/count", "env/failures")
@@ -137,11 +104,6 @@ def is_sum(name: str) -> bool:
 def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
     """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
     else the mean of the processes that have a number.
-
-    Args:
-        metrics: of this process; another one may have others.
-        batch: its rollout.
-        world: the processes.
     """
     steps, tokens = len(batch.samples), int(batch.mask.sum())
     all_of: list[dict[str, Any]] = distributed.gather_objects(
@@ -159,200 +121,10 @@ def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> t
     return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
 
 
-BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
+class Run(Setup[C]):
+    """One run of a learner, new or resumed: see `Setup` for arguments and attributes."""
 
-C = TypeVar("C", bound=RunConfig)
-
-
-class Run(Generic[C]):
-    """One run of a learner, new or resumed.
-
-    Args:
-        config: the learner's configuration; with `resume`, what is to be changed of the run in `out`.
-
-    Attributes:
-        config: resolved.
-        world: the processes of the run; only the first one writes.
-        envs: the environments; out: the folder.
-        weights: the model's, see `Weights`; policy: samples with them.
-        order: generator of everything that is not sampled by the policy, such as the order of minibatches.
-        state: counters, evaluations and the rest of what a checkpoint holds.
-        kept: what the learner has in addition to the model; log: where metrics go. Both are there after `keep`.
-        stopped_by: the signal (Ctrl-C or SIGTERM) that ended the run before its last update; 0 for none.
-
-    Raises:
-        UserError: the folder holds another run, the run to resume is of another environment, model or configuration,
-            or an option is wrong.
-    """
-
-    kept: Kept
-    log: RunLog
-    stopped_by = 0
     timed = False  # the first update that trains the policy has told how fast it was
-
-    def __init__(self, config: C) -> None:
-        c = self.config = (saved_config(config) if config.resume else config).resolve()
-        set_up_torch(c.threads or 0, c.device)
-        self.world = distributed.join(c.device)
-        self.envs = c.make_environments(self.world)
-        ids = self.envs.ids
-        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
-        chosen = str(c.out or folder.next_folder(Path("runs"), stem))
-        self.out = Path(distributed.first_says(chosen, self.world))
-        if self.world.first and not c.resume:
-            folder.check_new(self.out)
-        if c.export is not None:
-            lora.check_export(c.export)
-        if c.export_adapter is not None:
-            check_adapter(c.export_adapter)
-        if c.warm.steps and not c.resume:
-            check_oracles(ids)
-        how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
-        self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
-        record = self._describe()
-        self._config = record["config"]  # as it was asked for, before the probe
-        if c.resume:
-            folder.check_same(folder.read_run(self.out), record)
-        model = c.model or DEFAULT_MODEL
-        family = load_family(
-            model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
-            dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
-        )  # fmt: skip
-        self._stack = ExitStack()
-        self._stack.callback(self.envs.close)
-        if self.world.first:
-            self.out.mkdir(parents=True, exist_ok=True)
-            self._stack.enter_context(lock_folder(self.out))
-            if not c.resume:
-                folder.write_record(self.out / folder.RUN_FILE, record)
-        self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
-        base = self._checkpoint[1].get("base") if self._checkpoint else None
-        warm = WarmReport()
-        engine = make_engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
-        if base is not None:
-            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, str(family.device)))
-        elif not c.resume and c.warm.steps:
-            warm, base = self._warm_start(engine) if self.world.first else (warm, None)
-            warm = share_warm_start(warm, engine, self.world)
-        self.weights = Weights(
-            engine, c.lora, seed=c.seed, train_vision=c.train_vision,
-            keep_reference=c.keeps_reference or c.kl_coef > 0,
-        )  # fmt: skip
-        for each in self.weights.engines():  # the reference's, too: equal weights then have no KL
-            each.temperature = c.temperature
-        self.weights.family.set_recompute(c.recompute)
-        sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
-        self.order = torch.Generator().manual_seed(2 * c.seed + 2)
-        self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
-        self.state.base = base
-        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
-        record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
-        if self.world.first and not c.resume:
-            folder.write_record(self.out / folder.RUN_FILE, record)
-        self.recorder: EpisodeRecorder | None = None
-        if c.record_every and self.world.first:
-            self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
-        self.first_episodes = c.eval_episodes  # before the training
-        if not is_tiny(model):
-            self._probe()
-        if self.world.first:
-            put_back(self.out / BEST)
-            read_best(self.out / BEST)  # a damaged note is told of before any work
-
-    def _probe(self) -> None:
-        """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""
-        c, engine = self.config, self.weights.engine
-        with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
-            prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
-            found = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
-            start = time.perf_counter()
-            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
-            seconds = (time.perf_counter() - start) / self.envs.count + found.seconds / 3
-            engine.forget()
-        turns = sum(get_registry().get(env_id).max_turns for env_id in self.envs.ids) * (1 + c.eval_controls)
-        self.first_episodes = min(c.eval_episodes, max(1, int(60 * c.eval_minutes / (seconds * turns))))
-        fits = min(distributed.gather_objects([found.passes.rows, found.passes.tokens or 0], self.world))
-        self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
-        if self.world.first:
-            print(found, flush=True)
-            if c.eval_before and self.first_episodes < c.eval_episodes:
-                few = f"{self.first_episodes} of {c.eval_episodes}"
-                print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
-            if c.device == "cpu":
-                steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
-                print(f"a CPU takes {found.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
-
-    def _describe(self) -> dict[str, Any]:
-        """The run's record, without its policy."""
-        c = self.config
-        episodes = {
-            "seeds": SEED_RULE,
-            "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
-            "held_out": {"split": "test", "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
-        }
-        return folder.describe(
-            self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
-            builder=self.envs.builder, episodes=episodes, group=self.envs.group,
-        )  # fmt: skip
-
-    def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
-        """Do it; return what was done, and size and checksum of the file with the weights under adapters."""
-        c, course, saved = self.config, self.envs.course, None
-        print(
-            f"warm start: imitating the oracle, {c.warm.noise:.0%} of its actions replaced by random ones", flush=True
-        )
-        try:
-            report = warm_start(
-                engine, self.envs.ids, c.warm, seed=c.seed, env_kwargs=self.envs.kwargs,
-                max_new_tokens=c.max_new_tokens, on_check=show_check, builder=self.envs.builder,
-                on_failure=self.envs.failures.append, group=self.envs.group,
-                course=course and Course(f"uniform{course.limit}", self.envs.ids, seed=c.seed),
-                pictures=c.pictures,
-            )  # fmt: skip
-        except KeyboardInterrupt:
-            print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
-            raise
-        finally:
-            note_failures(self.out, self._take_failures(), 0)
-        print(f"warm start ended after {report.steps} gradient steps, {report.seconds:.0f} s", flush=True)
-        if c.lora.rank:
-            base = {name: x.clone() for name, x in module_tensors("base", engine.family.model).items()}
-            saved = save_tensors(self.out / BASE_FILE, base)
-        return report, saved
-
-    def keep(
-        self,
-        optimizers: Optimizers,
-        collector: Any,
-        modules: Mapping[str, nn.Module] | None = None,
-        parts: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Register the learner's state other than the model: checkpoints hold it. A resumed run gets it back here.
-
-        Args:
-            optimizers, collector: the learner's own; the run closes the collector.
-            modules: further networks by name; parts: further state by name.
-
-        Raises:
-            UserError: the checkpoint is of another model, or of another number of processes.
-        """
-        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
-        self._stack.callback(collector.close)
-        if self._checkpoint is not None:
-            tensors, state = self._checkpoint
-            self.state.restore(tensors, state, self.kept)
-            if self.recorder is not None:
-                self.recorder.forget_later(self.state.update)
-            self._checkpoint = None
-        c = self.config
-        self.log = RunLog(
-            self.out, name=c.algorithm, total=c.most_updates, done=self.state.update, steps=self.state.env_steps,
-            env_steps=c.env_steps, quiet=not self.world.first,
-        )  # fmt: skip
-        self._stack.callback(self.log.close)
-        if self.world.first and c.resume:  # nothing is damaged; the next resuming keeps what this one changed
-            record = folder.read_run(self.out) | {"config": self._config}
-            folder.write_record(self.out / folder.RUN_FILE, record)
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
@@ -424,10 +196,6 @@ class Run(Generic[C]):
         where that was done after this update. Return the new reports, the same in all processes.
 
         With `eval_controls` a report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
-
-        Args:
-            split: of the episodes.
-            gap: measure the sight gap of canaries, too.
         """
         state, new = self.state, []
         done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
@@ -547,22 +315,9 @@ class Run(Generic[C]):
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
         if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
+            if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
+                self.log.tracker.show(*turn, state.update)
             self.recorder.end(state.update)
-
-    def _gather_failures(self, update: int) -> int:
-        """Write down which environments failed in all processes since the last time; return how many in this one. All
-        processes call this."""
-        told = distributed.gather_objects(own := self._take_failures(), self.world)
-        failures = [failure for each in told for failure in each] if self.world.first else []
-        note_failures(self.out, failures, update)
-        if failures:
-            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
-        return len(own)
-
-    def _take_failures(self) -> list[Failure]:
-        taken = list(self.envs.failures)
-        self.envs.failures.clear()
-        return taken
 
     def _resume(self) -> str:
         c = self.config

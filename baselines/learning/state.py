@@ -1,26 +1,31 @@
-"""The state of a run: contents of a checkpoint, saved and restored exactly."""
+"""The state of a run: contents of a checkpoint, saved and restored exactly, and the options of a resumed run."""
 
 from __future__ import annotations
 
 import base64
+import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 import torch
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
+from vlgym.env.arguments import fits, read_arguments
+from vlgym.errors import UserError, nearest
+from vlgym.parsers import check_named
 
 from ..engine.engine import Engine
 from ..engine.plain import make_engine
 from ..models import lora
 from ..models.lora import LoraOptions
-from ..runs import distributed
-from ..runs.checkpoint import load_module, module_tensors, save_checkpoint
+from ..runs import distributed, folder
 from ..runs.distributed import World
-from .optimizers import Optimizers
+from ..runs.folder import load_module, module_tensors, save_checkpoint
+from ..runs.logs import SERVICES
+from .batch import Optimizers
+from .config import RunConfig, flag_of
 from .warm_start import WarmReport
 
 
@@ -115,12 +120,6 @@ class Kept:
 class RunState:
     """All that the next update depends on.
 
-    Args:
-        weights: the model's.
-        generators: of sampling and of the order of minibatches, by name.
-        warm: what the warm start did.
-        world: the processes; the first one saves.
-
     Attributes:
         update, env_steps: how many have been made.
         evaluations: reports on held-out episodes so far.
@@ -180,3 +179,119 @@ class RunState:
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(own[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
+
+
+# ---- options of a resumed run ----------------------------------------------------------------------------------------
+
+FREE_ON_RESUME = frozenset(
+    {
+        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
+        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+        "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
+    }
+)  # fmt: skip
+
+WRITTEN = ("export", "export_adapter")
+"""Options that name a folder."""
+
+C = TypeVar("C", bound=RunConfig)
+
+
+def saved_config(asked: C) -> C:
+    """The configuration of the run to resume; what was asked for beyond it must be free to change.
+
+    Raises:
+        UserError: no --out, no run there, or an option that differs from the run's.
+    """
+    if asked.out is None:
+        raise UserError("--resume needs the folder of the run: --resume --out runs/...")
+    kind, default = type(asked), type(asked)()
+    saved = folder.read_run(asked.out)["config"]
+    groups = {item.name: getattr(default, item.name) for item in fields(kind)}
+    unknown = sorted(set(saved) - {*groups, "algorithm"})
+    for name, group in groups.items():
+        if is_dataclass(group) and not isinstance(group, type) and isinstance(saved.get(name), dict):
+            unknown += sorted(set(saved[name]) - {item.name for item in fields(group)})
+    if saved.get("algorithm") == kind.algorithm and unknown:
+        raise UserError(
+            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
+            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
+        )
+    values: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for item in fields(kind):
+        standard = getattr(default, item.name)
+        before = _revive(standard, saved.get(item.name, standard))
+        if not fits(before, hints[item.name]):
+            raise UserError(f"{asked.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
+        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
+    return replace(kind(**values), out=asked.out, resume=True)
+
+
+def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
+    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
+
+    Raises:
+        UserError: it is asked to be another, and is not free to change; or it was code, and is not asked for.
+    """
+    if is_dataclass(before) and not isinstance(before, type):
+        inner = {
+            item.name: _resumed(
+                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
+            )
+            for item in fields(before)
+        }
+        return replace(before, **inner)
+    if asked == standard:
+        if before != standard:
+            _check_record(out, name, before)
+        return before
+    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
+        return asked
+    raise UserError(
+        f"The run in {out} has {flag_of(name)} {before}, but {asked} was asked for. Leave that option out to go on "
+        "with the run as it was, or start a new run in another --out."
+    )
+
+
+def _check_record(out: Path | None, name: str, value: Any) -> None:
+    """Refuse a record's value that names a folder to write, or a service that gets pictures and replies, or that runs
+    code: an import string, and a Ray cluster elsewhere, which sends pickles."""
+    source = str((out or Path()) / folder.RUN_FILE)
+    if name in ("parser", "env_kwargs"):
+        arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
+        check_named(arguments, source, _write_option(name, value))
+    elif (
+        (name == "envs" and value.startswith("ray://")) or (name == "tracker" and value in SERVICES) or name in WRITTEN
+    ):
+        why = {"envs": "a Ray cluster, which runs code here", "tracker": "a service that gets pictures and replies"}
+        what = why.get(name, "a folder to write")
+        raise UserError(f"{source} names {what}: give it on the command line ({_write_option(name, value)}).")
+
+
+def _write_option(name: str, value: Any) -> str:
+    values = value if name == "env_kwargs" else (value,)
+    return shlex.join(word for each in values for word in (flag_of(name), str(each)))
+
+
+def list_repeated(config: RunConfig) -> str:
+    """Return the options that a command which resumes the run must repeat, each after a blank."""
+    written = ""
+    for item in fields(config):
+        value = getattr(config, item.name)
+        try:
+            if value is not None:
+                _check_record(config.out, item.name, value)
+        except UserError:
+            written += f" {_write_option(item.name, value)}"
+    return written
+
+
+def _revive(standard: Any, saved: Any) -> Any:
+    """A value from JSON as the dataclass had it."""
+    if is_dataclass(standard) and isinstance(saved, dict):
+        kind: Any = type(standard)
+        return kind(**saved)
+    if isinstance(standard, tuple) and isinstance(saved, list):
+        return tuple(saved)
+    return saved

@@ -17,12 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from vlgym.env.prompts import PromptBuilder
-from vlgym.env_groups import LOCAL, EnvGroup
 from vlgym.errors import UserError, check_number
 from vlgym.evaluation import evaluate
 from vlgym.parsers import read_reply, write_reply
-from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course
 from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, warn
 from vlgym.play.rollout import Runner
@@ -34,6 +31,7 @@ from ..engine.engine import Engine, ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
 from ..runs import distributed
 from ..runs.distributed import World
+from .collect import Environments
 
 
 @dataclass(frozen=True)
@@ -162,30 +160,27 @@ def check_oracles(env_ids: Sequence[str]) -> None:
 
 
 def collect(
-    env_ids: Sequence[str],
+    envs: Environments,
     config: WarmConfig,
     seed: int,
-    env_kwargs: dict[str, Any],
     family: Family,
-    builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
-    group: EnvGroup = LOCAL,
-    course: Course | None = None,
-    pictures: str = SHOWN,
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
-    """Play the noisy oracle; return (prompt, reply ids) pairs and the share of labels that differ from the oracle's."""
-    ids = [env_id for env_id in env_ids for _ in range(max(1, 16 // len(env_ids)))]
+    """Play the noisy oracle, on all levels alike under a curriculum; return (prompt, reply ids) pairs and the share of
+    labels that differ from the oracle's."""
+    ids = [env_id for env_id in envs.ids for _ in range(max(1, 16 // len(envs.ids)))]
 
     def make_env(index: int, env_id: str | None = None) -> Any:
-        return group.make(env_id or ids[index], **env_kwargs)
+        return envs.group.make(env_id or ids[index], **envs.kwargs)
 
     def exchange(index: int, env: Any, env_id: str) -> Any:
         close_env(env)
         return make_env(index, env_id)
 
     runner = Runner(
-        [make_env(i) for i in range(len(ids))], split="train", builder=builder, remake=make_env, course=course,
-        exchange=exchange, pictures=pictures,
+        [make_env(i) for i in range(len(ids))], split="train", builder=envs.builder, remake=make_env,
+        course=envs.course and Course(f"uniform{envs.course.limit}", envs.ids, seed=seed),
+        exchange=exchange, pictures=envs.pictures,
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
     )  # fmt: skip
@@ -203,34 +198,24 @@ def collect(
 
 def warm_start(
     engine: Engine,
-    env_ids: Sequence[str],
+    envs: Environments,
     config: WarmConfig,
     *,
     seed: int,
-    env_kwargs: dict[str, Any] | None = None,
     max_new_tokens: int | None = None,
     on_check: Callable[[int, WarmReport, Check], None] | None = None,
-    builder: PromptBuilder | None = None,
     on_failure: Callable[[Failure], object] = warn,
-    group: EnvGroup = LOCAL,
-    course: Course | None = None,
-    pictures: str = SHOWN,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until it reads the pictures or the last step.
 
     Args:
         engine: the model to train; left in eval mode.
-        env_ids: environments, mixed evenly by turns.
+        envs: mixed evenly by turns; validation plays the highest level of a curriculum.
         config: what to do.
         seed: of the data, the batches and the validation sampler.
-        env_kwargs: arguments for every environment.
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
         on_check: called with (step, the report so far, validation).
-        builder: prompt layout; by default each environment's own.
         on_failure: called with each failure of an environment, which is replaced.
-        group: where the environments live.
-        course: chooses the levels of the oracle's episodes; validation plays the highest.
-        pictures: of the prompts, as `Runner` has them.
 
     Raises:
         UserError: an environment has no oracle, or a configured value is out of its range.
@@ -240,12 +225,10 @@ def warm_start(
     steps = 600 if config.steps is None else config.steps
     if steps == 0:
         return report
-    check_oracles(env_ids)
+    check_oracles(envs.ids)
     start = time.perf_counter()
     family = engine.family
-    data, report.labels_replaced = collect(
-        env_ids, config, seed, env_kwargs or {}, family, builder, on_failure, group, course, pictures
-    )
+    data, report.labels_replaced = collect(envs, config, seed, family, on_failure)
     report.samples, report.unread_loss = len(data), measure_unread(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
@@ -275,10 +258,7 @@ def warm_start(
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            check = validate(
-                engine, env_ids, config.val_episodes, seed, env_kwargs or {}, builder, on_failure, group, pictures,
-                course,
-            )  # fmt: skip
+            check = validate(engine, envs, config.val_episodes, seed, on_failure)
             report.success.append((step, check.success))
             report.reading = check.reading
             if on_check is not None:
@@ -302,27 +282,17 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
 
 
 def validate(
-    engine: Engine,
-    env_ids: Sequence[str],
-    episodes: int,
-    seed: int,
-    env_kwargs: dict[str, Any],
-    builder: PromptBuilder | None = None,
-    on_failure: Callable[[Failure], object] = warn,
-    group: EnvGroup = LOCAL,
-    pictures: str = SHOWN,
-    course: Course | None = None,
+    engine: Engine, envs: Environments, episodes: int, seed: int, on_failure: Callable[[Failure], object] = warn
 ) -> Check:
     """A few validation episodes per environment, on a course's highest level, sampled at temperature 1; means over
     environments."""
-    generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(env_ids))
+    generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(envs.ids))
     found = []
-    for env_id in env_ids:
+    for env_id in envs.ids:
         policy = Reader(ModelPolicy(engine, generator))
         report = evaluate(
-            env_id, policy, episodes=each, split="val", num_envs=32, builder=builder,
-            env_kwargs=env_kwargs if course is None else course.held_out(env_id, env_kwargs),
-            on_failure=on_failure, group=group, pictures=pictures,
+            env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
+            env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
         )  # fmt: skip
         found.append((report.success, report.mean_return, report.invalid_rate, policy.read / policy.given))
     return Check(*(float(x) for x in np.mean(found, axis=0)))

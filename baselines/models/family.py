@@ -25,8 +25,7 @@ from vlgym.errors import UserError
 from vlgym.types import Message
 
 from .decoder import Qwen2Decoder
-from .processor import Processor
-from .template import ChatTemplate
+from .folders import ChatTemplate, Processor
 
 # ---- prompts as a model reads them -----------------------------------------------------------------------------------
 

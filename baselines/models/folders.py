@@ -1,19 +1,30 @@
-"""Folders of models and of adapters: written whole, never over something else, with the limits of their training.
+"""Folders of models and of adapters: the files next to the weights. Read as data, never run.
 
-Without these an evaluation would give a model other limits than those it learnt with.
+They hold the limits of a model's training, without which an evaluation would give it others than those it learnt with;
+the settings of its processor (the library's classes for Qwen need torchvision, because they also read videos); and its
+chat template. A folder is written whole, never over something else.
+
+The template sees the conversation as the library's processor shows it, so that the ids are the library's. It runs in
+the library's sandbox (`ImmutableSandboxedEnvironment` of jinja2), for it comes with the checkpoint. Only special tokens
+that the template itself writes become special tokens: where the text of an environment, or two of them side by side,
+could spell one, its first character is exchanged for a private one before the template sees it, and put back into the
+pieces.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from vlgym.errors import UserError, check_writable
 from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
+
+# ---- limits of a training --------------------------------------------------------------------------------------------
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
@@ -106,3 +117,218 @@ def _is_valid(name: str, value: Any) -> bool:
     if name == "temperature":
         return type(value) in (int, float) and 0 < value <= MOST_TEMPERATURE
     return type(value) is int and value >= 0
+
+
+# ---- processor -------------------------------------------------------------------------------------------------------
+
+IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
+PROCESSOR_SETTINGS = "processor_config.json"
+INDEX = "model.safetensors.index.json"
+SETTINGS = ("config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS, INDEX)
+LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # what the library takes where a saved Qwen processor does not say
+CUT = ("do_resize", "do_rescale", "do_normalize")
+"""Steps that every published processor takes. Here they cannot be left out."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The settings of a saved processor; empty where none is saved with the model.
+
+    Attributes:
+        images: the settings of its image processor, as saved.
+        template: the chat template, in Jinja; None: there is none.
+        own: the settings of the processor itself.
+        videos: the settings of its video processor, for exports alone.
+    """
+
+    images: Mapping[str, Any]
+    template: str | None = None
+    own: Mapping[str, Any] = field(default_factory=dict)
+    videos: Mapping[str, Any] = field(default_factory=dict)
+
+    def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
+        """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""
+        if not self.images:
+            return unsaved
+        size, (least, most) = self.images.get("size") or {}, LIBRARY_PIXELS
+        least = size.get("shortest_edge") or size.get("min_pixels") or least
+        most = size.get("longest_edge") or size.get("max_pixels") or most
+        # An older name next to `size` wins, as in the library.
+        return int(self.images.get("min_pixels") or least), int(self.images.get("max_pixels") or most)
+
+
+def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, ours: bool = True) -> Processor:
+    """Read the settings that are saved with a model.
+
+    Args:
+        model: a folder, or a Hub name.
+        source: arguments for whatever is loaded of the model (`find_model`).
+        tokenizer: its tokenizer, which may have a chat template, too. The processor's wins, as in the library.
+        ours: our engine does what the settings say.
+
+    Raises:
+        UserError: they cannot be read, or ask for what our engine does not do.
+    """
+    from transformers import ProcessorMixin
+
+    images = _read_images(model, source)
+    lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
+    lacking += (
+        ["a rescale_factor other than 1/255"] if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 else []
+    )
+    if lacking and ours:
+        raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
+    try:  # its settings, with its chat template, from whichever file holds it
+        own = dict(ProcessorMixin.get_processor_dict(model, **source)[0])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"--model {model}: its processor's files cannot be read ({first_line(error)}).") from None
+    template = own.get("chat_template") or getattr(tokenizer, "chat_template", None)
+    if isinstance(template, Mapping):  # several, by name
+        template = template.get("default")
+    return Processor(images, template or None, own, read_settings(model, source, VIDEO_SETTINGS))
+
+
+def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    from transformers.image_processing_base import ImageProcessingMixin
+
+    try:
+        saved, _ = ImageProcessingMixin.get_image_processor_dict(model, **source)
+        saved.get("image_mean")
+    except (OSError, ValueError, AttributeError) as error:
+        if (Path(model) / IMAGE_SETTINGS).is_file():
+            raise UserError(f"--model {model}: its {IMAGE_SETTINGS} cannot be read ({first_line(error)}).") from None
+        return {}
+    return saved
+
+
+def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Read a JSON file of a model; empty where there is none that can be read.
+
+    Raises:
+        UserError: it names code to run, or weights that are no safetensors.
+    """
+    from transformers.utils import cached_file
+
+    def check(part: dict[str, Any]) -> dict[str, Any]:
+        kernels = [key for key, value in part.items() if key.endswith("_implementation") and "/" in str(value)]
+        if "auto_map" in part or kernels:
+            raise UserError(f"--model {model}: its {name} wants code of others to be run, which is refused.")
+        files = [part.get("transformers_weights") or INDEX, *dict(part.get("weight_map") or {}).values()]
+        if not all(file == INDEX or str(file).endswith(".safetensors") for file in files):
+            raise UserError(f"--model {model}: its {name} names weights that are no safetensors. Convert them first.")
+        return part
+
+    try:
+        path = cached_file(model, name, _raise_exceptions_for_missing_entries=False, **source)
+        return {} if path is None else dict(json.loads(Path(path).read_bytes(), object_hook=check))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return {}
+
+
+def first_line(error: Exception) -> str:
+    """The first line of a library's error, for a line of ours."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+# ---- chat template ---------------------------------------------------------------------------------------------------
+
+PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
+
+
+class ChatTemplate:
+    """Lays conversations out in text and special tokens.
+
+    Args:
+        tokenizer: the model's tokenizer.
+        source: the template, in Jinja.
+        image_mark: id of the token that stands for an image in what the template writes.
+
+    Raises:
+        UserError: the tokenizer reads across the template's special tokens, which those of the tested families do not.
+    """
+
+    def __init__(self, tokenizer: Any, source: str, image_mark: int) -> None:
+        self.tokenizer, self.source, self._mark = tokenizer, source, tokenizer.convert_ids_to_tokens(image_mark)
+        tokens = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
+        tokens = sorted({*tokens, *tokenizer.all_special_tokens}, key=len, reverse=True)
+        self._ids = {token: int(tokenizer.convert_tokens_to_ids(token)) for token in tokens}
+        spelt = "|".join(re.escape(token) for token in tokens)
+        self._special, self._spelling = re.compile(f"({spelt})"), re.compile(f"(?={spelt})")
+        self._beginnings = {token[:n] for token in tokens for n in range(1, len(token))}
+        self._added = tokenizer.encode("", add_special_tokens=True)
+        self._check()
+
+    def lay_out(self, spelling: Sequence[tuple[str, Any]], system: str | None = None) -> list[str | int]:
+        """Text and ids of special tokens, ending where the reply begins.
+
+        Args:
+            spelling: ("role", name), ("text", text) and ("image", digest) in order.
+            system: the system message; None: what the template has without one.
+
+        Raises:
+            UserError: the template refuses the conversation.
+        """
+        stand_ins = self._choose_stand_ins([system or "", *(value for kind, value in spelling if kind == "text")])
+        messages: list[dict[str, Any]] = []
+        for kind, value in ([("role", "system"), ("text", system)] if system is not None else []) + list(spelling):
+            if kind == "role":
+                messages.append({"role": value, "content": []})
+            elif kind == "image":
+                messages[-1]["content"].append({"type": "image"})
+            else:
+                messages[-1]["content"].append({"type": "text", "text": self._hide(value, stand_ins)})
+        text = self._render(messages)
+        shown, asked = text.count(self._mark), sum(kind == "image" for kind, _ in spelling)
+        if shown != asked:
+            raise UserError(
+                f"The model's chat template shows {shown} of the prompt's {asked} images, so it is no template for "
+                "images. Save or download the model again, with its processor's files."
+            )
+        begun = self.tokenizer.bos_token is not None and text.startswith(self.tokenizer.bos_token)
+        back = {ord(stand_in): first for first, stand_in in stand_ins.items()}
+        return [*([] if begun else self._added), *self._cut(text, back)]
+
+    def _render(self, messages: Sequence[dict[str, Any]]) -> str:
+        try:
+            return self.tokenizer.apply_chat_template(
+                messages, chat_template=self.source, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # whatever a stranger's template raises
+            raise UserError(
+                f"The model's chat template refuses the prompt ({first_line(error)}). Another history may do: "
+                "--history-turns 0 --history-images 1"
+            ) from None
+
+    def _cut(self, text: str, back: dict[int, str]) -> Iterator[str | int]:
+        for part in filter(None, self._special.split(text)):
+            yield self._ids[part] if part in self._ids else part.translate(back)
+
+    def _choose_stand_ins(self, texts: Sequence[str]) -> dict[str, str]:
+        """A private character for each first character of a special token, in none of the texts."""
+        used = {character for text in (self.source, *texts) for character in text if ord(character) in PRIVATE}
+        free = (chr(code) for code in PRIVATE if chr(code) not in used)
+        return {first: next(free) for first in sorted({token[0] for token in self._ids})}
+
+    def _hide(self, text: str, stand_ins: dict[str, str]) -> str:
+        """The text with a stand-in wherever a special token begins, also one that what follows could complete."""
+        end = len(text.rstrip())  # a template may strip
+        at = {found.start() for found in self._spelling.finditer(text)}
+        longest = max(map(len, self._beginnings), default=0)
+        at.update(end - n for n in range(1, min(longest, end) + 1) if text[end - n : end] in self._beginnings)
+        if not at:
+            return text
+        return "".join(stand_ins[character] if i in at else character for i, character in enumerate(text))
+
+    def _check(self) -> None:
+        """Compare with the tokenizer's own reading of the whole text."""
+        content = [{"type": "image"}, {"type": "text", "text": " Which way?\n"}]
+        whole = self._render([{"role": "user", "content": content}])
+        ids: list[int] = []
+        for piece in self._cut(whole, {}):
+            plain = {"add_special_tokens": False, "split_special_tokens": True}
+            ids += self.tokenizer.encode(piece, **plain) if isinstance(piece, str) else [piece]
+        if ids != self.tokenizer.encode(whole, add_special_tokens=False):
+            raise UserError(
+                "The model's tokenizer reads its chat template's special tokens together with the text next to them, "
+                "which is not supported."
+            )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .family import Family, ImageInput, Lru, Piece, Prompt
-from .processor import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
+from .folders import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
 """Names under which configurations keep the ids of placeholders."""
@@ -197,12 +197,6 @@ class LibraryFamily(Family):
 
 def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:
     """The processor of a model, without what reads videos and sound.
-
-    Args:
-        model: a folder, or a Hub name.
-        source: arguments for whatever is loaded of the model (`find_model`).
-        config: its configuration.
-        hint: what to choose instead.
 
     Raises:
         UserError: it cannot be loaded, or it is none for images and text.

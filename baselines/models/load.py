@@ -16,11 +16,10 @@ from transformers.utils.logging import disable_progress_bar
 from vlgym.errors import UserError, check_choice, check_finite, nearest
 from vlgym.terminal import is_live, open_console
 
-from .adapter import find_base, is_adapter, merge_adapter
 from .family import Family
-from .folders import check_whole
+from .folders import SETTINGS, check_whole, first_line, read_processor, read_settings
 from .library import LibraryFamily, load_processor
-from .processor import SETTINGS, first_line, read_processor, read_settings
+from .lora import find_base, is_adapter, merge_adapter
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
 from .tiny import build_tiny
 

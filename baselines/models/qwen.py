@@ -14,7 +14,7 @@ from vlgym.errors import UserError
 
 from .decoder import QkNormDecoder
 from .family import Family, ImageInput, Piece
-from .processor import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
+from .folders import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
 
 PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
 OWN_FILES = ("image_processor", "video_processor", "chat_template")
@@ -26,13 +26,8 @@ CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.261302
 class QwenVL(Family):
     """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2.
 
-    Args:
-        model: `Qwen2VLForConditionalGeneration` or `Qwen2_5_VLForConditionalGeneration`, in eval mode.
-        tokenizer: its tokenizer.
-        image_tokens: most tokens per image; larger images are shrunk, keeping their aspect as far as whole patches
-            allow. None: as many as the processor allows.
-        system: the system message; None: that of the published chat templates.
-        processor, images_last: see `Family`.
+    Arguments are those of `Family`. Images of more than `image_tokens` are shrunk, keeping their aspect as far as whole
+    patches allow.
 
     Raises:
         UserError: the saved processor cuts images into other patches than the model's.

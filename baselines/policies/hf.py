@@ -62,15 +62,7 @@ CONCURRENCY = 16
 
 
 class EnginePolicy:
-    """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for.
-
-    Args:
-        engine: the model.
-        sampling: how tokens are chosen; its token limit is the engine's.
-        name: as reports show it.
-        limits: the model's training; its prompt layout is what the policy prefers.
-        weights: which model it is, for a run's record.
-    """
+    """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for."""
 
     sees = True
     concurrency = CONCURRENCY

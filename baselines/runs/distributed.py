@@ -1,10 +1,11 @@
-"""Data parallelism over processes started by torchrun: every process plays its share of the environments with its own
-sampler, takes its share of every minibatch from them, and gradients are summed.
+"""The processes of a run: device, threads, memory and signals of each, and data parallelism over those that torchrun
+starts.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v1
 
-Every loss is a sum of contributions to the mean over all processes, over which advantages are normalised, too. With one
-process every function here does nothing.
+Every process plays its share of the environments with its own sampler, takes its share of every minibatch from them,
+and gradients are summed. Every loss is a sum of contributions to the mean over all processes, over which advantages are
+normalised, too. With one process every function of the second part does nothing.
 
 Objects travel as JSON in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
 """
@@ -13,16 +14,131 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import resource
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_number, nearest
+from vlgym.terminal import Terminated
+
+# ---- device and threads ----------------------------------------------------------------------------------------------
+
+MOST_THREADS = 1024
+
+
+def set_up_torch(threads: int, device: str) -> None:
+    """Set torch up for a run, before it computes anything.
+
+    With several threads, sums that the backward pass of an indexing makes come in another order in every run, unless
+    torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no such form.
+
+    Args:
+        threads: CPU threads; 0 leaves torch's choice. Another number may change the last bits.
+        device: torch device of the run.
+
+    Raises:
+        UserError: no such device, or no such number of threads.
+    """
+    check_threads(threads)
+    check_device(device)
+    if threads:
+        torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(device == "cpu")
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def check_threads(threads: int) -> None:
+    """Raise `UserError` unless torch can have this many CPU threads."""
+    check_number("--threads", threads, 0, MOST_THREADS, hint="0 leaves torch's choice.")
+
+
+def choose_device(device: str) -> str:
+    """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def device_in_words(device: str) -> str:
+    """A device with its name and memory, or why it is the CPU."""
+    if device.startswith("cuda"):
+        found = torch.cuda.get_device_properties(torch.device(device))
+        return f"{device} ({found.name}, {found.total_memory / 2**30:.0f} GiB)"
+    better = choose_device("auto")
+    none = "no CUDA or MPS device here" if better == "cpu" else f"--device {better} is here, too"
+    return f"cpu ({none})" if device == "cpu" else device
+
+
+def check_device(device: str) -> None:
+    """Raise `UserError` unless there is such a device: `cpu`, `mps`, or a CUDA device of this machine."""
+    kind, _, number = device.partition(":")
+    if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
+        near = nearest(device, ("auto", "cpu", "cuda", "mps"))
+        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, cuda:NUMBER.{near}")
+    if device == "cpu" or (device == "mps" and torch.backends.mps.is_available()):
+        return
+    if device == "mps":
+        raise UserError("--device mps: there is no MPS device here. Use --device auto.")
+    if not torch.cuda.is_available():
+        why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
+        raise UserError(
+            f"--device {device}: there is no CUDA device here; torch {torch.__version__} {why}. Use --device cpu."
+        )
+    if number and int(number) >= torch.cuda.device_count():
+        raise UserError(
+            f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
+        )
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory ran out, on an accelerator or of the host."""
+    known = isinstance(error, (torch.OutOfMemoryError, MemoryError))
+    return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes allocated on an accelerator, or by this process, since it began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+# ---- signals ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def interruptible() -> Iterator[dict[str, int]]:
+    """Turn the first Ctrl-C or SIGTERM into a request to stop after the current update (`flag["signal"]`, 0 before).
+
+    A second one stops at once.
+    """
+    flag = {"signal": 0}
+
+    def handle(number: int, frame: Any) -> None:
+        if flag["signal"]:
+            raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+        flag["signal"] = number
+        print("\nstopping after this update; press Ctrl-C again to stop at once", flush=True)
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield flag
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+# ---- data parallelism ------------------------------------------------------------------------------------------------
 
 PATIENCE = timedelta(hours=2)  # the first process evaluates and makes the warm start while the others wait
 

@@ -1,4 +1,4 @@
-"""The studies as data: environments, arms, budgets. `baselines/study.py` runs them.
+"""The studies as data: environments, arms, budgets. `baselines/studies/study.py` runs them.
 
 All use the tiny model, warm-started from a noisy oracle as the learners' default is. An arm sets what it is named
 after and, where it learns from whole episodes, their number; all else is the learners' default.

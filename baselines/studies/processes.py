@@ -18,8 +18,7 @@ from vlgym.errors import FailedError, UserError, check_writable
 from vlgym.files import discard, lock_folder, make_folder, open_end, write_whole
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
-from ..runs.checkpoint import checkpoints
-from ..runs.folder import encode_json, read_record, write_json
+from ..runs.folder import checkpoints, encode_json, read_record, write_json
 from .arms import Arm, Study
 
 DONE, PLAN, WARM_REPORT, MODEL = "done.json", "study.json", "warm.json", "model/config.json"

@@ -16,7 +16,7 @@ from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 from vlgym.reports.text import write_p
 
-from ..runs.curve import write_figure
+from ..runs.logs import write_figure
 from .arms import Arm, Study
 
 
@@ -148,7 +148,7 @@ def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: 
     """Return the text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
     lines += [
-        f"`python -m baselines.study {name}`: `{study.env}`, the tiny model, {study.seeds} seeds per arm, "
+        f"`python -m baselines.studies.study {name}`: `{study.env}`, the tiny model, {study.seeds} seeds per arm, "
         f"{study.env_steps:,} environment steps each.",
         "Intervals are 95 %, Student's t over seeds; those against the first arm hold together. p values are "
         "one-sided and not corrected. Explained variance is the critic's, over the second half of a run's updates.",

@@ -21,9 +21,8 @@ import numpy as np
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
-from ..runs.curve import write_figure
 from ..runs.folder import read_record
-from ..runs.logs import LOG_FILE, read_rows
+from ..runs.logs import LOG_FILE, read_rows, write_figure
 from .arms import TINY, Study
 from .processes import DONE, MODEL, Runs, open_study
 from .report import spread
@@ -78,12 +77,6 @@ def run_sets(
     write: bool,
 ) -> Path:
     """Run what is missing of the study; return its folder.
-
-    Args:
-        folder: of the study; workers: runs side by side.
-        seeds: per set; steps: environment steps on a set, and on each held-out type.
-        model: a folder or Hub name to begin with; options: further ones of every run.
-        write: copy the figures to docs/studies/ when all runs have ended.
 
     Raises:
         UserError: the folder holds the study with other options.
@@ -157,11 +150,8 @@ def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
 
 
 def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
-    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won.
-
-    Args:
-        curve: per update its environment steps, the success of its episodes, and their number.
-    """
+    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won;
+    `curve` has (environment steps, success, episodes) of each update."""
     for end in range(1, len(curve) + 1):
         won = played = 0.0
         for _, success, count in reversed(curve[:end]):
@@ -219,8 +209,8 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
     """Return the text of the study's page."""
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
-        f"`python -m baselines.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} environment "
-        f"steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
+        f"`python -m baselines.studies.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} "
+        f"environment steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
         "t over the means of seeds, since all models of a seed begin alike.", "",
     ]  # fmt: skip
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]

@@ -210,7 +210,7 @@ def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
 def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
     """Let a learner make an update; return the rollout and the metrics that it logged."""
     update = Update(number, {"rollout": "", "update": ""})
-    learner.make(update)
+    learner.train([update])
     assert update.result is not None
     return update.result
 

@@ -16,8 +16,8 @@ from baselines.engine.engine import Engine, ModelPolicy
 from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.runs.checkpoint import checkpoints
 from baselines.runs.distributed import ALONE, World
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 
 ENV = "vlgym/NumberLine-v0"
@@ -92,3 +92,10 @@ def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
         getattr(module, name) for name in ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer") if hasattr(module, name)
     )
     return learner(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
+
+
+def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:
+    """Let a learner play a rollout and compute its advantages, as its `train` does; return batch and metrics."""
+    batch, played, metrics = learner.play()
+    values = [learner.compute_values(batch, played)] if hasattr(learner, "compute_values") else []
+    return batch, metrics | (learner.compute_advantages(batch, played, *values) or {})

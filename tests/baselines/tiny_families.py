@@ -13,8 +13,15 @@ from transformers import (
     Qwen3VLForConditionalGeneration,
 )
 
-from baselines.models.tiny import TinyConfig, build_tiny, initialise, media_options, rope_options, text_options
-from baselines.models.tokenizer import build_tokenizer
+from baselines.models.tiny import (
+    TinyConfig,
+    build_tiny,
+    build_tokenizer,
+    initialise,
+    media_options,
+    rope_options,
+    text_options,
+)
 
 SMALLEST = TinyConfig(
     hidden_size=32, layers=3, intermediate_size=64, vision_depth=2, vision_width=16, vision_heads=2,

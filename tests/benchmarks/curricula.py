@@ -25,17 +25,17 @@ from typing import Any
 from report import finish, parse, table
 
 from baselines.engine.plain import make_engine
-from baselines.learning.environments import count_image_tokens, parsers_of
+from baselines.learning.collect import Environments, count_image_tokens
 from baselines.learning.warm_start import WarmConfig, show_check, warm_start
 from baselines.models.folders import NEW_TOKENS, Limits
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.studies.arms import LARGE
 from baselines.studies.processes import KEPT
 from vlgym.env.prompts import PromptBuilder
-from vlgym.play.curriculum import OWN, Course
+from vlgym.play.curriculum import OWN
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
 """Validations of a run after its first (on the highest level), episodes of each, environment steps of an update."""
@@ -82,12 +82,10 @@ BENCHES = {
 def make_start(bench: Bench, seed: int, out: Path) -> None:
     """Imitate the noisy oracle on all levels alike."""
     family = load_family("tiny", image_tokens=count_image_tokens("tiny", [bench.env]), seed=seed)
-    engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=parsers_of([bench.env], bench.kwargs))
-    course = Course(f"uniform{bench.limit}", [bench.env], seed=seed)
-    warm_start(
-        engine, [bench.env], bench.warm, seed=seed, env_kwargs=bench.kwargs, course=course, on_check=show_check,
-        builder=PromptBuilder.asked(bench.history, None),
-    )  # fmt: skip
+    layout = PromptBuilder.asked(bench.history, None)
+    envs = Environments([bench.env], bench.kwargs, 1, builder=layout, curriculum=f"uniform{bench.limit}", seed=seed)
+    engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=envs.parsers())
+    warm_start(engine, envs, bench.warm, seed=seed, on_check=show_check)
     export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 

@@ -22,18 +22,22 @@ from baselines.runs.logs import read_rows
 from baselines.studies.processes import KEPT, note_made
 from vlgym.evaluation import evaluate
 
-CURVE = Path(__file__).parents[2] / "docs" / "images" / "demo_curve.png"
 OPTIONS = (
     "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.995", "--kl-coef", "0.02", "--gamma", "0.5",
     "--target-kl", "0.03", "--num-envs", "64", "--rollout-steps", "4", "--updates", "42",
 )  # fmt: skip
 """As the Makefile has them."""
 
+COLUMNS = ("env_steps", "episode/count", "episode/success", "value/explained_variance")
 KEYS = ("success", "success_low", "success_high", "invalid_rate", "episodes")
 
 
 def run_seed(seed: int, out: Path) -> dict[str, Any]:
-    """Train once; return the run's line of the record."""
+    """Train once; return the run's line of the record, which a second call finds in the folder."""
+    kept = out / "line.json"
+    if kept.is_file():
+        return dict(json.loads(kept.read_text()))
+    shutil.rmtree(out, ignore_errors=True)
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS, "--seed", str(seed), "--out", str(out)]
     begun = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
@@ -43,28 +47,30 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
     explained = [row["value/explained_variance"] or 0.0 for row in rows]
     greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
     figures = {"before": before, "after": after, "greedy": greedy, "grey": after["grey"]}
-    return {
+    line = {
         "seed": seed, **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
         "explained_variance": sum(explained[4:15]) / 11, "lowest": min(explained[15:]),
         "largest_kl": max(row["loss/kl"] for row in rows), "seconds": round(seconds),
+        "curve": [[row[name] for name in COLUMNS] for row in rows],
     }  # fmt: skip
+    kept.write_text(json.dumps(line))
+    return line
 
 
 def main() -> None:
-    """Run the seeds one after another; with `--write` they are published and the first one's curve is the README's."""
+    """Run the seeds one after another; with `--write` they are published; `make docs` draws README's curve of them."""
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/studies/demo.jsonl, docs/images/demo_curve.png"
-    )
+    parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")
+    parser.add_argument("--out", metavar="FOLDER", help="folder that keeps finished seeds for a call after a break")
     args = parse(__doc__ or "", parser)
     with tempfile.TemporaryDirectory() as name:
-        runs = [run_seed(seed, Path(name) / f"seed{seed}") for seed in args.seeds]
+        folder = Path(args.out or name)
+        runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]
         if args.write:
-            shutil.copy(Path(name) / f"seed{args.seeds[0]}" / "curve.png", CURVE)
             note_made("demo")
             (KEPT / "demo.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
-    header = list(runs[0])
+    header = [name for name in runs[0] if name != "curve"]
     body = [[json.dumps(run[name]) for name in header] for run in runs]
     finish("demo_seeds", "The demo", table(header, body), ["vlgym", "torch", "transformers"])
 

@@ -34,14 +34,16 @@ from torch import Tensor
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
-from baselines.learning import run as run_module
-from baselines.learning.batch import Passes, probe
+from baselines.learning import setup
+from baselines.learning.batch import Passes
+from baselines.learning.run import Run
+from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
 from baselines.models.qwen import QwenVL
-from baselines.models.tokenizer import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
-from baselines.runs.threads import peak_memory
+from baselines.models.tiny import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.runs.distributed import peak_memory
 from baselines.vldac import VLDAC, Config
 from vlgym.files import append_whole
 
@@ -316,8 +318,8 @@ def measure_loop(bench: Bench, updates: int | None = None) -> dict[str, Any]:
             lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6, updates=100, eval_episodes=0,
             warm=WarmConfig(steps=0), device=str(bench.device), dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
-        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
-        with run_module.Run(config) as run:
+        setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        with Run(config) as run:
             for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
@@ -326,7 +328,7 @@ def measure_loop(bench: Bench, updates: int | None = None) -> dict[str, Any]:
             for update in run.updates():
                 if update.number > (updates or scale.updates) + 1:
                     break
-                times.append(bench.once(partial(learner.make, update)))
+                times.append(bench.once(partial(learner.train, [update])))
             logged = [json.loads(line) for line in (run.out / "log.jsonl").read_text().splitlines()]
     first, rows = times[0], [{"s": seconds} for seconds in times[1:]]
     steps = scale.num_envs * scale.rollout_steps

@@ -26,6 +26,7 @@ from report import finish, parse, table
 from baselines.engine.engine import ModelPolicy
 from baselines.engine.plain import make_engine
 from baselines.learning.batch import log_probs
+from baselines.learning.collect import Environments
 from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig, warm_start
 from baselines.models.family import Family
@@ -56,11 +57,12 @@ class Bench:
         """One timed update; the weights are put back afterwards."""
         times, cpu = [time.perf_counter()], time.process_time()
         self.weights.engine.forget()
-        batch, stats = self.learner.collect()
+        batch, rows, stats = self.learner.play()
+        self.learner.compute_advantages(batch, rows, self.learner.compute_values(batch, rows))
         times.append(time.perf_counter())
         batch.ref = log_probs(self.weights.reference, batch, self.config.passes)
         times.append(time.perf_counter())
-        self.learner.learn(batch, self.config.value_warmup + 1)
+        self.learner.update(batch, self.config.value_warmup + 1)
         times.append(time.perf_counter())
         cpu = time.process_time() - cpu
         self.weights.family.model.load_state_dict(self.before)
@@ -75,7 +77,7 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
     family = load_family("tiny")
     engine = make_engine(family, max_new_tokens=13)
     config_of_start = WarmConfig(steps=60, samples=1024, reading=1.0, check_every=60, val_episodes=1)
-    warm_start(engine, [env_id], config_of_start, seed=0)
+    warm_start(engine, Environments([env_id], {}, 1), config_of_start, seed=0)
     with tempfile.TemporaryDirectory() as name:
         folder = str(export_merged(family, Path(name) / "model"))
         benches = {

@@ -3,7 +3,7 @@
     python tests/benchmarks/self_play.py KuhnPoker-v0
     python tests/benchmarks/self_play.py TicTacToe-v0 --folder runs/studies
 
-Reads the runs of `python -m baselines.study curve-NAME` that have ended, adds a line for each to
+Reads the runs of `python -m baselines.studies.study curve-NAME` that have ended, adds a line for each to
 docs/studies/self-play.jsonl, and prints the table of all there is. In Kuhn poker it is the exploitability of 400
 replies in each of the 12 states; else 50 seeds from each seat against random play and against the oracle, and 50 games
 in which the model holds all seats.
@@ -21,7 +21,7 @@ from report import finish, parse, table
 from safetensors.torch import load_file
 
 from baselines.policies.hf import EnginePolicy
-from baselines.runs.threads import set_up_torch
+from baselines.runs.distributed import set_up_torch
 from baselines.studies.processes import DONE, KEPT
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.games.standings import list_pairs

@@ -13,8 +13,8 @@ import pytest
 from seer import SeerServer
 
 from vlgym.cli.app import main
-from vlgym.doors.agent import play, tasks
-from vlgym.doors.canary import CANARIES
+from vlgym.integrations.agent import play, tasks
+from vlgym.integrations.canary import CANARIES
 
 
 def test_a_seeing_policy_ends_with_status_0_and_any_other_with_1(capsys: pytest.CaptureFixture[str]) -> None:

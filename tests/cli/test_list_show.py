@@ -1,10 +1,13 @@
 """`vlgym list` and `vlgym show`."""
 
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from sources import ROOT
 from toys import installed, make_entry, make_spec, make_walk
 
 from vlgym.cli import list_cmd
@@ -121,6 +124,24 @@ def test_a_familys_list_says_where_pictures_are_drawn_and_what_is_original(
     printed = capsys.readouterr().out
     assert "pictures:  drawn by this machine's libraries\n" in printed
     assert "needs:  chromium; " in printed
+
+
+def test_a_card_says_what_is_original_and_its_own_limits_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    summary = tomllib.loads((ROOT / "plugins/miniworld/pyproject.toml").read_text())["project"]["description"]
+    monkeypatch.setattr(list_cmd, "metadata", lambda distribution: {"Summary": summary})  # not of the last install
+    assert main(["show", "vlgym/OneRoom-v1"]) == 0
+    printed = capsys.readouterr().out
+    row = next(line for line in printed.splitlines() if line.startswith("origin "))
+    assert row.split(maxsplit=1)[1] == "Engine and pictures are the package's."
+    assert "180" not in printed
+    for spec in get_registry().specs.values():
+        docstring = list_cmd._read_docstring(spec) if spec.id.startswith("vlgym/") else ""
+        sections = list_cmd._read_sections(docstring)
+        words = " ".join(sections.get(name, "") for name in ("goal", "actions", "endings"))
+        assert not re.search(r"\bFast\b|\bS\d(Fast)?\b|`max_turns` \(\d+; v\d", words), spec.id
 
 
 def test_list_can_be_restricted_to_a_family(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,26 @@ def test_their_own_tests_pass_and_hold_the_certificate(python: Path, written: Pa
         said = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=written / f"vlgym-{name}")
         assert f"{tests} passed" in said
         assert "warning" not in said  # no property is warned of
+
+
+def test_the_page_for_coding_agents_works_when_followed_literally(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A block without a language is run; a Python block is written to the file that the line above it names."""
+    fresh = make_fresh(tmp_path_factory.mktemp("agent"), [])
+    text = (Path(__file__).parents[2] / "AGENTS.md").read_text(encoding="utf-8")
+    script = ["set -e"]
+    for path, language, block in re.findall(r"(?:`([\w./]+)`:)?\n\n```(\w*)\n(.*?)\n```", text, re.DOTALL):
+        script += [f"cat >{path} <<'END'\n{block}\nEND" if language else block]
+    assert len(script) == 6
+    env = {**os.environ, "PATH": f"{fresh.parent}:{os.environ['PATH']}", "VLGYM_PLUGINS": "vlgym-tea-room"}
+    env |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}  # 0 is pip's way to say: no isolation
+    call = ["bash", "-c", "\n".join(script)]
+    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d+ passed", done.stdout)
+    report = json.loads((tmp_path / "vlgym-tea-room/runs/blind/report.json").read_text())
+    assert report["overall"]["episodes"] == 20
 
 
 def test_installed_plugins_are_listed_as_external_and_earn_the_certificate(python: Path, tmp_path: Path) -> None:

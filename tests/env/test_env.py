@@ -53,6 +53,7 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
         "parse": "ok",
         "span": (11, 16),
         "form": "tag",
+        "point": None,
         "legal_actions": ["left", "right"],
         "feedback": "went right",
         "turn_text": "You are in cell 1. Legal actions: left, right.",

@@ -27,6 +27,13 @@ class PictureIsConstant(Lantern):
         return np.full((*self.image_size, 3), 60, np.uint8)
 
 
+class WordsTellTheSteps(Lantern):
+    __doc__ = CARD
+
+    def describe(self) -> str:
+        return f"Lantern {self.lantern}, walker {self.walker}, {self.steps} steps."
+
+
 class PictureIsFrozen(Lantern):
     __doc__ = CARD
 

@@ -44,6 +44,7 @@ FAULTS = (
     Fault("PictureLags", "the picture is one step behind", "picture"),
     Fault("PictureIgnoresItsSize", "`image_size` is ignored", "picture"),
     Fault("PictureOfFloats", "the picture holds floating-point numbers", "gymnasium"),
+    Fault("WordsTellTheSteps", "the words of the picture tell the steps, which it does not show", "described"),
     Fault("RenderUnlike", "`render()` draws darker", "render"),
     Fault("RenderIsLate", "`render()` shows the moment before", "render"),
     Fault("DrawingMoves", "each drawing is a little different", "looking"),

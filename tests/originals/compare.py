@@ -10,20 +10,22 @@ A difference that `KNOWN` does not explain makes the exit status 1. Programs tha
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import random
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import gymnasium
 import numpy as np
+from small import compare_alfworld, compare_boards, compare_sokoban, compare_webshop
+from stand_ins import State, folder_package, load, stand_in
 
 import vlgym
 
@@ -32,44 +34,11 @@ KNOWN: dict[str, str] = {}
 SHOWN = 5
 """Differences printed of one comparison."""
 
-State = tuple[str, Any, Any]
-"""What was compared, ours and theirs."""
-
-
-def load(path: Path, package: str = "", **stand_ins: Any) -> ModuleType:
-    """Import a file of an original, with stand-ins for modules by their dotted names (`__` stands for a dot)."""
-    name = f"{package}.{path.stem}" if package else f"original_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    lent = {key.replace("__", "."): value for key, value in stand_ins.items()}
-    sys.modules.update(lent)
-    spec.loader.exec_module(module)
-    for key in lent:  # what else was imported stays: a second copy of a library would know other classes
-        del sys.modules[key]
-    return module
-
-
-def folder_package(name: str, path: Path) -> ModuleType:
-    """Return an empty package over a folder, whose own `__init__` imports too much."""
-    package = ModuleType(name)
-    package.__path__ = [str(path)]
-    return package
-
-
-def stand_in(**attributes: Any) -> ModuleType:
-    """Return a module with these attributes alone."""
-    module = ModuleType("stand_in")
-    vars(module).update(attributes)
-    return module
-
-
 # ---- RL4VLM's cards --------------------------------------------------------------------------------------------------
 
 
 def compare_cards(root: Path) -> Iterator[State]:
-    """Play random actions, and in every second episode the oracle's, in the four card games."""
+    """Play random and oracle's actions in the four card games: rewards, ends."""
     envs = root / "gym-cards" / "gym_cards" / "envs"
     for title, file, name in (
         ("NumberLine", "numberline", "NumberLineEnv"), ("EZPoints", "ezpoints", "EZPointEnv"),
@@ -122,7 +91,7 @@ def deal_same(title: str, ours: Any, theirs: Any) -> None:
 
 
 def compare_miniworld(root: Path) -> Iterator[State]:
-    """Play no use and the oracle after ten idle turns, with VL-DAC's wrapper and `compat="vldac"`."""
+    """Play idly, and the oracle after ten idle turns, with VL-DAC's wrapper: rewards, ends."""
     vlgym.make("vlgym/OneRoom-v0", image_size=(16, 16)).reset(seed=0)  # opens OpenGL without a screen
     package = folder_package("vldac", root / "a2c_ppo_acktr" / "environments")
     monitor = {"stable_baselines3__common__monitor": stand_in(Monitor=None)}
@@ -158,7 +127,7 @@ NO_REWARD = {"ThreeRooms", "RoomObjects"}
 
 
 def compare_parsers(root: Path) -> Iterator[State]:
-    """Read 20,000 random replies by both flows of Sokoban."""
+    """Read random replies by both flows of Sokoban."""
     from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
     parts = (
@@ -190,7 +159,7 @@ def compare_parsers(root: Path) -> Iterator[State]:
 
 
 def compare_decisions(root: Path) -> Iterator[State]:
-    """Play random replies against random frames: the frames' actions of MageBench's program and of ours."""
+    """Play random replies against random frames: actions of every frame."""
     from vlgym_football.engine import ACTION_SETS, Snapshot
     from vlgym_football.match import DecisionMaker
 
@@ -249,7 +218,7 @@ def as_published(now: Any) -> dict[str, Any]:
 
 
 def compare_aes(root: Path) -> Iterator[State]:
-    """Score each shipped project with another style sheet by MageBench's program, in the project's window."""
+    """Score each shipped project with another style sheet, page by page."""
     from vlgym_webui.project import list_projects, load_project
     from vlgym_webui.studio import STUDIO
 
@@ -262,6 +231,7 @@ def compare_aes(root: Path) -> Iterator[State]:
         def open_chrome(options: Any, project: Any = project, drivers: list[Any] = drivers) -> Any:
             options.add_argument("--hide-scrollbars")
             drivers.append(chrome(options=options))
+            drivers[-1].execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": CLOCK})
             size = dict(zip(("width", "height"), project.viewport, strict=True))
             drivers[-1].execute_cdp_cmd(
                 "Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": 1, "mobile": False}
@@ -291,6 +261,27 @@ def compare_aes(root: Path) -> Iterator[State]:
             yield f"AES {name}, page {number}", round(theirs, 3) if same else mine, round(theirs, 3)
 
 
+CLOCK = """{
+  let now = 0, made = 0;
+  const open = new Map();
+  const set = (deed, wait = 0, every = null) => (open.set(++made, {deed, at: now + wait, every}), made);
+  window.setTimeout = (deed, wait) => set(deed, wait);
+  window.setInterval = (deed, wait) => set(deed, wait, wait);
+  window.clearTimeout = window.clearInterval = (number) => open.delete(number);
+  window.moveClock = (length) => {
+    for (const end = now + length; ; ) {
+      const [number, next] = [...open].reduce((a, b) => (b[1].at < a[1].at ? b : a), [0, {at: Infinity}]);
+      if (next.at > end) { now = end; return; }
+      now = next.at;
+      if (next.every === null) open.delete(number); else next.at += next.every;
+      next.deed();
+    }
+  };
+}"""
+"""Timers that stand still until `moveClock`: their program plays the target first, whose timers would run on while it
+plays the generated page."""
+
+
 def damage(css: str) -> str:
     """Return a style sheet with other font sizes, distances, colours and corners."""
     for what, other in ((r"(font-size: )(\d+)", 2), (r"(padding: )(\d+)", 3)):
@@ -305,39 +296,50 @@ def write_actions(interactions: Any) -> str:
         lines.append(f"def act{number}(driver):\n    own = driver.wrapped_driver")
         for step in interaction.steps:
             if step.kind == "wait":
-                lines.append(f"    time.sleep({step.wait_ms / 1000})")
+                lines.append(f"    own.execute_script('moveClock({step.wait_ms})')")
                 continue
             lines.append(
                 f"    to = next(e for e in own.find_elements('css selector', {step.selector!r}) if e.is_displayed())"
             )
             deed = {"hover": "", "click": ".click()", "type": f".click().send_keys({step.text!r})"}[step.kind]
             lines.append(f"    Do(own).move_to_element(to){deed}.perform()\n    time.sleep(1.2)")
+            lines.append("    own.execute_script('moveClock(1000)')")
         lines.append(f"actions.append(act{number})")
     return "\n".join(lines)
 
 
-COMPARISONS: Mapping[str, tuple[str, Callable[[Path], Iterator[State]]]] = {
-    "cards": ("RL4VLM", compare_cards),
-    "miniworld": ("VL-DAC", compare_miniworld),
-    "parsers": ("MageBench", compare_parsers),
-    "decisions": ("MageBench", compare_decisions),
-    "aes": ("MageBench", compare_aes),
+COMPARISONS: Mapping[str, tuple[str, str, Callable[[Path], Iterator[State]]]] = {
+    "cards": ("cards", "RL4VLM", compare_cards),
+    "miniworld": ("miniworld", "VL-DAC", compare_miniworld),
+    "parsers": ("sokoban", "MageBench", compare_parsers),
+    "decisions": ("football", "MageBench", compare_decisions),
+    "aes": ("webui", "MageBench", compare_aes),
+    "sokoban": ("sokoban", "MageBench", compare_sokoban),
+    "alfworld-rl4vlm": ("alfworld", "RL4VLM", compare_alfworld),
+    "alfworld-vldac": ("alfworld", "VL-DAC", compare_alfworld),
+    "webshop": ("webshop", "WebShop", compare_webshop),
+    "boards": ("pettingzoo", "", compare_boards),
 }
+
+
+WRITTEN = Path(__file__).parents[2] / "docs" / "studies" / "originals.json"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("originals", type=Path)
     parser.add_argument("--only", choices=COMPARISONS, nargs="*", default=list(COMPARISONS))
+    parser.add_argument("--write", action="store_true", help="write docs/studies/originals.json, which the pages show")
     given = parser.parse_args()
+    rows = json.loads(WRITTEN.read_text(encoding="utf-8")) if given.write and WRITTEN.is_file() else {}
     unexplained = 0
     for name in given.only:
-        original, compare = COMPARISONS[name]
-        found = sorted(given.originals.glob(f"{original}@*"))
-        if not found:
+        family, original, compare = COMPARISONS[name]
+        found = sorted(given.originals.glob(f"{original}@*")) or [Path(f"PettingZoo {version('pettingzoo')}")]
+        if original and not found[0].is_dir():
             print(f"{name}: not compared, {given.originals} holds no {original}@COMMIT")
             continue
-        states = known = shown = 0
+        states = known = others = 0
         for state, ours, theirs in compare(found[0]):
             states += 1
             if ours == theirs:
@@ -345,11 +347,18 @@ def main() -> int:
             if any(re.search(pattern, state) for pattern in KNOWN):
                 known += 1
                 continue
-            unexplained += 1
-            shown += 1
-            if shown <= SHOWN:
-                print(f"  {state}: ours {ours}, theirs {theirs}")
-        print(f"{name}: {found[0].name}, {states} states, {known} known differences, {shown} others", flush=True)
+            others += 1
+            if others <= SHOWN:
+                print(f"  {state}: ours {ours}, theirs {theirs}", flush=True)
+        unexplained += others
+        print(f"{name}: {found[0].name}, {states} states, {known} known differences, {others} others", flush=True)
+        rows[name] = {
+            "family": family, "original": found[0].name, "states": states, "differ": known + others,
+            "what": " ".join((compare.__doc__ or "").split()).removesuffix("."),
+        }  # fmt: skip
+    if given.write:
+        order = [name for name in COMPARISONS if name in rows]
+        WRITTEN.write_text(json.dumps({name: rows[name] for name in order}, indent=1) + "\n", encoding="utf-8")
     return int(unexplained > 0)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from vlgym import make
-from vlgym.doors.agent import tasks
 from vlgym.errors import UserError
+from vlgym.integrations.agent import tasks
 from vlgym.play import curriculum
 from vlgym.play.curriculum import OWN, Course, Curriculum, Place
 from vlgym.play.env_failures import EnvFailures

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 from fresh import make_fresh, run_fresh
 from sources import ROOT
+
+from vlgym.registry.registry_file import read_registry
 
 FAMILIES = {path.parent.name for path in ROOT.glob("plugins/*/pyproject.toml")}
 LIGHT = (
@@ -74,30 +79,76 @@ def test_all_of_them_install_from_the_folder_and_play(dist: Path, tmp_path: Path
     assert set(plugins) >= {f"vlgym-{family}" for family in FAMILIES}
 
 
-def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: Path) -> None:
-    """pip takes the dependencies from its index."""
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=300)
-    scripts, home = tmp_path / "venv" / "bin", tmp_path / "home"
-    call = [str(scripts / "python"), "-m", "pip", "install", "-q", "--find-links", str(dist), "vlgym[light]"]
-    subprocess.run(call, check=True, timeout=600, capture_output=True)
-    installed = [path.name.split("-")[0] for path in (tmp_path / "venv").rglob("*.dist-info")]
-    assert {"vlgym", "vlgym_cards", "vlgym_sight", "vlgym_sokoban", "vlgym_outside"} <= set(installed)
-    assert not {"torch", "scipy", "selenium", "miniworld"} & set(installed)
-    home.mkdir()
-    env = {"PATH": f"{scripts}:/usr/bin:/bin", "HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+class Fresh:
+    """A new environment with nothing of the clone on its path; what each command took is in `seconds`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.scripts = folder / "home", folder / "venv" / "bin"
+        self.home.mkdir()
+        self.seconds: list[tuple[int, str]] = []
+        subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=300)
+
+    def run(self, *command: str) -> str:
+        """Run a program of the environment in its home; return what it said."""
+        env = {"PATH": f"{self.scripts}:/usr/bin:/bin", "HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
+        env |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")), "OMP_NUM_THREADS": "1"}
+        began = time.monotonic()
+        done = subprocess.run(
+            [str(self.scripts / command[0]), *command[1:]],
+            cwd=self.home, env=env, capture_output=True, text=True, timeout=1200,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        self.seconds.append((round(time.monotonic() - began), " ".join(command)[:90]))
+        return done.stdout
+
+    def install(self, *wanted: str) -> None:
+        """pip takes the wheels from the folder and their dependencies from its index."""
+        self.run("python", "-m", "pip", "install", "-q", *wanted)
+
+    def list_installed(self) -> set[str]:
+        """The names of the installed distributions."""
+        return {path.name.split("-")[0] for path in self.scripts.parent.rglob("*.dist-info")}
+
+
+def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: Path, record_property) -> None:
+    fresh = Fresh(tmp_path)
+    fresh.install("--find-links", str(dist), "vlgym[light]")
+    assert {"vlgym", "vlgym_cards", "vlgym_sight", "vlgym_sokoban", "vlgym_outside"} <= fresh.list_installed()
+    assert not {"torch", "scipy", "selenium", "miniworld"} & fresh.list_installed()
     for command in (
         ["doctor"], ["list"], ["check", "vlgym/SokobanDrawn-v0", "--only", "recorded"],
         ["eval", "--policy", "oracle", "--env", "vlgym/NumberLine-v1,vlgym/SeeDigit-v0,vlgym/BabyAIGoTo-v0",
          "--episodes", "2", "--no-probe", "--out", "run"],
         ["new-plugin", "my-games"],
     ):  # fmt: skip
-        done = subprocess.run(
-            [str(scripts / "vlgym"), *command],
-            cwd=home,
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert '"success": 1.0' in (home / "run" / "report.json").read_text()
+        fresh.run("vlgym", *command)
+    assert '"success": 1.0' in (fresh.home / "run" / "report.json").read_text()
+    record_property("seconds", fresh.seconds)
+
+
+def test_all_families_install_by_pip_alone_play_and_train(dist: Path, tmp_path: Path, record_property) -> None:
+    """What is compiled (the engine of football, a planner) comes from the user's cache; torch from .venv's index."""
+    fresh = Fresh(tmp_path)
+    torch = Path(sys.prefix) / "torch.txt"
+    pin = re.search(r"^torch==.*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0]  # a newer one may be CUDA's
+    fresh.install(*(("-r", str(torch)) if torch.is_file() else ()), pin)
+    fresh.install("--find-links", str(dist), "vlgym[all,train]")
+    fresh.run("python", "-m", "vlgym_football.build")
+    assert {"vlgym", "torch", *(f"vlgym_{family}" for family in FAMILIES)} <= fresh.list_installed()
+    fresh.run("python", "-c", "import vlgym")
+    fresh.run("vlgym", "doctor")
+    first = {each["spec"].family: env_id for env_id, each in read_registry().items() if not each["spec"].replaced_by}
+    assert first.keys() == FAMILIES
+    fresh.run(
+        "vlgym", "eval", "--policy", "oracle", "--env", ",".join(first.values()), "--episodes", "1", "--no-probe",
+        "--out", "run",
+    )  # fmt: skip
+    results = json.loads((fresh.home / "run" / "report.json").read_text())["overall"]
+    assert results["parts"] == len(FAMILIES)
+    fresh.run("python", "-m", "baselines.vldac", "--env", "vlgym/NumberLine-v1", "--updates", "2", "--out", "trained")
+    assert len((fresh.home / "trained" / "log.jsonl").read_text().splitlines()) == 2
+    fresh.run("vlgym", "new-plugin", "my-games")
+    fresh.install("-e", "vlgym-my-games", "pytest")
+    assert " passed" in fresh.run("python", "-m", "pytest", "-q", "vlgym-my-games")
+    record_property("seconds", fresh.seconds)
+    print(fresh.seconds)

@@ -10,7 +10,14 @@ from markdown_it import MarkdownIt
 from sources import ROOT
 
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("plugins/*/README.md"), *ROOT.glob("vlgym/**/*.md")]
+    [
+        *ROOT.glob("*.md"),
+        ROOT / "llms.txt",
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("hub/**/*.md"),
+        *ROOT.glob("plugins/*/README.md"),
+        *ROOT.glob("vlgym/**/*.md"),
+    ]
 )
 READER = MarkdownIt("commonmark").enable("table")
 
@@ -24,6 +31,8 @@ def read_page(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     for number, token in enumerate(tokens):
         for child in token.children or []:
             targets += [str(child.attrs[name]) for name in ("href", "src") if name in child.attrs]
+        if token.type in ("html_block", "inline"):
+            targets += re.findall(r"""<(?:a|img)\s[^>]*?(?:href|src)=["']([^"']+)""", token.content)
         if token.type == "heading_open":
             words = "".join(child.content for child in tokens[number + 1].children or [])
             name = re.sub(r"[^\w\- ]", "", words.strip().lower()).replace(" ", "-")

@@ -18,6 +18,14 @@ CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PLUGINS = {
     path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/pyproject.toml")
 }
+ORIGINS = {
+    "alfworld": [("engine is the original", "picture is a plan, drawn here")],
+    "football": [("engine is the original", "picture from above and the situations are ours")],
+    "webshop": [("follow the paper", "catalogue is ours")],
+    "webui": [("MageBench's", "projects are ours")],
+    "miniworld": [("pictures are the package's", "Engine")],
+    "outside": [("pictures are those of packages", "Engines")],
+}
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 
@@ -42,14 +50,17 @@ def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str,
     assert [Path(path).is_relative_to(tmp_path / "source") for path in paths] == [True]
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("folder", [".", *(f"plugins/{family}" for family in sorted(PLUGINS))])
+@pytest.mark.parametrize(
+    "folder", [".", *(pytest.param(f"plugins/{each}", marks=pytest.mark.exhaustive) for each in sorted(PLUGINS))]
+)
 def test_a_wheel_holds_the_packages_with_all_their_files_and_nothing_else(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_wheel", tmp_path)
     source = tmp_path / "source" / ("src" if folder != "." else "")
     packages = [path.name for path in source.iterdir() if (path / "__init__.py").exists()]
     files = [path for package in packages for path in (source / package).rglob("*") if path.is_file()]
     expected = {path.relative_to(source).as_posix() for path in files if path.name != "README.md"}
+    expected = {name for name in expected if not name.startswith("baselines/studies/")}
+    assert not [name for name in expected if re.search(r"(^|/)(tests?|docs|studies)/", name)]
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == expected
     assert sorted(packages) == (["baselines", "vlgym"] if folder == "." else [f"vlgym_{Path(folder).name}"])
     if folder == ".":
@@ -74,6 +85,17 @@ def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point() 
         assert project["requires-python"] == CORE["requires-python"]
 
 
+def test_the_second_sentence_of_a_familys_summary_says_what_is_original_and_whose_the_pictures_are() -> None:
+    """`vlgym list` prints the summary, and every card that sentence."""
+    for family, project in PLUGINS.items():
+        _, origin = project["description"].split(". ")
+        assert re.search(r"\b(ours|drawn here|package's|packages)\b", origin), family
+        assert len(origin) <= 120, family  # two lines of a card
+        for original, ours in ORIGINS.get(family, ()):
+            assert original in origin
+            assert ours in origin
+
+
 def test_the_version_in_the_code_is_the_distributions() -> None:
     assert f'__version__ = "{CORE["version"]}"' in (ROOT / "vlgym" / "__init__.py").read_text()
     assert f"\nversion: {CORE['version']}\n" in (ROOT / "CITATION.cff").read_text()
@@ -89,6 +111,14 @@ def test_every_direct_dependency_is_pinned_for_the_tests() -> None:
     text = (ROOT / "constraints.txt").read_text()
     pinned = {match.lower().replace("_", "-") for match in re.findall(r"^([\w-]+)==", text, re.MULTILINE)}
     assert sorted(name for name in names - pinned if not name.startswith("vlgym")) == []
+
+
+def test_the_actions_of_the_workflows_are_pinned_to_commits() -> None:
+    """A tag can be moved to other code."""
+    text = "".join(path.read_text() for path in (ROOT / ".github/workflows").iterdir())
+    used = re.findall(r"^ +- uses: (.*)$", text, re.MULTILINE)
+    assert len(used) >= 6
+    assert [line for line in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)] == []
 
 
 @pytest.mark.xdist_group("one worker")

@@ -115,10 +115,11 @@ def test_a_wrong_name_is_found(line: str, fault: str) -> None:
 def test_the_readme_runs_from_the_first_line_to_the_last_in_a_fresh_environment(tmp_path: Path) -> None:
     with FaultServer() as server:
         stands_for = {
-            "https://github.com/vlgym/vlgym": str(ROOT),
+            "https://github.com/vlgym/vlgym": f"{ROOT} vlgym",
             "http://127.0.0.1:8000/v1": server.url,
             "hf:OWNER/NAME": "hf:runs/NumberLine-001/model",  # the demo's
-            "--model OWNER/NAME --device cuda": "--model runs/NumberLine-001/model --updates 1",
+            "baselines.vldac --env vlgym/NumberLine-v1\n": "baselines.vldac --env vlgym/NumberLine-v1 --updates 1\n",
+            "--model OWNER/NAME --preset 24gb": "--model runs/NumberLine-001/model --updates 1",
             "vlgym play vlgym/Sokoban-v0": "vlgym play vlgym/Sokoban-v0 </dev/null",
             "vlgym ui ": "timeout -s INT 20 vlgym ui --port 0 || test $? -le 130 ",
         }

@@ -18,16 +18,16 @@ from play.test_env_answers import Liar, lie
 from toys import installed, make_spec
 
 from baselines import vldac
-from baselines.learning.config import list_repeated, saved_config
+from baselines.learning.state import list_repeated, saved_config
 from baselines.runs.folder import write_record
 from vlgym.cli.app import main
-from vlgym.doors import trl, vagen
-from vlgym.doors.agent import Task, play, tasks
 from vlgym.env_groups import LOCAL
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.files import seal, unseal
+from vlgym.integrations import trl, vagen
+from vlgym.integrations.agent import Task, play, tasks
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry.making import make
 from vlgym.sight.blind_learner import LEARNERS as LEARNT
@@ -145,8 +145,8 @@ class Stub:
 
 
 @pytest.fixture
-def door(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Imports a door over stubs of the modules that it needs."""
+def load(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Imports an integration over stubs of the modules that it needs."""
 
     def load(name: str, *modules: str) -> Any:
         for module in modules:
@@ -158,9 +158,9 @@ def door(monkeypatch: pytest.MonkeyPatch) -> Any:
                 if (above := sys.modules.get(place.rpartition(".")[0])) is not None:
                     monkeypatch.setattr(above, place.rpartition(".")[2], stub, raising=False)
                 monkeypatch.setitem(sys.modules, place, stub)
-        monkeypatch.delitem(sys.modules, f"vlgym.doors.{name}", raising=False)
-        found = importlib.import_module(f"vlgym.doors.{name}")
-        monkeypatch.delitem(sys.modules, f"vlgym.doors.{name}")
+        monkeypatch.delitem(sys.modules, f"vlgym.integrations.{name}", raising=False)
+        found = importlib.import_module(f"vlgym.integrations.{name}")
+        monkeypatch.delitem(sys.modules, f"vlgym.integrations.{name}")
         return found
 
     return load
@@ -185,16 +185,16 @@ def test_a_row_names_no_import_string() -> None:
     assert Task.from_row({"env_id": ENV, "arguments": {"parser": None, "max_turns": 3}}).arguments["max_turns"] == 3
 
 
-def test_a_row_of_skyrls_and_of_verls_names_no_import_string(door: Any) -> None:
+def test_a_row_of_skyrls_and_of_verls_names_no_import_string(load: Any) -> None:
     with refuse():
-        door("skyrl", "skyrl_gym.envs.base_text_env").Game({}, {**ROW, "max_turns": 2})
-    game = door("verl", "verl.experimental.agent_loop.agent_loop").Game(rollout_config=SimpleNamespace())
+        load("skyrl", "skyrl_gym.envs.base_text_env").Game({}, {**ROW, "max_turns": 2})
+    game = load("verl", "verl.experimental.agent_loop.agent_loop").Game(rollout_config=SimpleNamespace())
     with refuse():
         asyncio.run(game.run({}, raw_prompt=[], extra_info=ROW))
 
 
-def test_neither_a_task_nor_a_taskset_of_verifiers_names_an_import_string(door: Any) -> None:
-    verifiers = door("verifiers", "verifiers.v1.types")
+def test_neither_a_task_nor_a_taskset_of_verifiers_names_an_import_string(load: Any) -> None:
+    verifiers = load("verifiers", "verifiers.v1.types")
     config = SimpleNamespace(env=ENV, split="train", episodes=1, first=0, arguments=ROW["arguments"])
     with refuse():
         next(verifiers.Episodes(config=config).load())
@@ -203,10 +203,10 @@ def test_neither_a_task_nor_a_taskset_of_verifiers_names_an_import_string(door: 
         asyncio.run(verifiers.Play().run(SimpleNamespace(data=data), None))
 
 
-def test_reset_takes_no_arguments_of_trls_row_and_of_an_openenv_client(door: Any) -> None:
+def test_reset_takes_no_arguments_of_trls_row_and_of_an_openenv_client(load: Any) -> None:
     game = trl.Game(make(ENV))
     game.reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
-    openenv = door(
+    openenv = load(
         "openenv", "openenv.core.env_server.http_server", "openenv.core.env_server.interfaces",
         "openenv.core.env_server.types", "uvicorn", "fastapi.exceptions",
     )  # fmt: skip

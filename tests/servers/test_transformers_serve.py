@@ -144,7 +144,7 @@ def test_a_model_behind_the_server_and_the_same_one_here_play_the_same_episodes(
     words = ["eval", "--policy", f"hf:{server.model}", "--temperature", "0", "--max-tokens", "8", "--no-probe"]
     assert main([*words, "--policy-arg", "threads=1", "--out", str(here), *envs]) == 0
     assert told(here)[1] == told(served)[1]
-    assert len(told(here)[1]) == 7 + 10  # the turn limits of the two episodes
+    assert len(told(here)[1]) > 4  # unreadable replies; random moves stand for them until an episode ends
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):

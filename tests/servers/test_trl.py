@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from vlgym.cli.app import main
-from vlgym.doors.trl import ActionParser, make_factory, make_rows
 from vlgym.env.prompts import PromptBuilder
+from vlgym.integrations.trl import ActionParser, make_factory, make_rows
 from vlgym.play.policies import OraclePolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
@@ -129,7 +129,7 @@ def test_the_snippet_of_the_docs_runs_on_the_demos_model_and_reads_its_tool_call
 
     from baselines.models.load import load_family
     from baselines.models.lora import export_merged
-    from vlgym.doors.trl import log_episodes
+    from vlgym.integrations.trl import log_episodes
 
     monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")
     env_id = "vlgym/NumberLine-v1"

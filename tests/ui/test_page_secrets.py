@@ -20,9 +20,9 @@ from starlette.testclient import TestClient
 from ui_records import BASE, ask
 
 from vlgym.cli.app import main
-from vlgym.doors.minari import _describe
 from vlgym.errors import UserError
 from vlgym.files import seal
+from vlgym.integrations.minari import _describe
 from vlgym.play.remote import _rebuild
 from vlgym.ui.site import create_app
 

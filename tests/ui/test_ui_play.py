@@ -56,6 +56,21 @@ def play_out(client: TestClient, address: str) -> str:
     return page
 
 
+def test_a_click_on_the_picture_is_an_action_and_the_record_marks_its_place(tmp_path: Path) -> None:
+    client = ask(tmp_path)
+    address = begin(client, env="vlgym/ScreensClick-v0")
+    page = client.get(address).text
+    assert '<input type="image" name="point"' in page
+    page = send(client, address, page, **{"point.x": "112", "point.y": "9999999"})
+    assert "<h2>Turn" not in page
+    (record,) = (step for (step,) in read_trajectories(next(tmp_path.rglob("metadata.jsonl")).parent))
+    assert record.actions == ("click(251, 999)",)
+    assert record.point == pytest.approx((112 / 448, 895 / 896), abs=0.002)
+    turn = client.get(re.findall(r'href="(/turn/[^"]+)"', client.get("/episodes").text)[0]).text
+    assert re.search(r'<circle class="ink" cx="2[45]\.\d+%" cy="99\.\d+%"', turn)
+    assert '<input type="image"' not in client.get(begin(client)).text
+
+
 def test_a_whole_game_is_recorded_as_an_evaluation_of_the_policy_human(tmp_path: Path) -> None:
     client = ask(tmp_path)
     address = begin(client, episodes="2")

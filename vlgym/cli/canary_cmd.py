@@ -1,4 +1,4 @@
-"""`vlgym canary`: do pictures reach a model? Its answers against chance, or the pictures of a door's requests."""
+"""`vlgym canary`: do pictures reach a model? Its answers against chance, or the pictures of a trainer's requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def canary(
         int | None,
         typer.Option(
             metavar="PORT",
-            help="Instead of POLICY: an endpoint on loopback for a door or trainer; 0 takes a free port.",
+            help="Instead of POLICY: an endpoint on loopback for a trainer or client; 0 takes a free port.",
         ),
     ] = None,
     episodes: Annotated[
@@ -34,9 +34,9 @@ def canary(
 ) -> None:
     """Test with canaries whether pictures reach a model: exit status 0 where all are seen, or all pictures arrive.
 
-    A canary's answer stands in one picture and nowhere else (docs/doors.md).
+    A canary's answer stands in one picture and nowhere else (docs/trainers.md).
     """
-    from ..doors.canary import SEES, sample_canaries
+    from ..integrations.canary import SEES, sample_canaries
 
     if (policy is None) == (listen is None):
         raise UserError("Name a policy, such as openai:MODEL@URL, or give --listen PORT.")
@@ -61,7 +61,7 @@ def canary(
 
 
 def _listen(port: int, episodes: int) -> None:
-    from ..doors.canary_server import CanaryServer
+    from ..integrations.canary_server import CanaryServer
 
     console = open_console(stderr=True)
 

@@ -178,14 +178,18 @@ def _print_families(entries: list[Entry]) -> None:
     console.print("\nThe ids of one: vlgym list FAMILY. A card: vlgym show ID.")
 
 
+def _read_summary(entry: Entry) -> str:
+    """Return the summary of a distribution; of this project's, the second sentence says what is original and drawn."""
+    try:
+        return metadata(entry.distribution)["Summary"] or ""
+    except PackageNotFoundError:
+        return ""
+
+
 def _ask(entry: Entry) -> str:
     """Return what a family asks: the summary of its distribution, or of an environment where that says none."""
-    try:
-        found = metadata(entry.distribution)["Summary"]
-    except PackageNotFoundError:
-        found = None
     owner = f"{entry.distribution} (external): " if entry.external else ""
-    return plain_line(f"{owner}{found or _say_last(entry)}")
+    return plain_line(f"{owner}{_read_summary(entry) or _say_last(entry)}")
 
 
 def _print_ids(entries: list[Entry]) -> None:
@@ -271,7 +275,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     rows: dict[str, Any] = {name: sections[name] for name in FIRST if name in sections and not full}
     rows |= {
         "success": spec.success_rule, "turns": f"at most {spec.max_turns}",
-        "status": entry.remedy,
+        "status": entry.remedy, "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
         "picture": f"{height} x {width}; in the prompt: {spec.history_images}",
         "reply": f"{', '.join(spec.reply_styles)}; planner {', '.join(spec.planners)}",
         "skills": spec.skills, "interaction": "; ".join(spec.interaction),

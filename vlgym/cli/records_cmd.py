@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..doors.minari import NAME, write_minari
-from ..doors.parquet import Episode, write_chats, write_turns
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
+from ..integrations.minari import NAME, write_minari
+from ..integrations.parquet import Episode, write_chats, write_turns
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports import text
 from ..reports.compare import compare_runs, write_play_command

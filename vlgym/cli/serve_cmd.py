@@ -71,7 +71,7 @@ def serve(
     for env_id in ids:
         get_registry().get(env_id)
     import_extra("openenv", "openenv", "OpenEnv's protocol")
-    from ..doors import openenv
+    from ..integrations import openenv
 
     listening = listen(host, port)
     address = f"http://{host}:{listening.getsockname()[1]}"

@@ -1,5 +1,9 @@
-"""The same environments and records in other libraries: TRL, OpenEnv, verifiers, SkyRL, VAGEN, Parquet, chats, Minari.
+"""The former name of `vlgym.integrations`, for one release: it warns."""
 
-A module for each, which imports the library only where it needs it; `openenv`, `skyrl` and `verifiers` need theirs at
-once.
-"""
+import warnings
+
+from .. import integrations
+
+__path__ = integrations.__path__
+
+warnings.warn("vlgym.doors is called vlgym.integrations; this name goes in 0.2.", DeprecationWarning, stacklevel=2)

@@ -11,6 +11,7 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -46,8 +47,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     Action: any string; 16,384 characters of it are read, thoughts aside.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
     (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`), `form` (by
-    which form it was read, or `None`), `legal_actions` (empty with a `notation`), `feedback`, `instructions`,
-    `turn_text`.
+    which form it was read, or `None`), `point` (the place in the picture that the action named, or `None`; see
+    `Outcome`), `legal_actions` (empty with a `notation`), `feedback`, `instructions`, `turn_text`.
 
     Args:
         parser: parser name, import string or object; by default the spec's first reply style, under the Global
@@ -202,6 +203,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         observation = self._observe()
         feedback = outcome.feedback or (write_feedback(failure, self.parser) if failure else "")
         info = self._info(parsed, executed, feedback, invalid=failure is not None)
+        info["vlgym"]["point"] = outcome.point
         return observation, outcome.reward, terminated, truncated, info
 
     def render(self) -> Image | None:  # type: ignore[override]
@@ -421,7 +423,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
                 break
         penalty = self.invalid_penalty if outcome.illegal else 0.0
         ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
-        total = Outcome(float(reward - penalty), ends, bool(outcome.truncated), outcome.feedback, outcome.illegal)
+        total = replace(outcome, reward=float(reward - penalty), terminated=ends, truncated=bool(outcome.truncated))
         return executed, total, "illegal_action" if outcome.illegal else None
 
     def _act(self, action: str) -> Outcome:
@@ -500,6 +502,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             "parse": parsed.failure or "ok",
             "span": parsed.span,
             "form": parsed.form,
+            "point": None,
             "legal_actions": [] if self.notation else list(self.action_space.legal),  # type: ignore[attr-defined]
             "feedback": feedback,
             "instructions": self.instructions,

@@ -97,6 +97,15 @@ class Game:
         """
         return match_legal(wanted, self.legal_actions())
 
+    def point_action(self, x: float, y: float) -> str | None:
+        """Return the action that a click on the picture means now, or `None` where clicks mean nothing.
+
+        Args:
+            x: share of the picture's width, from the left, in [0, 1).
+            y: share of its height, from the top.
+        """
+        return None
+
     @property
     def system_text(self) -> str:
         """Return the system message's part of this episode's instructions.

@@ -43,7 +43,7 @@ def check_answer(answer: Mapping[str, Any], do: str, shape: tuple[int, ...] | No
     elif do == "close":
         _demand(value is None, "closing has an answer")
     else:
-        _demand(isinstance(value, str) or (value is None and do in ("solve", "match")), f"{do} is no text")
+        _demand(isinstance(value, str) or (value is None and do in ("solve", "match", "point")), f"{do} is no text")
         _demand(len(value or "") <= MOST_LINE, f"{do} is longer than {MOST_LINE} characters")
 
 
@@ -60,13 +60,13 @@ def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
     said: Any = info.get("vlgym")
     _require(
         said, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), form=(str, type(None)),
-        legal_actions=list, feedback=str, instructions=str, turn_text=str,
+        point=(tuple, type(None)), legal_actions=list, feedback=str, instructions=str, turn_text=str,
     )  # fmt: skip
     _demand(all(type(action) is str for action in said["legal_actions"]), "a legal action is no text")
     _demand(type(info.get("seat", 0)) is int, "the seat is no number")
     record = {name: info.get(name) for name in ("success", "score")} | {"invalid": info.get("invalid_action")}
     try:
-        check_values({**paid, **record, "actions": said["actions"], "span": said["span"]})
+        check_values({**paid, **record, "actions": said["actions"], "span": said["span"], "point": said["point"]})
         _demand(len(pack(info)) <= MOST_TEXT, f"info is longer than {MOST_TEXT} bytes")
     except (ValueError, UserError) as error:
         raise NonsenseError(str(error)) from None

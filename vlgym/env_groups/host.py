@@ -100,6 +100,9 @@ class Host:
     def _do_match(self, request: Mapping[str, Any]) -> str | None:
         return self._envs[request["env"]].match_action(request["action"])
 
+    def _do_point(self, request: Mapping[str, Any]) -> str | None:
+        return self._envs[request["env"]].point_action(request["x"], request["y"])
+
     def _do_think(self, request: Mapping[str, Any]) -> str:
         return self._envs[request["env"]].think(request["action"])
 

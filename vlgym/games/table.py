@@ -274,6 +274,7 @@ class Table:
             "parse": failure or "ok",
             "span": reading.parsed.span if reading else None,
             "form": reading.parsed.form if reading and not failure else None,
+            "point": None,
             "legal_actions": self.told(seat),
             "feedback": write_feedback(failure, self.game.parser) if failure else self.feedback,
             "instructions": self._instructions[seat],

@@ -87,6 +87,10 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
             self._matches[wanted] = wanted if wanted in self._legal else self._ask("match", action=wanted)
         return self._matches[wanted]
 
+    def point_action(self, x: float, y: float) -> str | None:
+        """As `Game.point_action`."""
+        return self._ask("point", x=x, y=y)
+
     # ---- playing ---------------------------------------------------------------------------------------------------
 
     def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:

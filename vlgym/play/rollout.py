@@ -216,6 +216,7 @@ class Runner:
         record.actions, record.parse = tuple(details["actions"]), details["parse"]
         record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
         record.score, record.span, record.form = slot.info.get("score"), details["span"], details["form"]
+        record.point = details["point"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
         if record.terminated or record.truncated:
             self.failures.end_row(slot.index)

@@ -50,7 +50,7 @@ NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
 """Errors of `read_record` on a line that is not as it was written."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
-_IF_ANY = ("level", "form", "status", "reasoning")
+_IF_ANY = ("level", "form", "point", "status", "reasoning")
 """Fields that a line has only where they differ from `StepRecord`'s default."""
 
 
@@ -312,6 +312,8 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
     if row.get("span") is not None:
         start, end = row["span"]
         values["span"] = (int(start), int(end))
+    if isinstance(values.get("point"), list):
+        values["point"] = tuple(values["point"])
     if row.get("usage") is not None:
         values["usage"] = Usage(**row["usage"])
     if row.get("learner") is not None:

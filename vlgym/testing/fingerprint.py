@@ -37,8 +37,8 @@ TURNS = 40
 ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
 """Most turns of the oracle's episode on each split."""
 
-UNHASHED = ("span", "form")
-"""Fields of `info["vlgym"]` that depend on the reply alone: the parser's hash covers them."""
+UNHASHED = ("span", "form", "point")
+"""Fields of `info["vlgym"]` that depend on the reply and the action alone."""
 
 Make = Callable[..., VLEnv]
 """Builds the environment, with constructor arguments over the usual ones."""

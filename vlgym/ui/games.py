@@ -41,6 +41,7 @@ class Game:
         info: what the environment tells of this turn.
         legal: the legal actions of this turn.
         format: how a reply is read.
+        clicks: whether a click on the picture is an action.
         pictures: of the prompt; at the end of an episode its last one.
         oracle: what the oracle would write at this turn, where it was asked.
         count: how often the game went on; a form that was made before does not count.
@@ -57,7 +58,7 @@ class Game:
         self.pictures: list[Image] = []
         self.records: list[StepRecord] = []
         self.wins: list[bool] = []
-        self.oracle, self.count, self.error, self.format = "", 0, "", ""
+        self.oracle, self.count, self.error, self.format, self.clicks = "", 0, "", "", False
         self.lock = threading.Lock()
         self._group, self._kept = group, ExitStack()
 
@@ -90,6 +91,13 @@ class Game:
         self.records = []
         self._look()
 
+    def click(self, x: int, y: int) -> None:
+        """Step with a click on the newest picture, in its pixels."""
+        height, width = self.pictures[-1].shape[:2]
+        action = unwrap(self._env).point_action(min(x, width - 1) / width, min(y, height - 1) / height)
+        if action is not None:
+            self.answer(unwrap(self._env).parser.format([action]))
+
     def answer(self, said: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
@@ -121,6 +129,7 @@ class Game:
         self.info, self.format, self.legal = slot.info, env.parser.describe(), env.legal_actions() if self.turn else []
         contents = [part for message in (self.turn.messages if self.turn else ()) for part in message["content"]]
         self.pictures = [part["image"] for part in contents if part["type"] == "image"]
+        self.clicks = self.turn is not None and env.point_action(0.0, 0.0) is not None
         if self.turn is None:
             self.pictures = [slot.observation["image"]]
 

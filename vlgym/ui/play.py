@@ -134,8 +134,11 @@ def answer(request: Request, said: dict[str, str]) -> Response:
         games.close(game)
         return RedirectResponse("/play", 303)
     count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
+    x, y = read_count(said.get("point.x", "")), read_count(said.get("point.y", ""))
     if said.get("next"):
         games.go_on(game, count, Game.begin_episode)
+    elif min(x, y) >= 0:
+        games.go_on(game, count, Game.click, x, y)
     else:
         written = said.get("reply", "").replace("\r\n", "\n")
         games.go_on(game, count, Game.answer, action if action >= 0 else written)

@@ -40,7 +40,8 @@ def finish(env: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("env_id", IDS)
 def test_the_oracle_earns_all_in_every_convention(env_id: str) -> None:
     name = env_id.removeprefix("vlgym/Screens").removesuffix("-v0")
-    ways = product(SIZES, ("thousand", "pixels"), (False, True), range(5))
+    systems = ("thousand", "pixels", "grid") if name == "Click" else ("thousand", "pixels")
+    ways = product(SIZES, systems, (False, True), range(5))
     for number, (device, coordinates, marks, level) in enumerate(ways):
         env = begin(name, number, level, device=device, coordinates=coordinates, marks=marks)
         shortest = env.shortest()
@@ -59,6 +60,15 @@ def test_a_place_comes_back_from_its_coordinates(device: str, coordinates: str) 
         there = env.read_point(env.write_point("click", x, y))
         assert abs(there[0] - x) <= 0.7
         assert abs(there[1] - y) <= 0.7
+
+
+def test_a_cell_of_the_grid_is_clicked_in_its_middle() -> None:
+    env = begin("Click", coordinates="grid")
+    assert env.write_point("click", 447, 0) == "click(9, 0)"
+    assert env.read_point("click(3, 2)") == env.read_point("click(3.6, 2)") == pytest.approx((156.8, 224))
+    assert env.read_point("click(-1, 10)") == pytest.approx((22.4, 851.2))
+    with pytest.raises(UserError, match="grid"):
+        begin("Go", coordinates="grid")
 
 
 def test_a_thousand_and_more_is_the_last_pixel() -> None:

@@ -31,8 +31,8 @@ def _read_png(path: str) -> np.ndarray:
         return np.asarray(picture.convert("RGB"))
 
 
-@pytest.fixture(scope="session")
-def package_engine() -> SimpleNamespace:
+@pytest.fixture(scope="session", name="package_engine")
+def load_engine() -> SimpleNamespace:
     """The package's `SokobanEnv` class and its `room_to_rgb` function."""
     folder = find_file("envs/room_utils.py").parent
     stand_ins = {

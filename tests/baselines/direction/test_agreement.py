@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from stage import SMALL, Stage
+from stage import SMALL, Stage, roll_out
 
 from baselines import archer, loop, vldac
 from baselines.engine.engine import Engine
@@ -37,7 +37,7 @@ def scorer_with_other_weights(dtype: str = "float32") -> Engine:
 
 def rollout(learner):
     """A rollout with advantages that differ."""
-    batch = learner.collect()[0]
+    batch = roll_out(learner)[0]
     batch.advantages = torch.linspace(-1, 1, len(batch.samples))
     return batch
 
@@ -51,7 +51,7 @@ def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gr
     before = [p.clone() for p in learner.weights.parameters]
     learner.weights.engine = scorer_with_other_weights()
     with pytest.raises(FailedError, match=r"differ by .* per token .*--max-logp-gap 0\.001.*a bug") as caught:
-        learner.make(Update(1, {"rollout": "", "update": ""}))
+        learner.train([Update(1, {"rollout": "", "update": ""})])
     assert "\n" not in str(caught.value)
     assert "--dtype float32" not in str(caught.value)  # it is float32
     assert all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))

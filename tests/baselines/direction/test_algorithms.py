@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 from samples import messages, picture
-from stage import SMALL, on_stage
+from stage import SMALL, on_stage, roll_out
 
 from baselines import grpo, loop, rl4vlm, vldac
 from baselines.engine.engine import Sample
 from baselines.learning import losses
-from baselines.learning.optimizers import Metrics
+from baselines.learning.batch import Metrics
 from baselines.learning.warm_start import WarmConfig
 from baselines.rl4vlm import action_mask
 
@@ -57,7 +57,7 @@ def test_tokens_are_counted_as_by_decoding_every_beginning(family):
 
 def test_rl4vlms_loss_weighs_thoughts_by_lambda():
     learner = on_stage(rl4vlm, thought_weight=0.25)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     rows = torch.arange(3)
     batch.spans[:3] = [(0, 1), None, (0, 1)]  # from the first character on: all action; the last four; all action
     batch.advantages[:3] = torch.tensor([1.0, 1.0, -1.0])
@@ -74,7 +74,7 @@ def test_the_kl_beside_the_step_loss_is_of_whole_replies_and_beside_the_token_lo
     noted = {}
     for loss, module in (("token", vldac), ("step", rl4vlm)):
         learner, metrics = on_stage(module, kl_coef=0.1), Metrics()
-        batch, _ = learner.collect()
+        batch, _ = roll_out(learner)
         batch.ref = batch.old - 0.3 * batch.mask
         rows = torch.arange(len(batch.samples))
         learner.policy_step(batch, rows, len(rows), metrics)
@@ -89,19 +89,19 @@ def test_the_kl_beside_the_step_loss_is_of_whole_replies_and_beside_the_token_lo
 
 def test_a_groups_episodes_begin_alike_and_groups_differ():
     learner = on_stage(loop, num_envs=4, group=2)
-    batch, row = learner.collect()
+    batch, row = roll_out(learner)
     first = [batch.samples[unit[0]].prompt.key for unit in batch.units]
     assert first[0] == first[1] != first[2] == first[3]
     assert row["episode/count"] == 4
     assert learner.collector.next == 4
-    again, _ = learner.collect()
+    again, _ = roll_out(learner)
     assert again.samples[again.units[0][0]].prompt.key not in first
 
 
 def test_every_step_of_an_episode_has_the_episodes_advantage_and_groups_sum_to_zero():
     learner = on_stage(loop, num_envs=4, group=2)
     learner.advantage = lambda returns: losses.leave_one_out(torch.tensor([[3.0, 1.0], [0.0, 4.0]]))
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     expected = [2.0, -2.0, -4.0, 4.0]  # K / (K - 1) = 2 times the distance from the mean
     for unit, advantage in zip(batch.units, expected, strict=True):
         assert len(unit) >= 1
@@ -113,7 +113,7 @@ def test_returns_are_discounted_within_an_episode():
     learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
     for env in learner.collector.envs:
         env.invalid_penalty, env.max_turns, env.invalid_action = 1.0, 3, "noop"
-    batch, row = learner.collect()  # an untrained model is never readable: -1 each turn, and 0.5 more in training
+    batch, row = roll_out(learner)  # an untrained model is never readable: -1 each turn, and 0.5 more in training
     assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
     assert row["episode/return"] == -3.0
 
@@ -121,10 +121,10 @@ def test_returns_are_discounted_within_an_episode():
 def test_loop_leaves_out_episodes_without_an_advantage_and_grpo_keeps_them():
     for module, used in ((loop, 0.5), (grpo, 1.0)):
         learner = on_stage(module, num_envs=4, group=2, kl_coef=0.0)
-        batch, _ = learner.collect()
+        batch, _ = roll_out(learner)
         for unit, advantage in zip(batch.units, (1.0, -1.0, 0.0, 0.0), strict=True):
             batch.advantages[unit] = advantage
-        assert learner.learn(batch, 1)["rollout/used_episodes"] == used
+        assert learner.update(batch, 1)["rollout/used_episodes"] == used
 
 
 def test_grpos_advantages_are_divided_by_the_groups_deviation():
@@ -166,7 +166,7 @@ def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_polic
         return token_ppo_loss(*args, **more)
 
     monkeypatch.setattr(where, "token_ppo_loss", noted)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     batch.advantages = torch.zeros(len(batch.samples))
     parameters, rows = learner.weights.parameters, torch.arange(3)
     learner.optimizers.named["policy"].step = lambda: found.extend(p.grad.clone() for p in parameters)

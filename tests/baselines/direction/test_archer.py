@@ -18,7 +18,7 @@ from baselines.engine.engine import pad_rows
 from baselines.learning import losses
 from baselines.learning.losses import Standardise
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 
 ENV = "vlgym/NumberLine-v0"
 SMALL = Config(

@@ -14,10 +14,11 @@ import by_hand
 import pytest
 import torch
 from bandit import CUT, GIFT, LADDER, Steps, bandits, make_update, on_stage, perturb, small_engine
+from stage import roll_out
 
 from baselines import rl4vlm, vldac
+from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 from vlgym.env import VLEnv
 from vlgym.play.env_failures import ENV_ERROR
 
@@ -63,13 +64,13 @@ def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes:
         return value_step(batch, rows, *rest)
 
     learner.policy_step, learner.value_step = noted_policy_step, noted_value_step
-    learn = learner.learn
+    learn = learner.update
 
     def learn_later(batch, update):
         perturb(learner, seed=4)
         return learn(batch, update)
 
-    learner.learn = learn_later
+    learner.update = learn_later
     if sampled is not None:
         collect = learner.collect
 
@@ -194,7 +195,7 @@ def test_value_gradients_are_those_of_the_squared_error_by_hand(update):
 def test_rollouts_are_valued_by_the_averaged_head():
     learner = learner_that_values(vldac)
     torch.nn.init.zeros_(learner.value.outer.weight)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     assert batch.values.abs().min() > 0
 
 
@@ -239,7 +240,7 @@ def test_a_curriculum_counts_no_episode_that_an_environment_ended_by_an_error(mo
     monkeypatch.setattr(learner.collector.course, "note", lambda place, success: noted.append((place.level, success)))
     rows: list[Any] = []
     monkeypatch.setattr(learner.collector, "play", lambda steps: rows.extend(played(steps)) or rows)
-    learner.collect()
+    roll_out(learner)
     ended = [r for row in rows for r in row if r.terminated or r.truncated]
     assert {r.parse == ENV_ERROR for r in ended} == {True, False}
     assert noted == [(r.level, r.success) for r in ended if r.parse != ENV_ERROR]
@@ -268,7 +269,7 @@ def test_other_kl_estimators_are_those_by_hand(estimator):
 
 def test_where_every_ratio_is_clipped_the_good_and_the_bad_have_no_gradient():
     learner = learner_that_values(vldac, kl_coef=0.0, clip=0.05, lr=1e-9)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     steps = Steps(learner)
     for shift, advantage, moves in ((-0.5, 1.0, False), (0.5, -1.0, False), (-0.5, -1.0, True), (0.5, 1.0, True)):
         old = batch.old
@@ -282,7 +283,7 @@ def test_where_every_ratio_is_clipped_the_good_and_the_bad_have_no_gradient():
 def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely():
     for module in (vldac, rl4vlm):
         learner = learner_that_values(module, lr=1e-4, rollout_steps=4)
-        batch, _ = learner.collect()
+        batch, _ = roll_out(learner)
         for row in range(0, 12, 3):
             for advantage in (1.0, -1.0):
                 batch.advantages = torch.zeros(12)
@@ -311,14 +312,14 @@ def distance(learner: Any, samples: list[Any]) -> float:
 @pytest.mark.parametrize("kl_coef", [0.0, 1.0])
 def test_without_advantages_the_kl_alone_pulls_the_policy_to_the_reference(kl_coef):
     learner = learner_that_values(vldac, kl_coef=kl_coef, lr=1e-4, minibatch=21)
-    collect, samples = learner.collect, learner.collect()[0].samples
+    compute, samples = learner.compute_advantages, roll_out(learner)[0].samples
 
-    def without_advantages():
-        batch, metrics = collect()
+    def without_advantages(batch, *values):
+        metrics = compute(batch, *values)
         batch.advantages[:] = 0.0
-        return batch, metrics
+        return metrics
 
-    learner.collect = without_advantages
+    learner.compute_advantages = without_advantages
     before, distances = [p.clone() for p in learner.weights.parameters], [distance(learner, samples)]
     for number in (5, 6):
         make_update(learner, number)
@@ -335,10 +336,10 @@ def test_without_advantages_the_kl_alone_pulls_the_policy_to_the_reference(kl_co
 
 def test_the_value_loss_falls_where_the_states_say_what_they_are_worth():
     learner = on_stage(vldac, value_epochs=2)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     keys = sorted({sample.prompt.key for sample in batch.samples})
     batch.returns = torch.tensor([(-1.0) ** keys.index(sample.prompt.key) for sample in batch.samples])
-    losses = [learner.learn(batch, 1)["loss/value"] for _ in range(12)]
+    losses = [learner.update(batch, 1)["loss/value"] for _ in range(12)]
     assert losses[0] > 0.3
     assert losses[-1] < 0.1
 
@@ -388,7 +389,7 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
 
 def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
     learner = learner_that_values(vldac)
-    sample = learner.collect()[0].samples[0]
+    sample = roll_out(learner)[0].samples[0]
     states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids)) > 0)[
         1
     ]
@@ -443,7 +444,7 @@ def test_the_value_loss_does_not_drown_the_policys_gradient(module):
                 weights.mul_(0.03)  # states of different observations then differ little, as those of a trained model
     for number in range(1, 4):
         make_update(learner, number)
-    batch, norms = learner.collect()[0], []
+    batch, norms = roll_out(learner)[0], []
     steps = Steps(learner)
     for name in ("returns", "advantages"):  # without errors of the value the policy's gradient alone, and the other way
         saved = getattr(batch, name)

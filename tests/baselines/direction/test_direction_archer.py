@@ -12,8 +12,8 @@ import torch
 from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
 
 from baselines import archer
+from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,7 +38,7 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
     played: list[Any] = []
     play = learner.collector.play
     learner.collector.play = lambda steps: played.extend(play(steps)) or played
-    learner.remember(*learner.collect()[:2])
+    learner.remember(*learner.play()[:2])
     waiting = [turn.messages for turn in learner.collector.runner.turns()]
     assert len(learner.replay.rows) == 15
     kinds = set()
@@ -65,7 +65,7 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
     for networks in (learner.critics, learner.targets):
         torch.testing.assert_close(networks.state.mean, means)
     learner.collector.play = play
-    learner.remember(*learner.collect()[:2])
+    learner.remember(*learner.play()[:2])
     assert len(learner.replay.rows) == 30
     torch.testing.assert_close(learner.critics.state.mean, means)  # as it was: what was learnt of features stays true
 
@@ -82,7 +82,7 @@ def v_of(critics: Any, i: int, state: torch.Tensor) -> torch.Tensor:
 
 def test_the_critics_and_their_targets_move_as_by_hand():
     learner = critic(env=ENDS, critic_steps=3, critic_batch=12, tau=0.3, gamma=0.8, critic_lr=1e-2)
-    learner.remember(*learner.collect()[:2])
+    learner.remember(*learner.play()[:2])
     fresh = learner.answer([row.state for row in learner.replay.draw(10, torch.Generator().manual_seed(3))])
     states, actions = fresh.hidden, learner.features(fresh)[1]
     order = torch.Generator()
@@ -179,7 +179,7 @@ def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_a
 def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, kept):
     learner = critic(**changes)
     for _ in range(2):
-        batch, outcomes, _ = learner.collect()
+        batch, outcomes, _ = learner.play()
         learner.remember(batch, outcomes)
     assert len(learner.replay.rows) == kept
     assert [row.state.prompt.key for row in list(learner.replay.rows)[-15:]] == [s.prompt.key for s in batch.samples]

@@ -10,11 +10,11 @@ import by_hand
 import pytest
 import torch
 from bandit import CUT, ENDS, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
+from stage import roll_out
 
 from baselines import archer, grpo, loop
-from baselines.learning.batch import log_probs
+from baselines.learning.batch import Metrics, log_probs
 from baselines.learning.collect import RewardOptions
-from baselines.learning.optimizers import Metrics
 
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 
@@ -33,7 +33,7 @@ def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
     learner = on_stage(module, **EPISODES, lr=1e-9, reward=RewardOptions(unreadable_penalty=0.7), **changes)
     found = SimpleNamespace(learner=learner, rows=[], episodes={id(env): [] for env in learner.collector.envs})
     perturb(learner, seed=3)  # the policy has left the reference
-    reply, step, learn = learner.collector.policy.reply, learner.policy_step, learner.learn
+    reply, step, learn = learner.collector.policy.reply, learner.policy_step, learner.update
 
     def noted_reply(turns):
         replies = reply(turns)
@@ -46,7 +46,7 @@ def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
         return step(batch, rows, *rest)
 
     learner.collector.policy.reply, learner.policy_step = noted_reply, noted_step
-    learner.learn = lambda *given: (perturb(learner, seed=4), learn(*given))[1]
+    learner.update = lambda *given: (perturb(learner, seed=4), learn(*given))[1]
     found.steps = Steps(learner)
     found.batch, found.metrics = make_update(learner, 3)
     found.episodes = list(found.episodes.values())
@@ -156,10 +156,10 @@ def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
 def a_batch(learner: Any) -> Any:
     """Replies of a learner's policy, whatever it is."""
     if isinstance(learner, archer.ArCHer):
-        batch, outcomes, _ = learner.collect()
+        batch, outcomes, _ = learner.play()
         learner.remember(batch, outcomes)
         return learner.answer([row.state for row in learner.replay.rows])
-    return learner.collect()[0]
+    return roll_out(learner)[0]
 
 
 @pytest.mark.parametrize("module", [loop, grpo, archer])

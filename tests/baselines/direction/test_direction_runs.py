@@ -19,6 +19,7 @@ import vlgym
 from baselines import archer, grpo, loop, rl4vlm, sft, vldac
 from baselines.engine.engine import Engine
 from baselines.learning import evaluation, warm_start
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
@@ -41,7 +42,7 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _bandits():
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
+    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
         yield
 
 
@@ -102,7 +103,7 @@ def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path)
 def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
     """(right arm, label) of collected turns, and the share of labels that are said not to be the oracle's."""
     family = small_family()
-    data, replaced = warm_start.collect([ONE], WarmConfig(samples=400, **changes), 0, {}, family)
+    data, replaced = warm_start.collect(Environments([ONE], {}, 1), WarmConfig(samples=400, **changes), 0, family)
     assert all(int(ids[-1]) == family.turn_end for _, ids in data)
     shown = [family.decode(prompt.ids.tolist()).split("+ or -.")[1].split()[0] for prompt, _ in data]
     return [
@@ -122,7 +123,7 @@ def test_labels_are_the_oracles_except_for_the_share_that_noise_replaced(noise, 
 
 def test_the_warm_starts_episodes_are_apart_from_those_of_training_and_of_held_out_evaluations():
     config = WarmConfig(steps=2, samples=64, batch=8, check_every=1, val_episodes=10, reading=1.0)
-    warm_start.warm_start(small_engine(), [ONE], config, seed=0)
+    warm_start.warm_start(small_engine(), Environments([ONE], {}, 1), config, seed=0)
     assert {split for split, _ in Bandit.begun} == {"train", "val"}
     first = {episode_seed(ONE, "train", i) for i in range(5000)}
     assert not first & {seed for _, seed in Bandit.begun}
@@ -145,9 +146,9 @@ class Noted(torch.optim.AdamW):
 def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_hand():
     config = WarmConfig(steps=4, samples=64, batch=6, lr=1e-9, check_every=100, val_episodes=1)
     engine = small_engine()
-    data, _ = warm_start.collect([ONE], config, 7, {}, engine.family)
+    data, _ = warm_start.collect(Environments([ONE], {}, 1), config, 7, engine.family)
     with patch.object(torch.optim, "AdamW", Noted):
-        report = warm_start.warm_start(engine, [ONE], config, seed=7)
+        report = warm_start.warm_start(engine, Environments([ONE], {}, 1), config, seed=7)
     rates = [1e-9 * (step / 50) for step in (1, 2, 3, 4)]
     assert [rate for rate, _ in Noted.seen] == pytest.approx(rates)
     order, parameters = torch.Generator().manual_seed(7), list(engine.family.model.parameters())

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from baselines.engine import prefill
 from baselines.engine.engine import Engine, draw
 from baselines.engine.prefill import common_prefix
-from baselines.learning.optimizers import Metrics, Optimizers, policy_optimizer
+from baselines.learning.batch import Metrics, Optimizers, policy_optimizer
 from baselines.models.load import load_family
 from baselines.vldac import ValueHead
 

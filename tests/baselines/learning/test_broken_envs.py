@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stage import ENV, SMALL, on_stage
+from stage import ENV, SMALL, on_stage, roll_out
 
 from baselines import loop, vldac
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
 from baselines.models.load import load_family
 from baselines.vldac import Config
@@ -46,7 +46,7 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
     learner = on_stage(loop, num_envs=4, group=2)
     before = list(learner.collector.envs)
     break_at(method, call)
-    batch, row = learner.collect()
+    batch, row = roll_out(learner)
     assert row["episode/count"] == 4
     assert [a is b for a, b in zip(before, learner.collector.envs, strict=True)].count(False) == 1  # the next has it
     seeds = {failure["seed"] for failure in learner.run.envs.failures}
@@ -58,7 +58,7 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
 def test_the_warm_start_imitates_no_turn_in_which_an_environment_broke(break_at, method, call):
     family, noted = load_family("tiny", image_tokens=4), []
     break_at(method, call)
-    data, _ = collect([ENV], WarmConfig(samples=64, noise=0.0), 0, {}, family, None, noted.append)
+    data, _ = collect(Environments([ENV], {}, 1), WarmConfig(samples=64, noise=0.0), 0, family, noted.append)
     assert len(data) == (64 if method == "reset" else 80 - 1)  # 16 environments answer in each turn
     assert len(noted) == 1
 

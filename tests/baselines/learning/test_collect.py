@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from stage import on_stage, rows_of
+from stage import on_stage, roll_out, rows_of
 
 from baselines import vldac
 from baselines.learning.batch import moments
@@ -25,7 +25,7 @@ def test_a_collectors_whole_state_comes_back():
 
 def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):
     learner = on_stage(vldac)
-    batch, metrics = learner.collect()
+    batch, metrics = roll_out(learner)
     batch.returns, batch.values = torch.tensor([1.0, 3.0] * 6), torch.tensor([1.0, 2.0] * 6)
     found = moments(batch)
     expected = {"advantages": (0.5, 0.5), "returns": (2.0, 1.0), "values": (1.5, 0.5)}

@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 from bandit import LADDER, ONE, SETTINGS, Bandit, Ladder, bandits, on_stage, small_family
-from stage import assert_same_end
+from stage import assert_same_end, roll_out
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import RunLog, read_rows
 from vlgym.errors import UserError
 from vlgym.play.curriculum import Course, Place
@@ -33,7 +33,7 @@ RUNS = {
 
 @pytest.fixture(autouse=True)
 def _bandits():
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
+    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
         yield
 
 
@@ -116,7 +116,7 @@ def test_without_a_curriculum_no_level_is_chosen(tmp_path):
 
 def test_advantages_reach_the_sampler_by_place():
     learner = on_stage(vldac, env=LADDER, num_envs=6, curriculum="prioritized")
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     errors = learner.collector.course.sampler.memory["error"]
     raw = (batch.returns - batch.values).abs().tolist()
     for level, error in enumerate(errors):

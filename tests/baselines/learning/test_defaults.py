@@ -13,12 +13,13 @@ from typing import get_args, get_type_hints
 import pytest
 
 from baselines.learning import config as config_module
+from baselines.learning.collect import count_image_tokens
 from baselines.learning.command import parse
-from baselines.learning.config import list_repeated, saved_config
-from baselines.learning.environments import count_image_tokens
+from baselines.learning.state import list_repeated, saved_config
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import Limits
 from baselines.models.lora import LoraOptions
+from baselines.runs import folder
 from baselines.runs.folder import write_record
 from baselines.vldac import Config
 from vlgym.errors import UserError
@@ -109,7 +110,7 @@ def run_of(tmp_path, monkeypatch):
 
     def record(config):
         values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
-        monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": values})
+        monkeypatch.setattr(folder, "read_run", lambda out: {"config": values})
         return Config(out=tmp_path, resume=True)
 
     return record
@@ -132,7 +133,7 @@ def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
 
 @pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
 def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr(config_module.folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
+    monkeypatch.setattr(folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
     with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
         saved_config(Config(out=tmp_path, resume=True))
 

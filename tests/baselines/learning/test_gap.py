@@ -8,7 +8,7 @@ from baselines.engine.plain import make_engine
 from baselines.learning import evaluation
 from baselines.learning.evaluation import measure_gap
 from baselines.models.load import load_family
-from vlgym.doors.canary import ARRIVES, BLIND, CANARIES
+from vlgym.integrations.canary import ARRIVES, BLIND, CANARIES
 from vlgym.play.controls import in_grey
 from vlgym.registry import get_registry
 

@@ -8,7 +8,8 @@ from contextlib import suppress
 import pytest
 
 from baselines import grpo, loop, rl4vlm, vldac
-from baselines.learning import command, presets
+from baselines.learning import command
+from baselines.learning import config as presets
 from vlgym.errors import UserError
 
 CONFIGS = {"vldac": vldac.Config, "rl4vlm": rl4vlm.Config, "loop": loop.Config, "grpo": grpo.Config}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from stage import SMALL, Stage, assert_same_end
+from stage import SMALL, Stage, assert_same_end, roll_out
 from toy_games import MEET, NIM, Meet, Nim
 from toys import installed
 
@@ -20,7 +20,7 @@ from baselines import self_play
 from baselines.engine.engine import Sample
 from baselines.learning.games import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from vlgym.errors import FailedError, UserError
 from vlgym.games.multi import Round
 from vlgym.games.several import open_table
@@ -165,9 +165,9 @@ def test_three_that_move_at_once_are_three_trajectories_and_a_truncated_game_has
     played = made.games.play(1, 5)
     assert {trajectory[0].part for trajectory in played} == {f"itself, seat {seat}" for seat in range(3)}
     assert all(t[-1].truncated and t[-1].final_messages for t in played)
-    made.learner.update = 1
+    made.stage.state.update = 0
     torch.nn.init.constant_(made.learner.steady.module.outer.bias, 2.0)  # V = 2 everywhere
-    batch, _ = made.learner.collect()
+    batch, _ = roll_out(made.learner)
     ends = [i for i, record in enumerate(r for t in made.games.play(1, 5) for r in t) if record.truncated][:1]
     assert float(batch.returns[ends[0]]) == pytest.approx(0.5 * 2.0)  # the end is worth its value, not 0
 
@@ -177,8 +177,8 @@ def test_the_advantage_of_a_lost_game_is_negative_in_every_turn_of_the_loser_alo
     state = json.loads(json.dumps(made.games.get_state()))
     played = made.games.play(1, 12)
     made.games.set_state({**state, "pool": made.pool.get_state()})
-    made.learner.update = 2
-    batch, metrics = made.learner.collect()
+    made.stage.state.update = 1
+    batch, metrics = roll_out(made.learner)
     ends = [trajectory[-1].reward for trajectory in played for _ in trajectory]
     assert [advantage > 0 for advantage in batch.advantages.tolist()] == [end > 0 for end in ends]
     assert batch.returns.tolist() == pytest.approx(ends)

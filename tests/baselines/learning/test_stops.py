@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from stage import FINISHED, assert_same_end
 
-from baselines import study, vldac
-from baselines.learning import command
+from baselines import vldac
+from baselines.learning import command, setup
 from baselines.learning import run as run_module
-from baselines.learning.config import saved_config
+from baselines.learning.state import saved_config
+from baselines.studies import study
 from vlgym.errors import UserError
 
 
@@ -23,7 +24,7 @@ def stop(*args, **kwargs):
 def test_after_ctrl_c_in_the_warm_start_the_same_command_begins_again(finished, tmp_path, monkeypatch, capsys):
     config = replace(FINISHED, out=tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "warm_start", stop)
+        patch.setattr(setup, "warm_start", stop)
         with pytest.raises(KeyboardInterrupt):
             vldac.train(config)
     assert "the same command begins it again" in capsys.readouterr().out
@@ -39,7 +40,7 @@ def test_a_stop_in_the_first_evaluation_loses_no_warm_start(finished, tmp_path, 
         patch.setattr(run_module, "held_out", stop)
         with pytest.raises(KeyboardInterrupt):
             vldac.train(config)
-    monkeypatch.setattr(run_module, "warm_start", stop)  # it must not be made again
+    monkeypatch.setattr(setup, "warm_start", stop)  # it must not be made again
     vldac.train(vldac.Config(out=config.out, resume=True))
     assert_same_end(finished, config.out)
 

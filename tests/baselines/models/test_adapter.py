@@ -15,9 +15,8 @@ from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.models.adapter import CONFIG, WEIGHTS, export_adapter
 from baselines.models.load import load_family
-from baselines.models.lora import LoraOptions, adapters, add_adapters
+from baselines.models.lora import CONFIG, WEIGHTS, LoraOptions, adapters, add_adapters, export_adapter
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 

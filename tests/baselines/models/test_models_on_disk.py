@@ -15,7 +15,7 @@ from sources import ROOT
 from baselines.learning.config import RunConfig
 from baselines.models.load import find_model, load_family
 from baselines.plugin import make_hf
-from baselines.runs.threads import check_device
+from baselines.runs.distributed import check_device
 from vlgym.errors import UserError
 
 WEIGHTS, UP = "model.safetensors", "model.layers.0.mlp.up_proj.weight"

@@ -13,10 +13,10 @@ from tokenizers import AddedToken
 from tokenizers.processors import TemplateProcessing
 from transformers.utils import chat_template_utils
 
+from baselines.models.folders import ChatTemplate
 from baselines.models.library import load_processor
 from baselines.models.load import FAMILIES, load_family
-from baselines.models.template import ChatTemplate
-from baselines.models.tokenizer import SPECIAL_TOKENS, build_tokenizer
+from baselines.models.tiny import SPECIAL_TOKENS, build_tokenizer
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import UserError
 from vlgym.play.policies import RandomPolicy

@@ -9,7 +9,7 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baselines.models.tokenizer import SPECIAL_TOKENS, TAGS, build_tokenizer
+from baselines.models.tiny import SPECIAL_TOKENS, TAGS, build_tokenizer
 
 build = cache(build_tokenizer)
 

@@ -8,7 +8,8 @@ from toys import JUNK, litter
 
 from baselines.models.folders import check_replaceable
 from baselines.policies.hf import hash_model
-from baselines.runs.checkpoint import (
+from baselines.runs.folder import (
+    check_new,
     checkpoints,
     load_checkpoint,
     load_module,
@@ -20,7 +21,6 @@ from baselines.runs.checkpoint import (
     save_checkpoint,
     save_tensors,
 )
-from baselines.runs.folder import check_new
 from baselines.runs.logs import RunLog
 from vlgym.errors import UserError
 from vlgym.files import check_files, written_whole

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from baselines.learning.environments import Environments
+from baselines.learning.collect import Environments
 from baselines.learning.evaluation import _find_blind
-from baselines.runs.curve import draw_curve
+from baselines.runs.logs import draw_curve
 from vlgym.registry.registry_file import read_registry
 
 REPORT = {
@@ -22,6 +22,7 @@ ROWS = [
         "env_steps": n,
         "episode/success": 0.5,
         "episode/return": 0.1,
+        "episode/count": 2.0,
         "rollout/invalid_rate": n / 100,
         "rollout/cut_rate": 0.0,
     }
@@ -29,7 +30,7 @@ ROWS = [
 ]
 
 
-def draw(path, monkeypatch, rows, evaluations, **more) -> Figure:
+def draw(path, monkeypatch, rows, evaluations, num_envs=1, **more) -> Figure:
     figures = []
     save = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (figures.append(figure), save(figure, *a, **k)))
@@ -37,7 +38,16 @@ def draw(path, monkeypatch, rows, evaluations, **more) -> Figure:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_curve(
-            path, rows, title="t", name="VL-DAC", warm=[], evaluations=evaluations, floor=bound, oracle=bound, **more
+            path,
+            rows,
+            title="t",
+            name="VL-DAC",
+            num_envs=num_envs,
+            warm=[],
+            evaluations=evaluations,
+            floor=bound,
+            oracle=bound,
+            **more,
         )
     return figures[0]
 
@@ -50,6 +60,15 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, training"] == [[10, 0.0], [20, 0.0]]
     assert lines["unreadable, held-out"] == [[0, 0.25], [20, 0.0]]
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
+
+
+@pytest.mark.parametrize(("num_envs", "drawn"), [(2, [10, 20]), (4, [20]), (5, [])])
+def test_success_is_drawn_once_as_many_episodes_ended_as_there_are_environments(tmp_path, monkeypatch, num_envs, drawn):
+    panels = draw(tmp_path / "curve.png", monkeypatch, ROWS, [], num_envs).axes
+    for axis in panels[1:3]:  # before, only short episodes have ended
+        (line,) = [line for line in axis.get_lines() if line.get_label().startswith("training")]
+        assert line.get_xdata().tolist() == drawn
+        assert line.get_label() == f"training (mean of 5 updates, from {num_envs} episodes on)"
 
 
 def test_what_is_won_with_other_pictures_is_a_line_each_on_the_panel_of_success(tmp_path, monkeypatch):

@@ -14,8 +14,7 @@ from stage import files_of
 
 from baselines import vldac
 from baselines.models.load import load_family
-from baselines.runs.checkpoint import checkpoints, load_checkpoint, save_checkpoint
-from baselines.runs.folder import read_record, read_run, write_record
+from baselines.runs.folder import checkpoints, load_checkpoint, read_record, read_run, save_checkpoint, write_record
 from baselines.runs.logs import forget_later, read_rows
 from vlgym.errors import UserError
 

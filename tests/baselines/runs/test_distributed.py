@@ -9,7 +9,7 @@ import pytest
 import torch
 from processes import together
 from safetensors.torch import load_file, save_file
-from stage import SMALL, on_stage
+from stage import SMALL, on_stage, roll_out
 
 from baselines import archer, vldac
 from baselines.learning.warm_start import WarmConfig
@@ -27,14 +27,14 @@ def make_updates(out) -> None:
     )
     named, weights = learner.optimizers.named, learner.weights.parameters
     named["policy"] = torch.optim.SGD(weights, lr=0.1)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     batch.advantages = torch.linspace(-1, 1, len(batch.samples)) * (1 + world.rank)
     before = [weight.detach().clone() for weight in weights]
 
     def change(world: World, minibatch: int) -> torch.Tensor:
         learner.run.world = learner.optimizers.world = world
         learner.config = replace(learner.config, minibatch=minibatch)
-        learner.learn(batch, 10)
+        learner.update(batch, 10)
         found = torch.cat([(now.detach() - old).flatten() for now, old in zip(weights, before, strict=True)])
         for now, old in zip(weights, before, strict=True):
             now.data.copy_(old)

@@ -16,7 +16,7 @@ from stage import FINISHED, assert_same_end
 
 from baselines import vldac
 from baselines.learning import command
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 
 MOMENTS = {
     "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000004.old"),

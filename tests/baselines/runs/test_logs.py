@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from stage import SMALL
 
+from baselines import vldac
 from baselines.learning.evaluation import _mean
 from baselines.learning.run import Run
+from baselines.learning.warm_start import WarmConfig
 from baselines.runs import logs
 from baselines.runs.logs import RunLog, note_failures, read_rows, summary
+from vlgym.errors import UserError
 
 ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01, "lr": 1.0}
 
@@ -73,3 +79,81 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     log.close()
     assert done == ["log.jsonl", "failures.jsonl", tmp_path.name, "checkpoint"]
     assert json.loads((tmp_path / "failures.jsonl").read_text())["update"] == 1
+
+
+# ---- trackers --------------------------------------------------------------------------------------------------------
+
+TRACKED = replace(
+    vldac.Config(**SMALL), updates=3, num_envs=2, minibatch=6, record_every=2, env_kwargs=("max_turns=2",),
+    warm=WarmConfig(steps=0), eval_episodes=0,
+)  # fmt: skip
+
+
+class FakeService:
+    """A stand-in for the packages wandb and trackio, with what both have; it keeps what it is told."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__, self.told, self.begun, self.finished = name, [], [], 0
+
+    def Image(self, picture: Any, caption: str) -> tuple[Any, str]:
+        return picture, caption
+
+    def init(self, **options: Any) -> FakeService:
+        self.begun.append(options)
+        return self
+
+    def log(self, row: dict[str, Any], step: int) -> None:
+        self.told.append((step, row))
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+@pytest.mark.parametrize("name", ["wandb", "trackio"])
+def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = FakeService(name)
+    monkeypatch.setitem(sys.modules, name, service)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: True)
+    vldac.train(replace(TRACKED, tracker=name, updates=2, out=tmp_path / "run"))
+    again = vldac.Config(resume=True, updates=3, out=tmp_path / "run")
+    with pytest.raises(UserError, match=rf"a service that gets .*command line \(--tracker {name}\)"):
+        vldac.train(again)
+    vldac.train(replace(again, tracker=name))
+    first, again = service.begun
+    assert (first["project"], first["resume"], service.finished) == ("vlgym", "allow", 2)
+    assert first["name"] == again["name"]
+    assert first["name"].startswith("run-")
+    assert ("id" in first) == (name == "wandb")
+    numbers = {step: row for step, row in service.told if "sample" not in row}
+    for row in read_rows(tmp_path / "run" / "log.jsonl"):
+        assert numbers[row["update"]] == {k: v for k, v in row.items() if v is not None and k != "update"}
+    shown = [(step, *row["sample"]) for step, row in service.told if "sample" in row]
+    recorded = list((tmp_path / "run" / "episodes").glob("update-*"))
+    assert len(shown) == len(recorded) == 2  # of the updates 1 and 3
+    for _, picture, reply in shown:
+        assert (picture.ndim, picture.shape[2], picture.dtype) == (3, 3, "uint8")
+        assert isinstance(reply, str)
+    assert not (tmp_path / "run" / "tensorboard").exists()
+
+
+def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    vldac.train(replace(TRACKED, out=tmp_path / "run"))
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    assert [each.step for each in events.Images("sample")] == [1, 3]
+    assert [each.step for each in events.Scalars("rollout/reward")] == [1, 2, 3]
+    assert events.Tags()["tensors"] == ["sample/text_summary"]
+    vldac.train(replace(TRACKED, tracker="none", updates=1, out=tmp_path / "none"))
+    assert not (tmp_path / "none" / "tensorboard").exists()
+
+
+def test_a_tracker_without_its_package_is_one_line_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for name in ("wandb", "trackio"):
+        with pytest.raises(UserError, match=rf"^--tracker {name}: the package {name} .* pip install {name}$"):
+            vldac.Config(tracker=name).resolve()  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="--tracker"):
+        vldac.Config(tracker="wand").resolve()  # type: ignore[arg-type]

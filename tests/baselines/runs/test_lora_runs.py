@@ -13,7 +13,7 @@ from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
-from baselines.runs.checkpoint import checkpoints
+from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.vldac import Config
 

@@ -16,7 +16,8 @@ from stage import SMALL
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning.batch import Passes, probe
+from baselines.learning.batch import Passes
+from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from vlgym.errors import UserError
 
@@ -125,7 +126,7 @@ def rows_of(path):
 
 
 def test_the_gpu_script_goes_through_its_plan_and_writes_each_row(small_gpu, tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu.run_module, "load_family", gpu.run_module.load_family)
+    monkeypatch.setattr(gpu.setup, "load_family", gpu.setup.load_family)
     gpu.go_through(5, tmp_path / "rows.jsonl", torch.device("cpu"), "tiny")
     rows = rows_of(tmp_path / "rows.jsonl")
     assert [row["part"] for row in rows] == [

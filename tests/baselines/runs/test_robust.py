@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from stage import FINISHED, SMALL, assert_same_end, on_stage
+from stage import FINISHED, SMALL, assert_same_end, on_stage, roll_out
 
 from baselines import vldac
-from baselines.learning.run import memory_advice
+from baselines.learning.setup import memory_advice
 from baselines.learning.warm_start import WarmConfig
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
@@ -72,7 +72,7 @@ def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whol
     runner.remake = learner.run.envs.make
     broken = runner.slots[1].env
     break_env(broken, 2)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     assert len(batch.samples) == 9
     (failure,) = learner.run.envs.failures
     assert (failure["env_id"], failure["episode"], failure["turn"]) == ("vlgym/NumberLine-v0", 1, 1)
@@ -80,7 +80,7 @@ def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whol
     assert failure["reply"] == learner.weights.family.decode(batch.samples[4].ids.tolist())
     assert runner.slots[1].env is not broken
     assert runner.slots[1].episode == 1 + 3
-    assert all(value == value for value in learner.learn(batch, 10).values())
+    assert all(value == value for value in learner.update(batch, 10).values())
 
 
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
@@ -89,7 +89,7 @@ def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     runner = learner.collector.runner
     runner.remake = learner.run.envs.make
     break_env(runner.slots[0].env, 1)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     assert batch.returns.tolist() == pytest.approx([3.5])
 
 
@@ -97,7 +97,7 @@ def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatc
     def fail(self, batch, update):
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: ...")
 
-    monkeypatch.setattr(VLDAC, "learn", fail)
+    monkeypatch.setattr(VLDAC, "update", fail)
     out = tmp_path / "run"
     with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
         vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0), out=out))

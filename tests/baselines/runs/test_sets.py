@@ -6,10 +6,9 @@ import json
 import pytest
 from bandit import ONE, PLAIN, SEEN, bandits
 
-from baselines import study
 from baselines.learning import command
 from baselines.runs.folder import write_record
-from baselines.studies import sets
+from baselines.studies import sets, study
 from baselines.studies.processes import Runs
 from vlgym.errors import UserError
 from vlgym.files import seal

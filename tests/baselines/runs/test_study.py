@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import ttest_1samp
 from stage import ENV
 
-from baselines import sft, study
+from baselines import sft
 from baselines.learning import command
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import check_same, write_record
-from baselines.studies import arms, processes, report
+from baselines.studies import arms, processes, report, study
 from vlgym.errors import UserError
 from vlgym.intervals import student_p
 

@@ -14,17 +14,15 @@ from dataclasses import replace
 import pytest
 import torch
 from safetensors.torch import load_file
-from stage import ENV, FINISHED, assert_same_end, on_stage
+from stage import ENV, FINISHED, assert_same_end, on_stage, roll_out
 
 from baselines import rl4vlm, vldac
-from baselines.learning.batch import Batch, micro_batches
+from baselines.learning.batch import Batch, Metrics, micro_batches
 from baselines.learning.collect import Collector
 from baselines.learning.command import main
-from baselines.learning.optimizers import Metrics
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
-from baselines.runs.checkpoint import checkpoints
-from baselines.runs.folder import write_record
+from baselines.runs.folder import checkpoints, write_record
 from baselines.runs.logs import RunLog, read_rows
 from baselines.vldac import VLDAC, Config
 from vlgym import make
@@ -145,7 +143,7 @@ def test_help_names_the_usual_options_and_help_all_every_one(monkeypatch, capsys
 def set_the_stage(module=vldac, **changes) -> tuple[VLDAC, Batch]:
     """A learner and a rollout of 12 steps with advantages from -1 to 1."""
     learner = on_stage(module, **changes)
-    batch, _ = learner.collect()
+    batch, _ = roll_out(learner)
     batch.advantages = torch.linspace(-1, 1, 12)
     return learner, batch
 
@@ -177,14 +175,14 @@ def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run
     parameters = learner.weights.parameters
     batch.advantages[0] = math.nan
     before = [p.clone() for p in parameters]
-    learner.learn(batch, 1)
+    learner.update(batch, 1)
     assert learner.optimizers.skips == 1
     assert all(torch.isfinite(p).all() for p in parameters)
     assert any(not torch.equal(a, b) for a, b in zip(before, parameters, strict=True))  # from the clean minibatch
     batch.advantages[:] = math.nan
     batch.returns[:] = math.nan
     with pytest.raises(UserError, match="3 gradient steps in a row"):
-        learner.learn(batch, 1)
+        learner.update(batch, 1)
 
 
 def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
@@ -202,7 +200,7 @@ def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_
     torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)  # V = 7 everywhere
     envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
     learner.collector = Collector(Runner(envs, split="train"), learner.run.policy)
-    batch, metrics = learner.collect()  # an untrained model's reply is unreadable: truncated there, terminated here
+    batch, metrics = roll_out(learner)  # an untrained model's reply is unreadable: truncated there, terminated here
     assert metrics["rollout/invalid_rate"] == 1.0
     assert batch.returns.tolist() == pytest.approx([3.5, 0.0])
 

@@ -11,11 +11,11 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from baselines import study
-from baselines.learning import run as run_module
+from baselines.learning import setup
+from baselines.studies import study
 from vlgym.errors import UserError
 
-COMMANDS = ("vldac", "loop", "archer", "sft", "study")
+COMMANDS = ("vldac", "loop", "archer", "sft", "studies.study")
 NOWHERE = Path("/dev/null/x")  # cannot be made, by root either
 NUMBERS: tuple[Any, ...] = (-1, 10**30, math.nan)
 TEXTS = {"env_kwargs": ("targt=3",), "options": ("--lr=-1",)}
@@ -63,10 +63,10 @@ def changed(config: Any, path: str, value: Any) -> Any:
 def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch):
     module = importlib.import_module(f"baselines.{command}")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_module, "load_family", begin)
+    monkeypatch.setattr(setup, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
-    needed = {"study": {"name": "algorithms"}}.get(command, {})
+    needed = {"studies.study": {"name": "algorithms"}}.get(command, {})
     plain = module.Config(**needed)
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))

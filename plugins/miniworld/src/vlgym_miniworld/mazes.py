@@ -17,14 +17,13 @@ from .tasks import MOVES, MiniWorldTask
 
 class Maze(BoxTask):
     """A maze of 3 x 3 m cells drawn by recursive backtracking: 8 x 8 cells (Maze), 2 x 2 (MazeS2), 3 x 3
-    (MazeS3, MazeS3Fast).
+    (MazeS3).
 
-    Goal: come near the red box (centres closer than 1.15 m; 1.74 m in the Fast variant).
+    Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view.
-    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (Maze 1536; S2 96; S3 216; S3Fast 300; v1 S2
-        80, S3 180, S3Fast 60) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     Versions: v0 is MiniWorld's; v1 of the small ones starts away from the box and not facing it (`min_bearing`,
         `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
@@ -45,6 +44,19 @@ class MazeS3(Maze):
 
 
 class MazeS3Fast(Maze):
+    """MazeS3, 3 x 3 cells, with large steps.
+
+    Goal: come near the red box (centres closer than 1.74 m).
+    Observation: the robot's camera, 60 degrees of vertical view.
+    Actions: turn left, turn right (45 degrees), move forward (0.7 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        **kwargs: see `BoxTask`.
+    """
+
     world_name = "MazeS3Fast"
     level_arguments: ClassVar = tuple(
         {
@@ -67,7 +79,7 @@ class TMaze(MiniWorldTask):
         at the junction.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (280) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -105,7 +117,7 @@ class Sign(MiniWorldTask):
         as in MiniWorld).
     Reward: +1 for the right object, -1 for any other, else 0. Touching means centres closer than 0.4 m + radius
         + 0.77 m.
-    Endings: terminated on touching an object or by "end episode"; truncated after `max_turns` (20) turns.
+    Endings: terminated on touching an object or by "end episode"; truncated after `max_turns` turns.
     References: Liu et al. 2020, arXiv:2008.02790; Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
 
     Args:

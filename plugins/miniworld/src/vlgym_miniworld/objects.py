@@ -23,7 +23,7 @@ class PickupObjects(StatefulTask):
     Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up (what the hand, 0.6 m
         ahead, meets).
     Reward: +1 for each object.
-    Endings: terminated when all are picked up; truncated after `max_turns` (400) turns. The score is the share
+    Endings: terminated when all are picked up; truncated after `max_turns` turns. The score is the share
         picked up.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
@@ -59,7 +59,7 @@ class PutNext(StatefulTask):
     Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up, drop; toggle and
         done exist in MiniWorld's action space and have no effect.
     Reward: `1 - 0.2 t / T` when the red box lies near the yellow one at step t of T = `max_turns`, else 0.
-    Endings: terminated when the red box lies near the yellow one; truncated after `max_turns` (250) turns.
+    Endings: terminated when the red box lies near the yellow one; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -104,7 +104,7 @@ class CollectHealth(StatefulTask):
     Actions: turn left, turn right (15 degrees), move forward, move back (0.15 m), pick up; drop, toggle and
         done exist in MiniWorld's action space and have no effect.
     Reward: +2 for each step alive, -100 for dying.
-    Endings: terminated on death; truncated after `max_turns` (1000) turns. Success is to be alive after as many
+    Endings: terminated on death; truncated after `max_turns` turns. Success is to be alive after as many
         steps as that; unreadable replies cost turns but are no steps, so they cannot sit it out.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
@@ -213,7 +213,7 @@ class ThreeRooms(FindObject):
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at step t of T =
         `max_turns`, else 0.
-    Endings: terminated on reaching the thing; truncated after `max_turns` (400) turns.
+    Endings: terminated on reaching the thing; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -239,7 +239,7 @@ class RoomObjects(FindObject):
         done exist in MiniWorld's action space and have no effect.
     Reward: `1 - 0.2 t / T` on coming near the thing (centres closer than both radii + 0.19 m) at step t of T =
         `max_turns`, else 0.
-    Endings: terminated on reaching the thing; truncated after `max_turns` (200) turns.
+    Endings: terminated on reaching the thing; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 

@@ -17,7 +17,7 @@ class Hallway(BoxTask):
     Observation: the robot's camera, 60 degrees of vertical view; the box is nearly always in sight.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (250; v1 120) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     Versions: v0 is MiniWorld's, which starts within 45 degrees of the hallway's direction; v1 starts away from the box
         and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
@@ -30,14 +30,13 @@ class Hallway(BoxTask):
 
 
 class OneRoom(BoxTask):
-    """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6, OneRoomS6Fast).
+    """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6).
 
-    Goal: come near the red box (centres closer than 1.15 m; 1.74 m in the Fast variant).
+    Goal: come near the red box (centres closer than 1.15 m).
     Observation: the robot's camera, 60 degrees of vertical view; the box may be behind it.
-    Actions: turn left, turn right (15 degrees; Fast: 45), move forward (0.15 m; Fast: 0.7 m).
+    Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (180; S6 100; S6Fast 50; v1 120, S6 60,
-        S6Fast 14) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     Versions: v0 is MiniWorld's; v1 starts away from the box and not facing it (`min_bearing`, `min_distance`).
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
 
@@ -63,6 +62,19 @@ class OneRoomS6(OneRoom):
 
 
 class OneRoomS6Fast(OneRoom):
+    """OneRoomS6, 6 m wide, with large steps.
+
+    Goal: come near the red box (centres closer than 1.74 m).
+    Observation: the robot's camera, 60 degrees of vertical view; the box may be behind it.
+    Actions: turn left, turn right (45 degrees), move forward (0.7 m).
+    Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
+    References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
+
+    Args:
+        **kwargs: see `BoxTask`.
+    """
+
     world_name = "OneRoomS6Fast"
     level_arguments = tuple(
         {**arguments, "max_turns": turns}
@@ -77,7 +89,7 @@ class FourRooms(MiniWorldTask):
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (250) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -92,7 +104,7 @@ class WallGap(MiniWorldTask):
     Observation: the robot's camera, 60 degrees of vertical view; a building stands outside.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box; truncated after `max_turns` (300) turns.
+    Endings: terminated on reaching the box; truncated after `max_turns` turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
@@ -106,7 +118,7 @@ class Sidewalk(MiniWorldTask):
     Observation: the robot's camera, 60 degrees of vertical view.
     Actions: turn left, turn right (15 degrees), move forward (0.15 m).
     Reward: `1 - 0.2 t / T` on reaching the box at step t of T = `max_turns`, else 0.
-    Endings: terminated on reaching the box, or in the street with reward 0; truncated after `max_turns` (150)
+    Endings: terminated on reaching the box, or in the street with reward 0; truncated after `max_turns`
         turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """

@@ -309,7 +309,7 @@ class Builder:
 
     def fill(self, screen: int, below: list[int]) -> None:
         """Give a screen rows that lead to screens below it, among rows that lead to dead ends."""
-        rows = [(Widget("row", self.app.screens[at].title, leads=at),) for at in below]
+        rows: list[tuple[Widget, ...]] = [(Widget("row", self.app.screens[at].title, leads=at),) for at in below]
         for block in self.list_rows(self.rows - len(rows)):
             page = self.detail_page(block[0].label, screen)
             rows.append((block[0]._replace(leads=page), *block[1:]))

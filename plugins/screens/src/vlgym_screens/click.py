@@ -9,7 +9,7 @@ from vlgym.types import Outcome
 
 from .app import Block, Builder, State, Widget, name_widget
 from .layout import Element, hit
-from .screens import ScreenEnv
+from .screens import COORDINATES, ScreenEnv
 from .search import Move
 from .words import Draws
 
@@ -22,7 +22,8 @@ class ScreensClick(ScreenEnv):
     Goal: click inside the element.
     Observation: one screen of a drawn app, 448 x 896 pixels (`device="desktop"`: 1120 x 672). The text names the
         element, and lists neither elements nor places. The tree of `modality="text"` lists both.
-    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels); `marks=True`: `click 7`.
+    Actions: `click(x, y)`, 0 to 1000 over the picture (`coordinates="pixels"`: pixels; `"grid"`: 0 to 9);
+        `marks=True`: `click 7`.
     Reward: 0.99 in the box, edges included, else -0.01.
     Endings: terminated by the click; an unreadable reply is the one turn there is, and truncates.
     Success: the topmost element at the place is the one that is named.
@@ -39,6 +40,7 @@ class ScreensClick(ScreenEnv):
         tabs: share of screens that have tabs.
     """
 
+    systems = COORDINATES
     rows, icons, twins, size = 6, 2, 2, "medium"
     controls: int = 5
     tabs: float = 0.7
@@ -59,7 +61,7 @@ class ScreensClick(ScreenEnv):
         elements = [each for each in self.layout.place(State(values=tuple(self.app.values))) if each.live]
         plain = [name_widget(each.widget) for each in elements]
         exact = [name_widget(each.widget, plain.count(name) > 1) for each, name in zip(elements, plain, strict=True)]
-        choices = [at for at, name in enumerate(exact) if exact.count(name) == 1]
+        choices = [at for at, name in enumerate(exact) if exact.count(name) == 1 and self._in_reach(elements, at)]
         at = draws.pick(choices)
         if elements[at].widget.kind == "tab" or (elements[at].widget.kind == "icon" and not elements[at].widget.of):
             at = draws.pick(choices)  # their places vary least, so they are asked for less often
@@ -67,11 +69,21 @@ class ScreensClick(ScreenEnv):
         self.point: tuple[float, float] | None = None
         self.found: Element | None = None
 
+    def _in_reach(self, elements: list[Element], at: int) -> bool:
+        """True if there is a click that hits an element: small ones lie between the middles of a grid's cells."""
+        place = self.read_point(self.write_point("click", *elements[at].centre))
+        return self.coordinates != "grid" or (place is not None and hit(elements, *place) == elements[at])
+
     def act(self, action: str) -> Outcome:
         self.point = self.read_point(action)
         self.found = hit(self.layout.place(self.state), *self.point) if self.point else None
         self.solved = self.found == self.aim
-        return Outcome(float(self.solved) - self.step_cost, terminated=True, feedback=self.error() or "")
+        return Outcome(
+            float(self.solved) - self.step_cost,
+            terminated=True,
+            feedback=self.error() or "",
+            point=self.find_point(action),
+        )
 
     def task(self) -> str:
         return self.sentence

@@ -224,7 +224,7 @@ class Painter:
             self._slider(element, value)
             return
         self._card(element.box)
-        left = x1 + 12
+        left: float = x1 + 12
         small = y2 - y1 < 50
         if kind == "row":
             radius = min(19, (y2 - y1) / 2 - 5)

@@ -92,10 +92,11 @@ class ScreensLook(ScreenEnv):
         if action == "zoom_out()":
             self.zoomed = None
             return Outcome(-self.step_cost)
+        point = self.find_point(action)
         self.zoomed = self.part_round(*(self.read_point(action) or (0, 0)))
         self.looks += 1
         self.read = [done or self._shows(each) for done, each in zip(self.read, self.chosen, strict=True)]
-        return Outcome(-self.step_cost - self.look_cost)
+        return Outcome(-self.step_cost - self.look_cost, point=point)
 
     def part_round(self, x: float, y: float) -> tuple[int, int]:
         """Return the upper left corner of the part that a look at a place shows; it lies in the picture."""

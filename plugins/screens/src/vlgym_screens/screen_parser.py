@@ -216,7 +216,7 @@ def _read_fields(verb: str, value: Mapping[str, Any]) -> str:
             return _scroll(-float(value["scroll_y"])) if isinstance(value["scroll_y"], int | float) else ""
         if isinstance(value.get("pixels"), int | float) and value["pixels"]:
             return _scroll(value["pixels"])
-        ends = [value.get("coordinate"), value.get("coordinate2")]
+        ends: list[Any] = [value.get("coordinate"), value.get("coordinate2")]
         if all(isinstance(end, list) and len(end) == 2 and isinstance(end[1], int | float) for end in ends):
             return _scroll(ends[1][1] - ends[0][1]) if ends[0][1] != ends[1][1] else ""
         return ""

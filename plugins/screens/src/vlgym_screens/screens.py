@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +22,9 @@ from .screen_parser import ScreenParser
 from .search import Move, Node, find_path, make_move, see
 from .words import Draws
 
-COORDINATES = ("thousand", "pixels")
+COORDINATES = ("thousand", "pixels", "grid")
+GRID = 10
+"""Columns and rows of the grid."""
 ZOOM = 4
 """How much larger a part of the picture is shown."""
 
@@ -34,11 +37,12 @@ class ScreenEnv(VLEnv):
 
     Args:
         device: `phone` (448 x 896) or `desktop` (1120 x 672).
-        coordinates: `thousand`, 0 to 1000 over width and height, or `pixels` of the picture that is seen.
+        coordinates: `thousand`, 0 to 1000 over width and height; `pixels` of the picture that is seen; or, where the
+            class has it, `grid`, column and row of ten, from 0: the middle of that cell is clicked.
         marks: whether elements carry numbers, and are clicked by `click 7` instead of coordinates.
 
     Attributes:
-        verbs: of the class: the actions that there are.
+        verbs, systems: of the class: the actions and the coordinates that there are.
         rows, icons, twins: of the lists (see `Builder`).
         size: of rows: `large`, `medium` or `small`.
         app, layout: of this episode.
@@ -49,6 +53,7 @@ class ScreenEnv(VLEnv):
     """
 
     verbs: ClassVar[tuple[str, ...]] = ("click",)
+    systems: ClassVar[tuple[str, ...]] = COORDINATES[:2]
     prompt = PromptTemplate(
         version=1,
         instructions="You use an app by what you see of its screen. {task}\n{format}",
@@ -65,10 +70,10 @@ class ScreenEnv(VLEnv):
         self, *, device: str = "phone", coordinates: str = "thousand", marks: bool = False, **kwargs: Any
     ) -> None:
         check_choice("device", device, SIZES)
-        check_choice("coordinates", coordinates, COORDINATES)
+        check_choice("coordinates", coordinates, self.systems)
         check_choice("marks", marks, (False, True))
         self.device, self.coordinates, self.marks = device, coordinates, marks
-        self.notation = "-"  # the core asks whether there is one; the size of the picture is known after
+        self.notation = "-"  # type: ignore[misc]  # the core asks whether there is one; the size of the picture is known after
         super().__init__(**kwargs)
         self.notation = self._write_notation()  # type: ignore[misc]
         self.app: App
@@ -109,6 +114,22 @@ class ScreenEnv(VLEnv):
         """True if the task is solved in a state, apart from an answer that is due."""
         raise TypeError(f"{type(self).__name__} must define done()")
 
+    def point_action(self, x: float, y: float) -> str | None:
+        """Return a click at a place of the picture, or a look closer where there are no clicks."""
+        if self.zoomed:
+            return "zoom_out()"  # places count over the whole picture
+        place = x * self.layout.width, y * self.layout.height
+        if self.marks and "click" in self.verbs:
+            element = hit(self.layout.place(self.state), *place)
+            live = self.live()
+            return f"click {live.index(element) + 1}" if element in live else None
+        return self.write_point("click" if "click" in self.verbs else "zoom", *place)
+
+    def find_point(self, action: str) -> tuple[float, float] | None:
+        """Return the place of an action as shares of width and height; `None` where the picture does not show it."""
+        place = self.read_point(action) if action.startswith(("click", "zoom(")) and not self.zoomed else None
+        return None if place is None else (place[0] / self.layout.width, place[1] / self.layout.height)
+
     def judge(self, action: str, feedback: str) -> Outcome:
         """Return the outcome of an action: by default the end at the goal."""
         self.solved = self.done(self.state, self.seen)
@@ -117,7 +138,7 @@ class ScreenEnv(VLEnv):
     def act(self, action: str) -> Outcome:
         call = _CALL.fullmatch(action)
         verb, words = (call[1], call[2]) if call else ("click", "")
-        feedback = ""
+        feedback, point = "", self.find_point(action)
         if verb == "click":
             place = self.read_point(action)
             element = None if place is None else hit(self.layout.place(self.state), *place)
@@ -130,7 +151,7 @@ class ScreenEnv(VLEnv):
             written = json.loads(words) if verb == "type" else words
             self.state, feedback = make_move(self.layout, self.state, Move(verb=verb, words=written))
         self.seen = see(self.layout, self.state, self.seen, self.facts)
-        return self.judge(action, feedback)
+        return replace(self.judge(action, feedback), point=point)
 
     def success(self) -> bool:
         return self.solved
@@ -188,6 +209,8 @@ class ScreenEnv(VLEnv):
     def write_point(self, verb: str, x: float, y: float) -> str:
         """Return an action at a place of the picture, which is given in pixels of the design."""
         width, height = self._scale()
+        if self.coordinates == "grid":
+            return f"{verb}({int(x * width)}, {int(y * height)})"
         return f"{verb}({round((x + 0.5) * width)}, {round((y + 0.5) * height)})"
 
     def read_point(self, action: str) -> tuple[float, float] | None:
@@ -198,6 +221,9 @@ class ScreenEnv(VLEnv):
             return live[number - 1].centre if number <= len(live) else None
         width, height = self._scale()
         x, y = (float(number) for number in call[2].split(","))
+        if self.coordinates == "grid":
+            x, y = (min(max(0, int(each)), GRID - 1) + 0.5 for each in (x, y))
+            return x / width, y / height
         x, y = max(0.0, x / width - 0.5), max(0.0, y / height - 0.5)
         return min(self.layout.width - 1, x), min(self.layout.height - 1, y)
 
@@ -205,6 +231,8 @@ class ScreenEnv(VLEnv):
         """Return how many units of the coordinates a pixel of the design has."""
         if self.coordinates == "thousand":
             return 1000 / self.layout.width, 1000 / self.layout.height
+        if self.coordinates == "grid":
+            return GRID / self.layout.width, GRID / self.layout.height
         return self.image_size[1] / self.layout.width, self.image_size[0] / self.layout.height
 
     def _write_notation(self) -> str:
@@ -222,6 +250,8 @@ class ScreenEnv(VLEnv):
         unit = "from 0 to 1000 over the whole picture"
         if self.coordinates == "pixels":
             unit = f"in pixels of the picture you see, which is {width} wide and {height} high"
+        if self.coordinates == "grid":
+            unit = f"from 0 to {GRID - 1} in a grid of {GRID} columns and {GRID} rows over the whole picture"
         return f"{told}. x counts from the left and y from the top, {unit}."
 
     # ---- oracle ----

@@ -1,0 +1,162 @@
+"""Studies: several learners, several seeds, one command, one table and one plot.
+
+    python -m baselines.studies.study algorithms --workers 2
+    python -m baselines.studies.study algorithms --seeds 2 --env-steps 2048
+    python -m baselines.studies.study curve-OneRoom-v1 --write
+
+Every run is an ordinary run of a learner in its own process and folder, from a warm start that all arms of a seed
+share, with the same number of environment steps. The command can be stopped (Ctrl-C) and given again: finished runs
+are kept, others go on from their newest checkpoint. The studies are data: `baselines/studies/arms.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from vlgym.errors import check_choice, check_number
+from vlgym.play.controls import GREY, SHUFFLED
+
+from ..learning.command import main, parse
+from ..runs.folder import read_record
+from ..runs.logs import LOG_FILE, read_rows
+from .arms import STUDIES, Study
+from .processes import DONE, Runs, open_study
+from .report import draw, page
+from .sets import SETS, run_sets
+from .sets import STUDY as SETS_STUDY
+
+MOST_WORKERS = 256
+
+
+@dataclass(frozen=True)
+class Config:
+    """Run a study, or go on with it, and write its table, plot and raw runs."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """algorithms; credit-1, -2, -4, -8; sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1);
+    words-NumberLine-v1; curve-NAME for OneRoom-v1, Hallway-v1, MazeS2-v1, SokobanDrawn-v0, TicTacToe-v0, KuhnPoker-v0,
+    CoinGame-v0; or sets, which asks how many interaction types it takes."""
+    out: Path = Path("runs/studies")
+    """Parent of the study's folder."""
+    workers: int = 2
+    """Runs side by side, each with one thread."""
+    seeds: int | None = None
+    """Seeds per arm; default the study's."""
+    env_steps: int | None = None
+    """Environment steps per run; default the study's."""
+    model: str | None = None
+    """Of sets: the model to begin with, a folder or a Hub name; default tiny after a warm start."""
+    options: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Further options for every run, as --options=--eval-episodes=20; giving it again adds."""
+    write: bool = False
+    """Copy plot and raw runs to docs/studies/ when all runs have ended."""
+
+
+def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
+    """The raw runs: per arm and seed the training curve and the held-out evaluations."""
+    found = []
+    for arm in study.arms:
+        for seed in range(study.seeds):
+            out = folder / "runs" / f"{arm.slug}-{seed}"
+            if not (out / DONE).is_file():
+                continue
+            names = ("env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count")
+            rows = read_rows(out / LOG_FILE)
+            curve = [[row.get(name) for name in names] for row in rows]
+            evaluation = out / "evaluation.json"
+            evaluations = read_record(evaluation) if evaluation.is_file() else []
+            if evaluations and evaluations[0]["update"] and study.warm_options is not None:
+                start = find_start(folder, seed)
+                if not start:
+                    continue
+                evaluations = [*start, *evaluations]
+            for entry in evaluations:
+                for report in (entry, *(entry.get(control, {}) for control in (GREY, SHUFFLED))):
+                    report.pop("policy", None)  # it names a folder of this machine
+            found.append(
+                {
+                    "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
+                    "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
+                    "explained_variance": average_half(rows, "value/explained_variance"),
+                    "evaluations": evaluations,
+                }
+            )  # fmt: skip
+    return found
+
+
+def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """Mean of a metric over the second half of a run's updates; None where no row has a number of it."""
+    values = [row[name] for row in rows[len(rows) // 2 :] if row.get(name) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
+    """Return the warm start's result on held-out episodes, which the first arm measures for all; empty till it has."""
+    for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json")):
+        if rows := [row for row in read_record(path) if row["update"] == 0]:
+            return rows
+    return []
+
+
+def check_options(study: Study, options: Sequence[str]) -> None:
+    """Check the further options of the runs with their own parsers, before the warm starts take time.
+
+    Raises:
+        UserError: a value is out of its range; a name that a parser does not know ends the program.
+    """
+    for module in sorted({arm.module for arm in study.arms}) if options else ():
+        parse(importlib.import_module(module).Config, None, options).resolve()
+
+
+def run(config: Config) -> Path:
+    """Run what is missing of a study; return its folder.
+
+    Raises:
+        UserError: no such study, or an option out of range.
+        FailedError: runs have failed.
+    """
+    check_choice("study", config.name, (*STUDIES, SETS))
+    check_number("--workers", config.workers, 1, MOST_WORKERS)
+    check_number("--seeds", 1 if config.seeds is None else config.seeds, 1)
+    check_number("--env-steps", 1 if config.env_steps is None else config.env_steps, 1)
+    if config.name == SETS:
+        return run_sets(
+            config.out / SETS, workers=config.workers, seeds=config.seeds or SETS_STUDY.seeds,
+            steps=config.env_steps or SETS_STUDY.env_steps, model=config.model, options=config.options,
+            write=config.write,
+        )  # fmt: skip
+    study = STUDIES[config.name]
+    if config.seeds is not None:
+        study = replace(study, seeds=config.seeds)
+    if config.env_steps is not None:
+        study = replace(study, env_steps=config.env_steps)
+    check_options(study, config.options)
+    folder = config.out / config.name
+    lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
+    every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
+    runs = Runs(folder)
+    starts = [partial(runs.warm, study, seed) for seed in range(study.seeds)]
+    stopped = runs.carry_out(
+        config.workers,
+        [
+            *([] if study.warm_options is None else [("warm starts", starts)]),
+            ("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]),
+        ],
+    )
+    lock.close()
+    found = collect(folder, study)
+    complete = len(found) == len(every)
+    text = page(config.name, study, found, complete=complete)
+    plot = partial(draw, study=study, found=found)
+    return runs.publish(config.name, found, plot, text, stopped, write=config.write and complete)
+
+
+if __name__ == "__main__":
+    main(Config, run, __doc__)

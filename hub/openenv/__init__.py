@@ -1,0 +1,5 @@
+"""vlgym's environments for OpenEnv's clients."""
+
+from .client import VlgymEnv
+
+__all__ = ["VlgymEnv"]

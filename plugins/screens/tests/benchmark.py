@@ -1,0 +1,72 @@
+"""The figures of docs/screens.md: what a look is worth, what a habit wins, layouts that two seeds share, and speed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from vlgym_screens.blind import CELLS
+from vlgym_screens.plugin import vlgym_envs
+
+import vlgym
+from baselines.studies.processes import KEPT, note_made
+from vlgym.env.seeding import episode_seed
+
+sys.path.insert(0, str(Path(__file__).parent))
+from players import count_places, play_looks
+
+PLAYERS = {"never looks": 0, "looks three times": 3, "looks as needed (oracle)": None}
+
+
+def measure_looks() -> list[dict[str, Any]]:
+    """Return success and mean return of each player of ScreensLook at each level, on 200 test episodes."""
+    return [
+        {"figure": "look", "player": player, "level": level, "success": success, "return": earned}
+        for player, looks in PLAYERS.items()
+        for level in range(5)
+        for success, earned in [play_looks("vlgym/ScreensLook-v0", looks, level)]
+    ]
+
+
+def measure_habits() -> list[dict[str, Any]]:
+    """Return the share of 1,000 test episodes that a click where the named kind stands most often in train wins."""
+    rows = []
+    for level in range(5):
+        places = count_places("vlgym/ScreensClick-v0", "test", 1000, level=level)
+        won = sum(found[CELLS[kind]] for kind, found in places.items() if kind in CELLS)
+        rows.append({"figure": "habit", "level": level, "success": won / 1000})
+    return rows
+
+
+def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[float, float]:
+    """Return steps per second of processor time, drawing included, and the median time of a reset in milliseconds."""
+    env, resets, stepping, steps = vlgym.make(env_id, modality=modality), list[float](), 0.0, 0
+    for number in range(episodes):
+        begun = time.process_time()
+        env.reset(seed=episode_seed(env_id, "train", number))
+        resets.append(time.process_time() - begun)
+        over = False
+        while not over:
+            reply = env.action_space.sample()
+            begun = time.process_time()
+            _, _, terminated, truncated, _ = env.step(reply)
+            stepping, steps, over = stepping + time.process_time() - begun, steps + 1, terminated or truncated
+    return steps / stepping, 1000 * median(resets)
+
+
+def main() -> None:
+    """Write docs/studies/screens.json."""
+    rows = measure_looks() + measure_habits()
+    for spec in vlgym_envs():
+        drawn, plain = (measure_speed(spec.id, modality) for modality in ("image", "none"))
+        rows.append({"figure": "speed", "id": spec.id, "drawn": drawn[0], "plain": plain[0], "reset": drawn[1]})
+    note_made("screens")
+    (KEPT / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()

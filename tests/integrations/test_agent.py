@@ -1,0 +1,206 @@
+"""The agent function plays what `vlgym eval` plays: equal requests, equal records."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import traceback
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import openai
+import pytest
+from fault_server import Fault, FaultServer, hash_pixels
+from toys import installed, make_spec
+
+from vlgym.endpoint.completion import BadAnswerError
+from vlgym.endpoint.policy import OpenAIPolicy
+from vlgym.errors import UserError
+from vlgym.evaluation.episodes import Player
+from vlgym.evaluation.plan import list_jobs, plan_ids
+from vlgym.integrations.agent import Task, play, tasks
+from vlgym.types import StepRecord
+
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=30, image_size=(16, 16), history_turns=2, history_images=2)
+ENVS = (COIN.id, "vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0")
+EPISODES = 3
+
+
+@pytest.fixture(autouse=True)
+def toys_installed() -> Iterator[None]:
+    with installed(COIN):
+        yield
+
+
+def evaluate(url: str, env_id: str, **arguments: Any) -> list[list[StepRecord]]:
+    policy, played = OpenAIPolicy("m", base_url=url), []
+    try:
+        parts = plan_ids([env_id], episodes=EPISODES, split="test", arguments=arguments)
+        Player(list_jobs(parts), policy, on_episode=lambda episode: played.append(list(episode))).play()
+    finally:
+        policy.close()
+    return sorted(played, key=lambda episode: episode[0].episode)
+
+
+def plain(record: StepRecord) -> dict[str, Any]:
+    """Return what must agree: all but the name of the evaluation's part and the time that the answer took."""
+    data = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
+    usage = data.pop("usage")
+    data.pop("part")
+    data["tokens"] = usage.prompt_tokens, usage.completion_tokens
+    data["image"] = hash_pixels(data["image"])
+    data["messages"] = json.dumps(data["messages"], default=hash_pixels)
+    return data
+
+
+def requests(server: FaultServer) -> list[str]:
+    return sorted(asked.digest for asked in server.asked)
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
+    arguments = {"max_turns": 6} if "Line" in env_id else {}
+    odd = {2: Fault("cut"), 4: Fault("parts"), 5: Fault("refuse")}
+    for faults in ({}, odd):
+        with FaultServer(lambda asked, faults=faults: faults.get(int(asked.digest[:2], 16) % 9)) as server:
+            expected = evaluate(server.url, env_id, **arguments)
+        with FaultServer(lambda asked, faults=faults: faults.get(int(asked.digest[:2], 16) % 9)) as other:
+
+            async def play_all(url: str) -> list[Any]:
+                chosen = tasks(env_id, "test", EPISODES, **arguments)
+                return await asyncio.gather(*(play(task, base_url=url, model="m") for task in chosen))
+
+            episodes = asyncio.run(play_all(other.url))
+        assert [[plain(record) for record in episode.turns] for episode in episodes] == [
+            [plain(record) for record in episode] for episode in expected
+        ]
+        assert requests(server) == requests(other)
+        for episode, records in zip(episodes, expected, strict=True):
+            assert episode.reward == sum(record.reward for record in records)
+            assert episode.success == records[-1].success
+            assert episode.info["seed"] == records[0].seed
+            assert episode.messages[-1] == {"role": "assistant", "content": records[-1].reply}
+
+
+def test_what_a_model_writes_after_its_action_is_not_read() -> None:
+    class Chatty:
+        def __init__(self) -> None:
+            self.chat = self.completions = self
+
+        async def create(self, **body: Any) -> Any:
+            message = {"role": "assistant", "content": "<action>heads</action> or <action>tails</action>"}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+            return openai.types.chat.ChatCompletion.model_validate(data)
+
+    episode = asyncio.run(play(tasks(COIN.id, "val", 1)[0], client=Chatty(), model="m"))
+    assert episode.turns[0].reply == "<action>heads</action>"
+    assert episode.turns[0].after == " or <action>tails</action>"
+
+
+def test_a_task_with_auto_reads_a_habit_of_models() -> None:
+    class Boxing:
+        def __init__(self) -> None:
+            self.chat = self.completions = self
+
+        async def create(self, **body: Any) -> Any:
+            message = {"role": "assistant", "content": r"So \boxed{heads}."}
+            choice = {"index": 0, "finish_reason": "stop", "message": message}
+            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+            return openai.types.chat.ChatCompletion.model_validate(data)
+
+    task = Task(COIN.id, "val", arguments={"parser": "auto"})
+    turn = asyncio.run(play(task, client=Boxing(), model="m")).turns[0]
+    assert (turn.actions, turn.form, turn.after) == (("heads",), "boxed", "")
+
+
+def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
+    task = tasks("vlgym/CanaryMemory-v0", "train", 2, first=5, image_size=(32, 32))[1]
+    row = {**json.loads(json.dumps(task.to_row())), "images": None, "prompt": "of the trainer"}
+    assert (row["number"], Task.from_row(row).seed) == (6, task.seed)
+    assert Task("vlgym/CanaryMemory-v0").to_row() == {
+        "env_id": "vlgym/CanaryMemory-v0", "split": "train", "number": 0,
+    }  # fmt: skip
+    assert Task.from_row({"env_id": "vlgym/CanaryMemory-v0", "arguments": None}).arguments == {}
+    for history, counts in ((None, [1, 2, 3, 4]), (0, [1, 1, 1, 1]), (1, [1, 2, 2, 2]), (9, [1, 2, 3, 4])):
+        with FaultServer() as server:
+            episode = asyncio.run(play(row, base_url=server.url, model="m", history=history, temperature=0.5))
+        assert [len(asked.pictures) for asked in server.asked] == counts
+        assert server.asked[0].body["temperature"] == 0.5
+        assert np.array_equal(server.asked[-1].pictures[-1], episode.turns[-1].image)
+        assert episode.turns[-1].image.shape == (32, 32, 3)
+
+
+def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    import toys
+
+    closed = []
+    monkeypatch.setattr(toys.Coin, "close", lambda self: closed.append(self))
+    task = Task(COIN.id)
+    with FaultServer(lambda asked: Fault("400")) as server:
+        for _ in range(2):
+            with pytest.raises(openai.BadRequestError):
+                asyncio.run(play(task, base_url=server.url, model="m"))
+    assert len(closed) == 2
+    with FaultServer(lambda asked: Fault("held", seconds=30)) as server:
+
+        async def leave() -> None:
+            playing = asyncio.create_task(play(task, base_url=server.url, model="m"))
+            while not server.asked:
+                await asyncio.sleep(0.01)
+            playing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await playing
+
+        asyncio.run(leave())
+        server.release()
+    assert len(closed) == 3
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["address", "client"])
+@pytest.mark.parametrize("fault", ["400", "401", "drop", "error200"])
+def test_what_fails_names_no_key_and_no_password(fault: str, own: bool) -> None:
+    key, password = 'sk-a/key+of "this', "pass:word"
+    said = {"error": {"message": f"{key} and {password} are wrong", "code": key}}
+    with FaultServer(lambda asked: Fault(fault, body=said)) as server:
+        url = server.url.replace("://", f"://me:{password}@")
+
+        async def fail() -> None:
+            if own:
+                async with openai.AsyncOpenAI(base_url=url, api_key=key, max_retries=0) as client:
+                    await play(Task(COIN.id), model="m", client=client)
+            await play(Task(COIN.id), model="m", base_url=url, api_key=key)
+
+        with pytest.raises((openai.OpenAIError, BadAnswerError)) as caught:
+            asyncio.run(fail())
+    held = {name: value for name, value in vars(caught.value).items() if name not in ("request", "response")}
+    told = "".join(traceback.format_exception(caught.value)) + repr(held)
+    assert server.asked
+    assert key not in told
+    assert json.dumps(key)[1:-1] not in told
+    assert password not in told
+    assert ("[secret] and [secret] are wrong" in told) == (fault in ("400", "401"))
+
+
+def test_an_answer_of_a_trainers_client_that_is_none_names_no_key() -> None:
+    answer = SimpleNamespace(model_dump=lambda **how: {"choices": [], "note": "Bearer sk-abc"})
+
+    async def create(**asked: Any) -> Any:
+        return answer
+
+    chat = SimpleNamespace(completions=SimpleNamespace(create=create))
+    with pytest.raises(BadAnswerError, match=r"Bearer \[secret\]"):
+        asyncio.run(play(Task(COIN.id), model="m", client=SimpleNamespace(chat=chat, api_key="sk-abc")))
+
+
+def test_wrong_tasks_are_named() -> None:
+    with pytest.raises(UserError, match="base_url or client"):
+        asyncio.run(play(Task(COIN.id), model="m"))
+    for wrong in ({"split": "trian"}, {"n": 0}):
+        with pytest.raises(UserError):
+            tasks(COIN.id, **wrong)
+    with pytest.raises(UserError, match="no argument"):
+        tasks(COIN.id, smell=3)

@@ -1,0 +1,230 @@
+"""`vlgym export`: data sets that other libraries load, with what was recorded in them and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vlgym.cli.app import main
+from vlgym.env.prompts import PromptBuilder
+from vlgym.errors import FailedError, NotInstalledError, TrajectoryError
+from vlgym.integrations import parquet
+from vlgym.integrations.minari import write_minari
+from vlgym.play.policies import OraclePolicy, RandomPolicy
+from vlgym.play.rollout import Runner, run_episodes
+from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_header, read_trajectories
+from vlgym.registry.making import make
+from vlgym.types import Reply, StepRecord
+
+ENV = "vlgym/NumberLine-v1"
+
+
+class Sloppy(RandomPolicy):
+    """Says something unreadable on every third turn."""
+
+    def reply(self, turns):
+        return [
+            Reply("<action>sideways</action>") if turn.turn % 3 == 2 else reply
+            for turn, reply in zip(turns, super().reply(turns), strict=True)
+        ]
+
+
+def record(folder: Path, policy=None, episodes: int = 5, **kwargs) -> list[list[StepRecord]]:
+    env, builder = make(ENV, **kwargs), PromptBuilder(history_turns=2, history_images=3)
+    writer = TrajectoryWriter(folder, describe_run([env], builder=builder))
+    played = list(run_episodes(Runner([env], episodes=episodes, builder=builder), policy or Sloppy()))
+    for episode in played:
+        writer.write(episode)
+    return played
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records") / "run"
+    return folder, record(folder)
+
+
+def load(folder: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    from datasets import load_dataset
+
+    return load_dataset(str(folder), split="train", cache_dir=str(tmp_path / "cache"))
+
+
+def images_of(record: StepRecord) -> list[np.ndarray]:
+    return [part["image"] for message in record.messages for part in message["content"] if part["type"] == "image"]
+
+
+def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, capsys):
+    folder, episodes = run
+    monkeypatch.setattr(parquet, "SHARD", 20)
+    monkeypatch.setattr(parquet, "GROUP", 7)
+    assert main(["export", str(folder), "--to", "hf", "--out", str(tmp_path / "hf")]) == 0
+    assert f"{sum(map(len, episodes))} turns of 5 episodes" in capsys.readouterr().out
+    records = [record for episode in episodes for record in episode]
+    assert len(list((tmp_path / "hf" / "data").iterdir())) == -(-len(records) // 20) > 1
+    data = load(tmp_path / "hf", tmp_path, monkeypatch)
+    assert len(data) == len(records)
+    assert max(len(row["images"]) for row in data) == 3
+    for row, turn in zip(data, records, strict=True):
+        for name in (*parquet.KEPT, "success", "score"):
+            assert row[name] == getattr(turn, name), name
+        assert row["actions"] == list(turn.actions)
+        assert all(np.array_equal(a, b) for a, b in zip(row["images"], images_of(turn), strict=True))
+        asked = json.loads(row["prompt"])
+        assert [message["role"] for message in asked] == [message["role"] for message in turn.messages]
+        assert sum(part["type"] == "image" for message in asked for part in message["content"]) == len(row["images"])
+
+
+def test_a_chat_ends_with_the_reply_and_what_nobody_should_learn_is_left_out(run, tmp_path, monkeypatch):
+    folder, episodes = run
+    assert main(["export", str(folder), "--to", "sft", "--out", str(tmp_path / "sft")]) == 0
+    valid = [record for episode in episodes for record in episode if not record.invalid]
+    assert 0 < len(valid) < sum(map(len, episodes))
+    data = load(tmp_path / "sft", tmp_path, monkeypatch)
+    assert data.column_names == ["prompt", "completion", "images"]
+    for row, turn in zip(data, valid, strict=True):
+        assert row["completion"] == [{"role": "assistant", "content": [{"type": "text", "text": turn.reply}]}]
+        texts = [part["text"] for message in row["prompt"] for part in message["content"] if part["type"] == "text"]
+        sent = [part["text"] for message in turn.messages for part in message["content"] if part["type"] == "text"]
+        assert texts == sent
+        marks = [part for message in row["prompt"] for part in message["content"] if part["type"] == "image"]
+        assert len(marks) == len(row["images"]) == len(images_of(turn))
+        assert np.array_equal(row["images"][-1], turn.image)
+
+
+def test_minari_has_the_recorded_turns_and_the_observation_after_the_last(run, tmp_path, monkeypatch):
+    minari = pytest.importorskip("minari")
+    folder, episodes = run
+    monkeypatch.setattr("vlgym.integrations.minari.CHUNK", 2)
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", str(folder), "--to", "minari", "--out", "minari"]) == 0
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    data = minari.load_dataset("vlgym/records-v0")
+    assert (data.total_episodes, data.total_steps) == (5, sum(map(len, episodes)))
+    for held, episode in zip(data.iterate_episodes(), episodes, strict=True):
+        assert list(held.actions) == [record.reply for record in episode]
+        assert list(held.rewards) == [record.reward for record in episode]
+        assert list(held.terminations) == [record.terminated for record in episode]
+        assert list(held.truncations) == [record.truncated for record in episode]
+        assert list(held.observations["text"][:-1]) == [record.text for record in episode]
+        assert len(held.observations["image"]) == len(episode) + 1
+        assert all(np.array_equal(a, b.image) for a, b in zip(held.observations["image"], episode, strict=False))
+        env = make(ENV)
+        env.reset(seed=episode[0].seed)
+        for turn in episode:
+            last = env.step(turn.reply)[0]
+        assert np.array_equal(held.observations["image"][-1], last["image"])
+    assert data.recover_environment().unwrapped.arguments == make(ENV).arguments
+
+
+def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp_path):
+    pytest.importorskip("minari")
+    folder, _ = run
+    episodes = list(read_trajectories(folder, images=False))
+    episodes[1][0].reward += 1
+    (tmp_path / "out").mkdir()
+    with pytest.raises(FailedError, match=r"episode 1, turn 0: reward is .* as recorded, .* as replayed"):
+        write_minari([(folder, episode) for episode in episodes], tmp_path / "out")
+    other = tmp_path / "other"
+    record(other, max_turns=7)
+    mixed = [(place, episode) for place in (folder, other) for episode in read_trajectories(place, images=False)]
+    with pytest.raises(TrajectoryError, match="or with other arguments"):
+        write_minari(mixed, tmp_path / "out")
+
+
+class Cut(RandomPolicy):
+    """Sends half of a surrogate pair before its action, as a server that cuts a string between both does."""
+
+    def reply(self, turns):
+        return [Reply(f"\ud800{reply.text}") for reply in super().reply(turns)]
+
+
+@pytest.mark.parametrize("to", ["hf", "sft", "minari"])
+def test_half_a_surrogate_pair_is_written_as_a_question_mark(tmp_path, monkeypatch, to):
+    record(tmp_path / "run", Cut(), episodes=1)
+    assert main(["export", str(tmp_path / "run"), "--to", to, "--out", str(tmp_path / "out")]) == 0
+    if to == "hf":
+        assert load(tmp_path / "out", tmp_path, monkeypatch)[0]["reply"].startswith("?<action>")
+
+
+@pytest.mark.parametrize(("seed", "status"), [(2**63, 0), (2**64, 2)])
+def test_a_seed_of_64_bits_is_exported_and_a_larger_one_is_one_line(tmp_path, monkeypatch, capsys, seed, status):
+    monkeypatch.setattr("vlgym.play.rollout.episode_seed", lambda *args: seed)
+    record(tmp_path / "run", episodes=1)
+    assert main(["export", str(tmp_path / "run"), "--to", "hf", "--out", str(tmp_path / "out")]) == status
+    if status:
+        assert "does not fit into 64 bits" in capsys.readouterr().err
+    else:
+        assert set(load(tmp_path / "out", tmp_path, monkeypatch)["seed"]) == {seed}
+
+
+class Silent(RandomPolicy):
+    """Never succeeds."""
+
+    def reply(self, turns):
+        return [Reply("") for _ in turns]
+
+
+def test_only_what_succeeded(tmp_path, monkeypatch, capsys):
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    record(good, OraclePolicy(), episodes=2)
+    lost = record(bad, Silent(), episodes=3)
+    writer = TrajectoryWriter(good, read_header(good))
+    for episode in lost:
+        writer.write(episode)
+    assert main(["export", str(good), "--to", "hf", "--out", str(tmp_path / "out"), "--success"]) == 0
+    assert "turns of 2 episodes" in capsys.readouterr().out
+    assert set(load(tmp_path / "out", tmp_path, monkeypatch)["parse"]) == {"ok"}
+    assert main(["export", str(bad), "--to", "hf", "--out", str(tmp_path / "none"), "--success"]) != 0
+    assert "holds no finished episode that succeeded" in capsys.readouterr().err
+    assert main(["export", str(bad), "--to", "sft", "--out", str(tmp_path / "none")]) != 0
+    assert "could be read as a legal action" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_damaged_picture_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
+    folder = shutil.copytree(run[0], tmp_path / "run")
+    picture = next((folder / "images").iterdir())
+    other = io.BytesIO()
+    Image.new("RGB", (300, 300)).save(other, "PNG")
+    picture.write_bytes(other.getvalue())
+    for to in ("hf", "sft"):
+        assert main(["export", str(folder), "--to", to, "--out", str(tmp_path / "out")]) != 0
+        told = capsys.readouterr().err.strip().splitlines()[-1]
+        assert told.startswith("vlgym: ")
+        assert "damaged" in told
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_bad_input_is_one_line(run, tmp_path, capsys):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("keep me")
+    (tmp_path / "empty").mkdir()
+    for words, said in (
+        ([str(run[0]), "--to", "csv", "--out", "x"], "--to"),
+        ([str(tmp_path / "empty"), "--to", "hf", "--out", str(tmp_path / "x")], "holds no recorded episode"),
+        ([str(run[0]), "--to", "hf", "--out", str(tmp_path / "full")], "is not empty"),
+    ):
+        assert main(["export", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
+
+
+def test_a_missing_package_is_named_with_what_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(NotInstalledError, match=r"needs datasets, which is not installed: .*\[export\]"):
+        parquet.write_chats([], Path("nowhere"))
+
+
+def test_the_command_line_imports_none_of_it():
+    code = "import sys, vlgym.cli.app; print([n for n in ('datasets', 'pyarrow', 'minari') if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -1,0 +1,83 @@
+"""verifiers v1: `vf-eval` plays episodes against a fake endpoint; rewards are those of a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from fault_server import FaultServer
+
+from vlgym.env.seeding import episode_seed
+
+pytest.importorskip("verifiers", reason="needs an environment of its own: make trainers")
+
+PACKAGE = Path(__file__).parents[2] / "hub" / "verifiers"
+"""Found on the path, as if it were installed."""
+EPISODES, TURNS = 3, 4
+BIN = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize(
+    ("env_id", "further"),
+    [("vlgym/NumberLine-v1", {}), ("vlgym/CanaryMemory-v0", {}), ("vlgym/Sokoban-v0", {"system_turn": True})],
+)
+def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, further, tmp_path, record_property):
+    arguments = {"max_turns": TURNS, **further}
+    (tmp_path / "eval.toml").write_text(
+        f'model = "any"\n[client]\nbase_url = "URL"\n[env.taskset]\nid = "vlgym-episodes"\nenv = "{env_id}"\n'
+        f"episodes = {EPISODES}\n[env.taskset.arguments]\n"
+        + "".join(f"{name} = {json.dumps(value)}\n" for name, value in arguments.items())
+    )
+    with FaultServer() as server:
+        config = (tmp_path / "eval.toml").read_text().replace("URL", server.url)
+        (tmp_path / "eval.toml").write_text(config)
+        variables = {
+            "PYTHONPATH": os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),  # its chat program is started by uv
+        }
+        done = subprocess.run(
+            [str(BIN / "vf-eval"), "@", "eval.toml", "--no-push", "-o", "out"], cwd=tmp_path,
+            env={**os.environ, **variables}, capture_output=True, text=True, timeout=500,
+        )  # fmt: skip
+        asked = server.asked
+    (log,) = (tmp_path / "out").glob("*/traces.jsonl")
+    traces = {
+        trace["task"]["data"]["seed"]: trace
+        for line in log.read_text().splitlines()
+        for trace in json.loads(line)["traces"]
+    }
+    assert set(traces) == {episode_seed(env_id, "train", number) for number in range(EPISODES)}, done.stderr[-2000:]
+    turns = 0
+    for seed, trace in traces.items():
+        assert trace["errors"] == []
+        env, total, pictures, texts = gymnasium.make(env_id, disable_env_checker=True, **arguments), 0.0, [], []
+        rows = trace["info"]["turns"]
+        observation, info = env.reset(seed=seed)
+        texts.append(observation["text"])
+        for reply, row in zip(trace["info"]["replies"], rows, strict=True):
+            pictures.append(observation["image"])
+            observation, reward, terminated, truncated, info = env.step(reply)
+            texts.append(info["vlgym"]["turn_text"])
+            total, turns = total + float(reward), turns + 1
+            assert row == {
+                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
+                "success": info["success"],
+            }  # fmt: skip
+        assert terminated or truncated
+        assert trace["rewards"] == {"return": {"score": total, "weight": 1.0}}
+        assert trace["metrics"]["success"] == float(info["success"])
+        assert trace["metrics"]["invalid_turns"] == sum(row["invalid"] for row in rows)
+        (last,) = (
+            each
+            for each in asked
+            if len(each.pictures) == len(pictures) and all(map(np.array_equal, each.pictures, pictures))
+        )
+        shown = [m["content"][1]["text"] for m in last.body["messages"] if m["role"] == "user"]
+        assert shown == texts[:-1]
+    record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")

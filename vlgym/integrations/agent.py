@@ -1,0 +1,185 @@
+"""An async agent function: plays an episode against any OpenAI-compatible address, as `vlgym eval` plays it.
+
+    from vlgym.integrations.agent import play, tasks
+
+    episode = await play(tasks("vlgym/CanaryMemory-v0", "train", 1)[0], base_url=url, model="policy")
+
+Trainers that intercept such an address (AReaL, rLLM, agent-lightning and others) take it as their rollout: they record
+tokens at the address, and the function returns the reward. Environments step in the event loop's own thread, because
+OpenGL and browsers belong to a thread; only the requests are awaited.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ..endpoint.completion import PROMPT, find_status, read_answer
+from ..endpoint.messages import check_url, hide_in, make_hide, open_client, write_messages
+from ..env.prompts import PromptBuilder
+from ..env.reset_options import LEVEL
+from ..env.seeding import SPLITS, episode_seed
+from ..errors import UserError, check_choice, check_number
+from ..evaluation.episodes import end_reply
+from ..parsers import check_named
+from ..play.curriculum import Course, Place
+from ..play.rollout import Runner
+from ..registry.making import make
+from ..types import Reply, StepRecord
+
+TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES = 600.0, 2, 16_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One episode to play.
+
+    Attributes:
+        env_id: environment id.
+        split: `train`, `val` or `test`.
+        number: of the episode in the split.
+        arguments: of the environment's constructor.
+    """
+
+    env_id: str
+    split: str = "train"
+    number: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> int:
+        """The episode's seed, as in `vlgym eval`."""
+        return episode_seed(self.env_id, self.split, self.number)
+
+    @property
+    def place(self) -> Place:
+        """Its environment and its level, as a curriculum names them."""
+        return Place(self.env_id, self.arguments.get(LEVEL))
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a row of a data set, which `play` takes, too; a row never names an import string."""
+        check_named(self.arguments, "A row")
+        return {name: value for name, value in asdict(self).items() if value != {}}  # Parquet has no empty struct
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Task:
+        """Return the task of a row; other columns are not read, and an import string is refused."""
+        if not isinstance(arguments := row.get("arguments") or {}, Mapping):
+            raise UserError(f"A row says arguments={arguments!r:.80}, which is no mapping of names to values.")
+        check_named(arguments, "A row")
+        return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode.
+
+    Attributes:
+        reward: return of the episode.
+        success: whether it succeeded.
+        turns: a record of each turn, as an evaluation writes it.
+        messages: the last prompt and its reply, in the form of chat completions.
+        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where the benchmark has one.
+    """
+
+    reward: float
+    success: bool
+    turns: tuple[StepRecord, ...]
+    messages: list[dict[str, Any]]
+    info: dict[str, Any]
+
+
+def tasks(
+    env_id: str, split: str = "train", n: int = 1, *, first: int = 0, curriculum: Course | None = None, **arguments: Any
+) -> list[Task]:
+    """Return the tasks `first` to `first + n - 1` of a split; it is made once to see that it can be.
+
+    With a curriculum each task is of the environment and the level that it chooses now. Once they have been played, say
+    `curriculum.note(task.place, episode.success)` of each, and ask for the next.
+
+    >>> tasks("vlgym/NumberLine-v1", "train", 2)[1].number
+    1
+    """
+    check_choice("split", split, SPLITS)
+    check_number("n", n, 1)
+    check_number("first", first, 0)
+    make(env_id, **arguments).close()
+    if curriculum is None:
+        return [Task(env_id, split, first + index, arguments) for index in range(n)]
+    places = {number: curriculum.choose(number) for number in range(first, first + n)}
+    return [
+        Task(place.env_id, split, number, {**arguments, **({} if place.level is None else {LEVEL: place.level})})
+        for number, place in places.items()
+    ]
+
+
+async def play(
+    task: Task | Mapping[str, Any],
+    *,
+    base_url: str | None = None,
+    model: str,
+    api_key: str | None = None,
+    client: Any = None,
+    history: int | None = None,
+    **sampling: Any,
+) -> Episode:
+    """Play one episode; prompts, reading of replies and records are those of `vlgym eval`.
+
+    Args:
+        task: from `tasks`, or its row.
+        base_url: the address, such as `http://127.0.0.1:8000/v1`; not needed with a client.
+        model: the name that the address knows.
+        api_key: the key, where the address wants one.
+        client: an `openai.AsyncOpenAI`, or a trainer's object of that form; the caller closes it.
+        history: past turns in the prompt, with their pictures; by default as the environment's card says. With the
+            environment's `max_turns` a prompt holds the whole episode, which trainers that join turns need.
+        **sampling: further fields of each request, such as `temperature` or `max_tokens`.
+
+    A prompt that the address refuses for its length, or filters, has an empty reply, as its record's `status` says.
+
+    Raises:
+        UserError: the environment cannot be made, or neither address nor client is given.
+        openai.OpenAIError: the address does not answer, or refuses; without the key and the address's password.
+    """
+    task = task if isinstance(task, Task) else Task.from_row(task)
+    if client is None:
+        if base_url is None:
+            raise UserError("play() needs base_url or client.")
+        check_url(base_url)
+    layout = None if history is None else PromptBuilder.asked(history, history + 1)
+    asked = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
+    hide = make_hide(*(str(each or "") for each in known))
+    env = make(task.env_id, **task.arguments)
+    runner = Runner([env], split=task.split, first_episode=task.number, episodes=1, builder=layout)
+    records: list[StepRecord] = []
+    prompt: list[dict[str, Any]] = []
+    try:
+        while not runner.done:
+            turn = runner.turns()[0]
+            prompt = write_messages(turn.messages)
+            try:
+                completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
+            except Exception as error:
+                if (status := find_status(error)) not in PROMPT:
+                    raise hide_in(error, hide) from None
+                reply = Reply("", refused=True, status=status)
+            else:
+                reply = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
+            reply, after = end_reply(env, reply)
+            record = runner.advance([turn], [reply], model)[0]
+            record.final_messages, record.after = None, after
+            records.append(record)
+    finally:
+        runner.close()
+        if client is None:
+            await asked.close()
+    last = records[-1]
+    info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
+    info["invalid"] = sum(record.invalid for record in records) / len(records)
+    return Episode(
+        sum(record.reward for record in records), last.success, tuple(records),
+        [*prompt, {"role": "assistant", "content": last.reply}], info,
+    )  # fmt: skip

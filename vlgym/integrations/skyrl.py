@@ -1,0 +1,80 @@
+"""SkyRL: an environment in SkyRL gym's interface for its generator of vision-language models, and rows of a data set.
+
+    from skyrl_gym.envs import register
+
+    register(id="vlgym", entry_point="vlgym.integrations.skyrl:Game")
+
+A row's columns name the episode, and its prompt is a placeholder: `init` returns picture and text. All pictures stay in
+the context. SkyRL calls environments from several threads unless `max_env_workers` is 0. Seen with skyrl-gym 0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skyrl_gym.envs.base_text_env import BaseTextEnv
+
+from ..endpoint.messages import write_messages
+from ..errors import UserError
+from ..registry.making import make
+from ..types import Image
+from .agent import Task, tasks
+
+Messages = list[dict[str, Any]]
+"""Chat completions' form; a picture is a part `image_url` with a data URL."""
+
+
+class Game(BaseTextEnv):
+    """One episode, which ends at SkyRL's `generator.max_turns`, too.
+
+    Args:
+        env_config: SkyRL's section of settings; not read.
+        extras: the row's further columns (`env_id`, `split`, `number`, `arguments`) and SkyRL's `max_turns`.
+    """
+
+    def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        if not extras or "env_id" not in extras:
+            raise UserError(
+                "A row for SkyRL needs the column env_id; vlgym.integrations.skyrl.make_rows writes such rows."
+            )
+        self.task = Task.from_row(extras)
+        self.max_turns = extras.get("max_turns")
+        self.env = make(self.task.env_id, **self.task.arguments)
+        self.success = False
+
+    def init(self, prompt: Messages) -> tuple[Messages, dict[str, Any]]:
+        """Begin the episode; the row's prompt is not shown."""
+        observation, _ = self.env.reset(seed=self.task.seed)
+        self.turns, self.success = 0, False
+        return _show(observation["image"], observation["text"]), {"seed": self.task.seed}
+
+    def step(self, action: str) -> dict[str, Any]:
+        """Play a reply; what it led to is a user message, or none at the end."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.turns += 1
+        self.success = bool(info["success"])
+        done = terminated or truncated or (self.max_turns is not None and self.turns >= self.max_turns)
+        shown = [] if done else _show(observation["image"], info["vlgym"]["turn_text"])
+        metadata = {"success": self.success, "terminated": terminated, "truncated": done and not terminated}
+        return {"observations": shown, "reward": float(reward), "done": done, "metadata": metadata}
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Success and turns of the episode, which SkyRL averages."""
+        return {"success": float(self.success), "turns": self.turns}
+
+
+def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 0, **arguments: Any) -> Messages:
+    """Return rows of SkyRL's data set, one for each episode; the environment is made once to see that it can be."""
+    common = {"prompt": [{"role": "user", "content": ""}], "env_class": "vlgym"}
+    return [{**common, **task.to_row()} for task in tasks(env_id, split, episodes, first=first, **arguments)]
+
+
+def _show(image: Image, text: str) -> Messages:
+    content = [{"type": "image", "image": image}, {"type": "text", "text": text}]
+    return write_messages([{"role": "user", "content": content}])

@@ -1,0 +1,104 @@
+"""verifiers v1 and, through it, prime-rl: a taskset of episodes, and the environment that plays them.
+
+verifiers finds both by the name of a module, so write one, `my_games.py`:
+
+    from vlgym.integrations.verifiers import Episodes, Play
+
+    __all__ = ["Episodes", "Play"]
+
+    vf-eval my_games --env.taskset.env vlgym/NumberLine-v1 -m MODEL --client.base-url http://127.0.0.1:8000/v1
+
+A turn is a user message of picture and text, the first with instructions. All pictures stay in the context, where
+`vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for each turn (see `turn_rows`).
+Environments step in the event loop's thread. Seen with verifiers 0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import verifiers.v1 as vf
+from verifiers.v1.types import UserMessage
+
+from ..endpoint.messages import write_messages
+from ..env.seeding import SPLITS, episode_seed
+from ..errors import check_choice, check_number
+from ..parsers import check_named
+from ..registry.making import make
+from .turn_rows import TurnRow, make_row, measure_rows
+
+
+class EpisodesConfig(vf.TasksetConfig):
+    """Episodes `first` to `first + episodes - 1` of a split; `arguments` are the environment's constructor's."""
+
+    env: str = "vlgym/NumberLine-v1"
+    split: str = "train"
+    episodes: int = 64
+    first: int = 0
+    arguments: dict[str, Any] = {}  # noqa: RUF012, pydantic copies it
+
+
+class EpisodeData(vf.TaskData):
+    """One episode."""
+
+    env: str
+    seed: int
+    arguments: dict[str, Any]
+
+
+class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):
+    """The task of one episode."""
+
+
+class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
+    """The episodes of one environment."""
+
+    def load(self) -> Iterator[EpisodeTask]:
+        """Yield a task for each episode; the environment is made once to see that it can be."""
+        asked = self.config
+        check_choice("split", asked.split, SPLITS)
+        check_number("episodes", asked.episodes, 1)
+        check_number("first", asked.first, 0)
+        make(asked.env, **check_named(asked.arguments, "The taskset")).close()
+        for number in range(asked.first, asked.first + asked.episodes):
+            seed = episode_seed(asked.env, asked.split, number)
+            data = EpisodeData(name=f"{asked.env} {seed}", env=asked.env, seed=seed, arguments=asked.arguments)
+            yield EpisodeTask(data, asked.task)
+
+
+class PlayConfig(vf.EnvConfig):
+    """The player is a plain chat; no code of its is run."""
+
+    player: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"}, runtime={"type": "subprocess"})
+
+
+class Play(vf.Env[PlayConfig]):
+    """Plays an episode; the reward is its return."""
+
+    async def run(self, task: EpisodeTask, agents: vf.Agents) -> None:
+        """Answer each reply with what it led to, until the episode or the context ends."""
+        env = make(task.data.env, **check_named(task.data.arguments, "A task"))
+        over = False
+        replies: list[str] = []
+        rows: list[TurnRow] = []
+        try:
+            observation, _ = env.reset(seed=task.data.seed)
+            text = observation["text"]
+            async with agents.player.interaction(task) as talk:
+                while not over:
+                    content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": text}]
+                    message = write_messages([{"role": "user", "content": content}])[0]
+                    segment = await talk.turn([UserMessage.model_validate(message)])
+                    if segment.terminated:
+                        break
+                    replies.append(segment.last_reply)
+                    observation, reward, terminated, truncated, info = env.step(segment.last_reply)
+                    rows.append(make_row(reward, info))
+                    over = terminated or truncated
+                    text = info["vlgym"]["turn_text"]
+        finally:
+            env.close()
+        talk.trace.record_reward("return", env.episode_return)
+        talk.trace.record_metrics(measure_rows(rows))
+        talk.trace.info |= {"replies": replies, "turns": rows}
