@@ -192,8 +192,8 @@ class Prefill:
         """Drop what older weights computed. Every in-place change of a tensor counts up its version, so no caller can
         forget to say so.
 
-        The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so the learners use
-        `foreach=True`; a stale cache would show at once in `rollout/logp_diff_*`.
+        The one exception: optimizers with `fused=True` do not count it up (PyTorch 2.13), so `Optimizers.step` does; a
+        stale cache would show at once in `rollout/logp_diff_*`.
         """
         vision, text = [p._version for p in self._vision_weights], [p._version for p in self._text_weights]
         if vision != self._vision_stamp:

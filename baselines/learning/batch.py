@@ -210,8 +210,7 @@ class Metrics:
 
 def policy_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.optim.Optimizer:
     """AdamW as every learner uses it for the policy."""
-    # Not fused: that does not count up the version of a tensor, by which engines notice new weights.
-    return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+    return torch.optim.AdamW(parameters, lr=lr, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
 
 
 @dataclass(frozen=True)
@@ -276,6 +275,8 @@ class Optimizers:
             self.skips_in_a_row += 1
         else:
             optimizer.step()
+            # A fused optimizer does not count up the version of a tensor, by which engines notice new weights.
+            torch.autograd.graph.increment_version(parameters)
             self.skips_in_a_row = 0
         optimizer.zero_grad(set_to_none=True)
         if self.skips_in_a_row >= MAX_SKIPS:
