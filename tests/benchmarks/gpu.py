@@ -316,8 +316,7 @@ def measure_loop(bench: Bench, updates: int | None = None) -> dict[str, Any]:
             out=Path(folder) / "run", num_envs=scale.num_envs, rollout_steps=scale.rollout_steps, epochs=2,
             minibatch=scale.num_envs, micro_batch=16, max_new_tokens=scale.new_tokens,
             lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6, updates=100, eval_episodes=0,
-            warm=WarmConfig(steps=0), device=str(bench.device),
-            dtype="bfloat16" if bench.cuda else "float32",
+            warm=WarmConfig(steps=0), device=str(bench.device), dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
         setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
         with Run(config) as run:
