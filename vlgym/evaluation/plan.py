@@ -19,7 +19,7 @@ from .held_out import changes_bounds
 
 QUICK = (
     "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
-    "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0",
+    "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
 )  # fmt: skip
 """One environment of each family."""
 
