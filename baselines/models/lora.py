@@ -35,13 +35,13 @@ from vlgym.errors import UserError, check_finite, check_number
 from vlgym.files import CHECKSUMS, written_whole
 
 from .family import Family, Float32Product
-from .folders import EVALUATION, FILE, check_replaceable, first_line, write_notes
+from .folders import CARD_FILE, EVALUATION, FILE, check_replaceable, first_line, write_notes
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 MODEL_FILES = (
     "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
     "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
+    "*processor_config.json", FILE, EVALUATION, CHECKSUMS, CARD_FILE,
 )  # fmt: skip
 """Files of a saved model; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
@@ -234,6 +234,8 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
         write_notes(part, {**family.processor_files(), **(notes or {})})
+        if card := getattr(family.model.config, "vlgym_card", None):
+            (part / CARD_FILE).write_text(str(card), encoding="utf-8")
     return folder
 
 
@@ -250,7 +252,7 @@ ADAPTER_FILES = (
     WEIGHTS,
     FILE,
     CHECKSUMS,
-    "README.md",
+    CARD_FILE,
     "tokenizer*",
     "special_tokens_map.json",
     "chat_template.jinja",

@@ -185,16 +185,9 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTra
     """
     tokenizer = build_tokenizer()
     tokenizer.chat_template, tokenizer.response_template = TEMPLATE, CALLS
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "embed_dim": config.vision_width,
-        "hidden_size": config.hidden_size,
-        "num_heads": config.vision_heads,
-        "mlp_ratio": 2,
-    }
     hf_config = Qwen2VLConfig(
         text_config=text_options(config, tokenizer) | {"rope_parameters": rope_options(config)},
-        vision_config=vision,
+        vision_config=vision_options(config),
         architectures=["Qwen2VLForConditionalGeneration"],
         **media_options(tokenizer),
     )
@@ -219,6 +212,14 @@ def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
         "eos_token_id": ids(EOS),
         "pad_token_id": ids(PAD),
     }
+
+
+def vision_options(config: TinyConfig) -> dict[str, Any]:
+    """Options of the library's vision tower."""
+    return {
+        "depth": config.vision_depth, "embed_dim": config.vision_width, "hidden_size": config.hidden_size,
+        "num_heads": config.vision_heads, "mlp_ratio": 2,
+    }  # fmt: skip
 
 
 def media_options(tokenizer: Any) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ..parsers import get_parser, list_actions, read_reply, write_reply
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
+from .prompts import IN_PICTURE, IN_WORDS, WITHOUT_PICTURE
 from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_options
 from .seeding import split_of
 from .silence import draw_move, pay_stand_in, write_feedback
@@ -64,7 +65,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})` chooses it for one
             episode. `None` changes nothing.
         modality: what shows the state: `image` (default); `text`, `describe`'s words at the top of the turn's text;
-            `both`; or `none`. Without `image` the picture is plain grey: leave it out of prompts by `history_images=0`.
+            `both`; or `none`. Without `image` the observation's picture is plain grey, and prompts leave it out.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
@@ -125,6 +126,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
         self.planner, self.modality = planner, modality
+        if modality == "text":
+            self.prompt = replace(self.prompt, in_words=True)  # type: ignore[misc]
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "auto"
         if planner == "global" and style in ("auto", "tag", "json"):
             style = "plan"
@@ -480,11 +483,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             return said + turn_text
         if not (words := describe()):
             raise UserError(f"{self._title()} has no words for its picture: modality={self.modality!r} is not for it.")
-        return f"{said}In the picture: {words}\n{turn_text}"
+        return f"{said}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:
         """Return the picture, or a plain grey one where the modality has none."""
-        if self.modality in ("image", "both"):
+        if self.modality not in WITHOUT_PICTURE:
             return draw()
         return np.full((*self.image_size, 3), GREY_LEVEL, np.uint8)
 

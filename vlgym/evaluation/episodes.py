@@ -54,6 +54,7 @@ class Player:
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
         num_envs: most episodes at once.
         on_episode: called with each finished episode's records.
+        on_batch: called with the replies that came together.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
         on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
         group: where the environments live.
@@ -70,13 +71,14 @@ class Player:
         builders: dict[str, PromptBuilder] | None = None,
         num_envs: int = 8,
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
+        on_batch: Callable[[Sequence[Reply]], None] = lambda replies: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
         on_failure: Callable[[Failure], object] = lambda failure: None,
         group: EnvGroup = LOCAL,
     ) -> None:
         self.policy, self.builders, self.num_envs = policy, builders or {}, num_envs
         self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
-        self.group = group
+        self.on_batch, self.group = on_batch, group
         self._waiting = list(reversed(jobs))
         self._tables: list[_Table] = []
         self._idle: dict[tuple[Any, ...], list[VLEnv]] = {}
@@ -99,6 +101,7 @@ class Player:
         while self._fill():
             tables = list(self._tables)
             replies = self.policy.reply([self._ask(table) for table in tables])
+            self.on_batch(replies)
             for table, reply in zip(tables, replies, strict=True):
                 env = self._ask(table).env
                 if isinstance(env, RemoteEnv):  # all of them work at the same time
@@ -123,6 +126,7 @@ class Player:
                     except EndpointError as error:
                         self._drop(table, error, self._ask(table).turn)
                     else:
+                        self.on_batch([reply])
                         self._answer(table, reply)
         finally:
             for future in asked.values():

@@ -110,7 +110,7 @@ class Table:
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
         self.over = True
-        self.builder = PromptBuilder.for_spec(game.vlgym_spec)
+        self.builder = PromptBuilder.for_env(game)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
 
