@@ -284,7 +284,8 @@ def add_gradients(engine: Engine, batch: Sequence[tuple[Prompt, torch.Tensor]], 
         part = batch[start : start + rows]
         ids, mask = pad_rows([reply for _, reply in part], engine.family.pad_id)
         ids, mask = ids.to(engine.family.device), mask.to(engine.family.device)
-        loss = -engine.score([prompt for prompt, _ in part], ids, mask, train_vision=True).sum() / count
+        logp = engine.score([prompt for prompt, _ in part], ids, mask, train_vision=True)
+        loss = -logp.sum() / count
         loss.backward()
         total += float(loss.detach())
     return total

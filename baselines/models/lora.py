@@ -32,7 +32,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from vlgym.errors import UserError, check_finite, check_number
-from vlgym.files import CHECKSUMS, written_whole
+from vlgym.files import CHECKSUMS, write_whole, written_whole
 
 from .family import Family, Float32Product
 from .folders import CARD_FILE, EVALUATION, FILE, check_replaceable, first_line, write_notes
@@ -235,7 +235,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
         family.tokenizer.save_pretrained(part)
         write_notes(part, {**family.processor_files(), **(notes or {})})
         if card := getattr(family.model.config, "vlgym_card", None):
-            (part / CARD_FILE).write_text(str(card), encoding="utf-8")
+            write_whole(part / CARD_FILE, str(card))
     return folder
 
 

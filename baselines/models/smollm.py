@@ -16,10 +16,12 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from vlgym.errors import NotInstalledError, UserError
-from vlgym.files import check_files, find_cache, lock_folder, make_folder, written_whole
+from vlgym.files import check_files, find_cache, lock_folder, make_folder
 from vlgym.terminal import open_console
 
-from .folders import CARD_FILE, IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, first_line, write_notes
+from .folders import first_line
+from .lora import export_merged
+from .qwen import QwenVL
 from .tiny import (
     CALLS,
     IMAGE_PAD,
@@ -111,24 +113,19 @@ def _find_weights() -> Path:
 def _build(source: Path, folder: Path) -> None:
     open_console(stderr=True).print(f"building {folder} from {source.name}, once (546 MB, half a minute) ...")
     try:
-        model, tokenizer = convert(*load_published(source))
-        with written_whole(folder) as part:
-            model.save_pretrained(part)
-            tokenizer.save_pretrained(part)
-            write_notes(part, _processor_files())
-            (part / CARD_FILE).write_text(CARD, encoding="utf-8")
+        export_merged(QwenVL(*convert(*load_published(source)), image_tokens=IMAGE_TOKENS), folder)
     except OSError:
         raise  # a full disk has a line of the command's
     except Exception as error:  # whatever the libraries raise, memory that runs out included
         raise UserError(f"--model {SMOLLM2}: the weights cannot be converted ({first_line(error)}).") from None
 
 
-def load_published(source: Path) -> tuple[Any, Any]:
+def load_published(weights: Path) -> tuple[Any, Any]:
     """Load the published model, a Llama in float32, and its tokenizer."""
-    options: Any = {"gguf_file": source.name}
+    source: Any = {"gguf_file": weights.name, "local_files_only": True, "trust_remote_code": False}
     quantized = GgufConfig(dequantize=True)
-    model = AutoModelForCausalLM.from_pretrained(source.parent, quantization_config=quantized, **options)
-    return model, AutoTokenizer.from_pretrained(source.parent, **options)
+    model = AutoModelForCausalLM.from_pretrained(weights.parent, quantization_config=quantized, **source)
+    return model, AutoTokenizer.from_pretrained(weights.parent, **source)
 
 
 def convert(llama: Any, tokenizer: Any) -> tuple[Any, Any]:
@@ -168,13 +165,3 @@ def convert(llama: Any, tokenizer: Any) -> tuple[Any, Any]:
             if name.endswith("_proj.bias"):
                 weight.zero_()
     return body, tokenizer
-
-
-def _processor_files() -> dict[str, Any]:
-    """Settings by which pictures are cut, as Qwen2-VL's processor saves them."""
-    kind = {"processor_class": "Qwen2VLProcessor"}
-    cut = {"patch_size": 14, "merge_size": 2, "temporal_patch_size": 2}
-    size = {"size": {"shortest_edge": 28**2, "longest_edge": IMAGE_TOKENS * 28**2}}
-    images = {"image_processor_type": "Qwen2VLImageProcessor", "do_convert_rgb": True} | cut | size
-    videos = {"video_processor_type": "Qwen2VLVideoProcessor"} | cut
-    return {IMAGE_SETTINGS: kind | images, PROCESSOR_SETTINGS: kind, VIDEO_SETTINGS: kind | videos}
