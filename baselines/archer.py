@@ -36,7 +36,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_options
 
 from .engine.engine import Sample
 from .learning import losses
@@ -250,10 +250,10 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("critic_lr")
-        config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
-        config.require_at_least(0, "critic_warmup")
-        config.require_share("gamma", "tau")
+        check_options(config, "critic_lr", above=0)
+        check_options(config, "buffer", "critic_steps", "critic_batch", least=1)
+        check_options(config, "critic_warmup", least=0)
+        check_options(config, "gamma", "tau", least=0, most=1)
         if announced() > 1:
             raise UserError(
                 f"ArCHer keeps its buffer in one process, but {announced()} were started; start it without torchrun."

@@ -44,6 +44,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from vlgym.errors import check_options
+
 from .learning import losses
 from .learning.batch import (
     Batch,
@@ -91,10 +93,10 @@ class Config(ClippedConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("value_lr", "value_coef")
-        config.require_at_least(0, "value_warmup", "target_kl")
-        config.require_at_least(1, "value_epochs")
-        config.require_share("gamma", "gae_lambda")
+        check_options(config, "value_lr", "value_coef", above=0)
+        check_options(config, "value_warmup", "target_kl", least=0)
+        check_options(config, "value_epochs", least=1)
+        check_options(config, "gamma", "gae_lambda", least=0, most=1)
         return config
 
 

@@ -11,6 +11,7 @@ nothing but a turn; where a wrong action costs more, a model would learn to say 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from torch import Tensor
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.reset_options import LEVEL
 from vlgym.env_groups import EnvGroup, open_group
-from vlgym.errors import UserError, check_number
+from vlgym.errors import UserError, check_options
 from vlgym.parsers import Parser
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course, Place
@@ -31,7 +32,7 @@ from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
-from vlgym.types import Message, Reply, StepRecord, Turn
+from vlgym.types import Message, StepRecord
 
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
@@ -134,13 +135,13 @@ class Environments:
 
     def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
         """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
-        found: list[Prompt] = []
+        found, policy = list[Prompt](), RandomPolicy()
         for index, env_id in enumerate(self.ids):
             runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
             for _ in range(turns):
-                found += [encode(turn.messages) for turn in runner.turns()]
-                if not runner.done:
-                    runner.step(_Talker("a " * words))
+                shown = runner.turns()
+                found += [encode(turn.messages) for turn in shown]
+                runner.advance(shown, [replace(said, text="a " * words + said.text) for said in policy.reply(shown)])
             runner.close()
         return max(found, key=len)
 
@@ -149,16 +150,6 @@ class Environments:
         while self._aside:
             close_env(self._aside.popitem()[1])
         self.group.close()
-
-
-class _Talker(RandomPolicy):
-    """Random play after many words."""
-
-    def __init__(self, words: str) -> None:
-        self.words = words
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        return [replace(reply, text=self.words + reply.text) for reply in super().reply(turns)]
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
@@ -195,11 +186,9 @@ class RewardOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        check_number("--reward.scale", self.scale, above=0)
-        check_number("--reward.unreadable-penalty", self.unreadable_penalty, 0)
-        check_number("--reward.repetition-penalty", self.repetition_penalty, 0)
-        check_number("--reward.length-bonus", self.length_bonus, 0)
-        check_number("--reward.length-limit", self.length_limit, 1)
+        check_options(self, "scale", group="reward.", above=0)
+        check_options(self, "unreadable_penalty", "repetition_penalty", "length_bonus", group="reward.", least=0)
+        check_options(self, "length_limit", group="reward.", least=1)
 
     def shape(self, record: StepRecord) -> float:
         """The reward of a step that a `ModelPolicy` answered."""
@@ -219,13 +208,8 @@ def repeats_itself(record: StepRecord) -> bool:
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]
     words = text.split()
-    seen: dict[tuple[str, ...], int] = {}
-    for i in range(len(words) - NGRAM + 1):
-        key = tuple(words[i : i + NGRAM])
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] >= REPEATS:
-            return True
-    return False
+    seen = Counter(tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1))
+    return max(seen.values(), default=0) >= REPEATS
 
 
 Rows = Sequence[Sequence[StepRecord]]
@@ -352,17 +336,15 @@ class Collector(Followed):
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
         """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
         truncated; None where it terminated."""
-        encode, last = self.policy.engine.family.encode, self._next_prompts()
-        after: list[list[Prompt | None]] = []
-        for t, row in enumerate(rows):
-            coming = last if t + 1 == len(rows) else [record.extra.prompt for record in rows[t + 1]]
-            after.append(
-                [
-                    None if r.terminated else encode(r.final_messages or []) if r.truncated else coming[n]
-                    for n, r in enumerate(row)
-                ]
-            )
-        return after
+        encode = self.policy.engine.family.encode
+        answered = [[record.extra.prompt for record in row] for row in rows[1:]]
+        return [
+            [
+                None if r.terminated else encode(r.final_messages or []) if r.truncated else coming[n]
+                for n, r in enumerate(row)
+            ]
+            for row, coming in zip(rows, [*answered, self._next_prompts()], strict=True)
+        ]
 
     def _next_prompts(self) -> list[Prompt]:
         encode = self.policy.engine.family.encode

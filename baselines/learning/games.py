@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import UserError, check_number
+from vlgym.errors import UserError, check_options
 from vlgym.files import make_folder
 from vlgym.games.loop import Game, Player, play_games
 from vlgym.games.multi import MultiVLEnv
@@ -34,7 +34,6 @@ from vlgym.types import Reply, StepRecord, Turn
 from ..engine.engine import ModelPolicy
 from ..runs.folder import load_tensors, save_tensors
 from .collect import Environments, Followed, RewardOptions, Rows
-from .config import flag_of
 from .state import Weights
 
 RATING = "rating"
@@ -114,15 +113,15 @@ class PoolOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        for name in ("past", "fixed"):
-            check_number(flag_of(f"pool.{name}"), getattr(self, name), 0, 1)
+        check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
             raise UserError(
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
-        for name, least, most in (("every", 1, 10**9), ("size", 1, 1000), ("rating_games", 0, 10**6)):
-            check_number(flag_of(f"pool.{name}"), getattr(self, name), least, most)
+        check_options(self, "every", group="pool.", least=1, most=10**9)
+        check_options(self, "size", group="pool.", least=1, most=1000)
+        check_options(self, "rating_games", group="pool.", least=0, most=10**6)
 
     def names(self) -> list[str]:
         """The game's players that are asked for."""

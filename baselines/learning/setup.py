@@ -32,13 +32,10 @@ from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from .batch import Optimizers, Passes
 from .collect import count_image_tokens
 from .config import DEFAULT_MODEL, RunConfig
-from .evaluation import (
-    BEST,
-    read_best,
-)  # fmt: skip
+from .evaluation import BEST, read_best
 from .recording import FOLDER, EpisodeRecorder
 from .state import Kept, RunState, Weights, saved_config
-from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
+from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
@@ -257,7 +254,7 @@ class Setup(Generic[C]):
         )
         try:
             report = warm_start(
-                engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens, on_check=show_check,
+                engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens,
                 on_failure=self.envs.failures.append,
             )  # fmt: skip
         except KeyboardInterrupt:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vlgym.env.arguments import fits, read_arguments
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, flag_of, nearest
 from vlgym.parsers import check_named
 
 from ..engine.engine import Engine
@@ -25,7 +25,7 @@ from ..runs.distributed import World
 from ..runs.folder import load_module, module_tensors, save_checkpoint
 from ..runs.logs import SERVICES
 from .batch import Optimizers
-from .config import RunConfig, flag_of
+from .config import RunConfig
 from .warm_start import WarmReport
 
 

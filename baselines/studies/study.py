@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import tyro
 
-from vlgym.errors import check_choice, check_number
+from vlgym.errors import check_choice, check_options
 from vlgym.play.controls import GREY, SHUFFLED
 
 from ..learning.command import main, parse
@@ -105,7 +105,7 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
     return []
 
 
-def check_options(study: Study, options: Sequence[str]) -> None:
+def check_further(study: Study, options: Sequence[str]) -> None:
     """Check the further options of the runs with their own parsers, before the warm starts take time.
 
     Raises:
@@ -123,9 +123,8 @@ def run(config: Config) -> Path:
         FailedError: runs have failed.
     """
     check_choice("study", config.name, (*STUDIES, SETS))
-    check_number("--workers", config.workers, 1, MOST_WORKERS)
-    check_number("--seeds", 1 if config.seeds is None else config.seeds, 1)
-    check_number("--env-steps", 1 if config.env_steps is None else config.env_steps, 1)
+    check_options(config, "workers", least=1, most=MOST_WORKERS)
+    check_options(config, "seeds", "env_steps", least=1)
     if config.name == SETS:
         return run_sets(
             config.out / SETS, workers=config.workers, seeds=config.seeds or SETS_STUDY.seeds,
@@ -137,7 +136,7 @@ def run(config: Config) -> Path:
         study = replace(study, seeds=config.seeds)
     if config.env_steps is not None:
         study = replace(study, env_steps=config.env_steps)
-    check_options(study, config.options)
+    check_further(study, config.options)
     folder = config.out / config.name
     lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
