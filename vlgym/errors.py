@@ -167,7 +167,7 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def check_options(options: Any, *names: str, group: str = "", **bounds: float) -> None:
+def check_options(options: Any, *names: str, group: str = "", **bounds: Any) -> None:
     """`check_number` of fields of an object of options, whose flags begin with `--GROUP`; None passes."""
     for name in names:
         if (value := getattr(options, name)) is not None:

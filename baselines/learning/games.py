@@ -6,7 +6,6 @@ paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -332,14 +331,14 @@ class Games(Followed):
         """JSON-able state; between updates no game is open."""
         return {
             "next": self.next,
-            "rng": copy.deepcopy(self.rng.bit_generator.state),
+            "rng": self.rng.bit_generator.state,
             "pool": self.pool.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.next = state["next"]
-        self.rng.bit_generator.state = copy.deepcopy(state["rng"])
+        self.rng.bit_generator.state = state["rng"]
         self.pool.set_state(state["pool"])
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ import math
 import shlex
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -26,8 +27,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vlgym.errors import UserError
-from vlgym.evaluation import Report
-from vlgym.play.controls import CONTROLS, SHOWN
+from vlgym.play.controls import CONTROLS
 from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine
@@ -93,32 +93,23 @@ class Update:
 
 # ---- metrics over all processes --------------------------------------------------------------------------------------
 
-SUMS = ("episode/count", "env/failures")
+SUMS = ("steps", "tokens", "episode/count", "env/failures")
 
 
-def is_sum(name: str) -> bool:
-    """True for a metric that counts."""
-    return name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
-
-
-def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
-    """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
-    else the mean of the processes that have a number.
+def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float]:
+    """Metrics of an update over all processes: sums of counts, the largest maximum, else the mean of the processes that
+    have a number.
     """
-    steps, tokens = len(batch.samples), int(batch.mask.sum())
-    all_of: list[dict[str, Any]] = distributed.gather_objects(
-        {"metrics": dict(metrics), "steps": steps, "tokens": tokens}, world
-    )
-    found: dict[str, list[float]] = {name: [] for each in all_of for name in each["metrics"]}
-    for each in all_of:
-        for name, value in each["metrics"].items():
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for each in distributed.gather_objects(dict(metrics), world):
+        for name, value in each.items():
             found[name] += [value] if math.isfinite(value) else []
-    merged = {
-        name: math.nan if not values else sum(values) if is_sum(name) else max(values) if name.endswith("_max")
-        else sum(values) / len(values)
+    return {
+        name: math.nan if not values
+        else sum(values) if name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
+        else max(values) if name.endswith("_max") else sum(values) / len(values)
         for name, values in found.items()
     }  # fmt: skip
-    return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
 
 
 class Run(Setup[C]):
@@ -202,9 +193,11 @@ class Run(Setup[C]):
         if done or not self.config.eval_episodes:
             return []
         if self.world.first:
-            play = partial(self._play, self.weights.engine, self.policy.name, split=split)
-            if state.update == 0 and split == TEST:
-                play = partial(play, episodes=self.first_episodes)
+            play = partial(
+                held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, name=self.policy.name,
+                episodes=self.first_episodes if state.update == 0 and split == TEST else self.config.eval_episodes,
+                split=split,
+            )  # fmt: skip
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
                 self.log.say(in_words(report, state.env_steps))
@@ -221,16 +214,6 @@ class Run(Setup[C]):
         if self.world.first:
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
-
-    def _play(
-        self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN, episodes: int | None = None
-    ) -> Iterator[Report]:
-        """Let a model play held-out episodes; `--eval-episodes` by default."""
-        c = self.config
-        return held_out(
-            engine, self.envs, self.log, episodes=episodes or c.eval_episodes, seed=c.seed, name=name, split=split,
-            pictures=pictures,
-        )  # fmt: skip
 
     def _validate(self) -> None:
         """Play validation episodes when they are due, and keep the model if it is the best so far."""
@@ -250,8 +233,9 @@ class Run(Setup[C]):
             e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)
         ]
         if not reports:
-            engine = load_best(self.out / BEST, self.weights.engine)
-            for report in self._play(engine, f"{self.policy.name}, best"):
+            engine, c = load_best(self.out / BEST, self.weights.engine), self.config
+            name = f"{self.policy.name}, best"
+            for report in held_out(engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name):
                 self.log.say(f"best model, {in_words(report, best['env_steps'])}")
                 reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
         folder.write_record(path, best | {TEST: reports})
@@ -296,7 +280,8 @@ class Run(Setup[C]):
         (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
         metrics |= moments(batch) | {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
-        row, steps, tokens = merge_metrics(metrics, batch, self.world)
+        row = merge_metrics(metrics | {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}, self.world)
+        steps, tokens = int(row.pop("steps")), row.pop("tokens")
         row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
         state.update = update.number
         state.env_steps += steps

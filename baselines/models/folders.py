@@ -21,10 +21,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from vlgym.errors import UserError, check_writable
+from vlgym.errors import UserError, check_options, check_writable
 from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
+from vlgym.play.trajectory import check_values
 
-# ---- limits of a training --------------------------------------------------------------------------------------------
+# ---- folders ---------------------------------------------------------------------------------------------------------
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
@@ -101,22 +102,13 @@ def read_limits(model: str) -> Limits:
     if not path.is_file():
         return Limits()
     try:
-        data = json.loads(path.read_text())
-        limits = Limits(**data)
-    except (OSError, ValueError, TypeError) as error:
+        limits = Limits(**json.loads(path.read_text()))
+        check_values(asdict(limits), Limits)
+        check_options(limits, "max_new_tokens", "image_tokens", "history_turns", "history_images", least=0)
+        check_options(limits, "temperature", above=0, most=MOST_TEMPERATURE)
+        return limits
+    except (OSError, ValueError, TypeError, UserError) as error:
         raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
-    for name, value in asdict(limits).items():
-        if value is not None and not _is_valid(name, value):
-            raise UserError(f"{path}: {name} is {value!r}. Delete the file to go on with the defaults.")
-    return limits
-
-
-def _is_valid(name: str, value: Any) -> bool:
-    if name in ("parser", "system"):
-        return isinstance(value, str)
-    if name == "temperature":
-        return type(value) in (int, float) and 0 < value <= MOST_TEMPERATURE
-    return type(value) is int and value >= 0
 
 
 # ---- processor -------------------------------------------------------------------------------------------------------

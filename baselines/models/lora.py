@@ -38,10 +38,10 @@ from .family import Family, Float32Product
 from .folders import EVALUATION, FILE, check_replaceable, first_line, write_notes
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
+ALONG = ("tokenizer*", "special_tokens_map.json", "chat_template.jinja", FILE, CHECKSUMS)
 MODEL_FILES = (
-    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
+    *ALONG, "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
+    "added_tokens.json", "vocab.json", "merges.txt", "*processor_config.json", EVALUATION,
 )  # fmt: skip
 """Files of a saved model; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
@@ -237,24 +237,15 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     return folder
 
 
-def check_export(folder: Path, name: str = "--export") -> None:
+def check_export(folder: Path) -> None:
     """Raise `UserError` unless a model can be written to a folder: new, empty, or an older model's."""
-    check_replaceable(folder, name, MODEL_FILES, "config.json", "model")
+    check_replaceable(folder, "--export", MODEL_FILES, "config.json", "model")
 
 
 # ---- folders as PEFT keeps them --------------------------------------------------------------------------------------
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (
-    CONFIG,
-    WEIGHTS,
-    FILE,
-    CHECKSUMS,
-    "README.md",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-)
+ADAPTER_FILES = (*ALONG, CONFIG, WEIGHTS, "README.md")
 """Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 
@@ -295,9 +286,9 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
     return folder
 
 
-def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
+def check_adapter(folder: Path) -> None:
     """Raise `UserError` unless adapters can be written to a folder: new, empty, or older adapters'."""
-    check_replaceable(folder, name, ADAPTER_FILES, CONFIG, "adapter")
+    check_replaceable(folder, "--export-adapter", ADAPTER_FILES, CONFIG, "adapter")
 
 
 def is_adapter(model: str) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.files import list_folder
+from vlgym.files import list_folder, measure_file
 from vlgym.parsers import make_stop
 from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
@@ -132,8 +132,7 @@ def _hash_files(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in list_folder(folder):
         if path.is_file() and path.suffix in READ:
-            with path.open("rb") as file:
-                digest.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{path.name}\n{measure_file(path)['sha256']}\n".encode())
     return digest.hexdigest()[:16]
 
 

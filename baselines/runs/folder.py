@@ -15,6 +15,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,7 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
 
 def next_folder(base: Path, stem: str) -> Path:
     """The first of `base/stem-001`, `base/stem-002`, ... that does not exist."""
-    number = 1
-    while (base / f"{stem}-{number:03d}").exists():
-        number += 1
-    return base / f"{stem}-{number:03d}"
+    return next(path for number in count(1) if not (path := base / f"{stem}-{number:03d}").exists())
 
 
 def write_json(path: Path, data: Any) -> None:

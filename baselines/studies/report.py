@@ -47,12 +47,10 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
 
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: a panel per arm with every seed and their mean."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
     curves = {
         arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms

@@ -182,11 +182,9 @@ def cluster(seeds: Mapping[int, Sequence[float]]) -> list[float]:
 
 def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: the gain on held-out types by the number of types trained, with its interval."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
     axis = figure.subplots()
     axis.axhline(0, color="0.6", linewidth=0.8)
     for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):
