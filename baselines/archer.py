@@ -64,30 +64,20 @@ from .vldac import kl_loss
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A policy's observation before a reply.
-
-    Attributes:
-        prompt: the exact prompt; feature: [H] float32, what the critics read of it.
-    """
+    """A policy's observation before a reply."""
 
     prompt: Prompt
-    feature: Tensor
+    feature: Tensor  # [H] float32, what the critics read of it
 
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """One environment step.
+    """One environment step."""
 
-    Attributes:
-        state: what was answered; action: [A] float32, what the critics read of the reply.
-        reward: as training sees it.
-        following: the next state, the final one of a truncated episode; None where the episode terminated.
-    """
-
-    state: State
-    action: Tensor
-    reward: float
-    following: State | None
+    state: State  # what was answered
+    action: Tensor  # [A] float32, what the critics read of the reply
+    reward: float  # as training sees it
+    following: State | None  # the final one of a truncated episode; None where the episode terminated
 
 
 class Replay:

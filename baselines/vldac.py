@@ -259,12 +259,11 @@ class VLDAC:
 
 
 class Values(NamedTuple):
-    """Values of a rollout's states: `now` [T, N] of those that were answered, `last` [N] of those that are open,
-    `final` [T, N] of the final ones of truncated episodes, 0 elsewhere."""
+    """Values of a rollout's states."""
 
-    now: Tensor
-    last: Tensor
-    final: Tensor
+    now: Tensor  # [T, N], of those that were answered
+    last: Tensor  # [N], of those that are open
+    final: Tensor  # [T, N], of the final ones of truncated episodes, 0 elsewhere
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:

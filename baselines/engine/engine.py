@@ -32,23 +32,14 @@ Stop = Callable[[str], int | None]
 
 
 class Replies(NamedTuple):
-    """Sampled replies of a batch, right-padded.
+    """Sampled replies of a batch, right-padded."""
 
-    Attributes:
-        ids: [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond.
-        mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
-        logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
-        hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
-        cut: [B] bool, the reply ran into the token limit before it was over.
-        texts: the replies as text; `decode` leaves that to `sample`.
-    """
-
-    ids: Tensor
-    mask: Tensor
-    logp: Tensor
-    hidden: Tensor
-    cut: Tensor
-    texts: Sequence[str] = ()
+    ids: Tensor  # [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond
+    mask: Tensor  # [B, R] bool, True on sampled tokens; from the loop, never inferred from ids
+    logp: Tensor  # [B, R] float32, log-probability of each token when it was sampled; 0 beyond
+    hidden: Tensor  # [B, H] float32, state of the LAST PROMPT token: the value head's input
+    cut: Tensor  # [B] bool, the reply ran into the token limit before it was over
+    texts: Sequence[str] = ()  # `decode` leaves them to `sample`
 
 
 class Engine(Scorer):
@@ -268,20 +259,13 @@ def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One sampled reply, attached to its step record.
+    """One sampled reply, attached to its step record."""
 
-    Attributes:
-        prompt: the exact prompt that was answered; it is stored, never rebuilt.
-        ids: [r] int64, end-of-turn token included where the reply has one; logp: [r] float32 when sampled; hidden: [H]
-            float32, state of the last prompt token.
-        cut: the reply ran into the token limit before it was over.
-    """
-
-    prompt: Prompt
-    ids: Tensor
-    logp: Tensor
-    hidden: Tensor
-    cut: bool
+    prompt: Prompt  # the exact one that was answered; it is stored, never rebuilt
+    ids: Tensor  # [r] int64, end-of-turn token included where the reply has one
+    logp: Tensor  # [r] float32, when sampled
+    hidden: Tensor  # [H] float32, state of the last prompt token
+    cut: bool  # the reply ran into the token limit before it was over
 
 
 class ModelPolicy:

@@ -163,11 +163,8 @@ class Prefill:
         if self.vision_of is not None:
             return self.vision_of.features(images, train)
         self._forget_stale()
-        known = (
-            {}
-            if train
-            else {image.digest: self._features[image.digest] for image in images if image.digest in self._features}
-        )
+        stored = {} if train else self._features
+        known = {image.digest: stored[image.digest] for image in images if image.digest in stored}
         missing = list({image.digest: image for image in images if image.digest not in known}.values())
         if missing:
             with torch.set_grad_enabled(train and torch.is_grad_enabled()):

@@ -58,17 +58,13 @@ def memory_advice(advice: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Probe:
-    """The largest pass that fits into memory, of `rows` rows as long as `tokens`.
-
-    Attributes:
-        peak: most bytes; seconds: of one row.
-    """
+    """The largest pass that fits into memory, of `rows` rows as long as `tokens`."""
 
     passes: Passes
     rows: int
     tokens: int
-    peak: int
-    seconds: float
+    peak: int  # bytes
+    seconds: float  # of one row
 
     def __str__(self) -> str:
         held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -102,19 +102,12 @@ class Weights:
 
 @dataclass
 class Kept:
-    """A learner's state other than the model.
-
-    Attributes:
-        optimizers: its own.
-        collector: plays the rollouts; has `recorder`, `get_state`, `set_state` and `close`.
-        modules: further networks by name, such as the value head.
-        parts: further state by name, with `tensors` and `restore`.
-    """
+    """A learner's state other than the model."""
 
     optimizers: Optimizers
-    collector: Any
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    collector: Any  # plays the rollouts; has `recorder`, `get_state`, `set_state` and `close`
+    modules: Mapping[str, nn.Module]  # further networks by name, such as the value head
+    parts: Mapping[str, Any]  # further state by name, with `tensors` and `restore`
 
 
 class RunState:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -85,6 +86,10 @@ class Lru(OrderedDict[Any, Any]):
         if len(self) > self.limit:
             self.popitem(last=False)
         return value
+
+    def recall(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the value of a key, made and stored where there is none."""
+        return self[key] if key in self else self.put(key, make())
 
 
 class Family:
@@ -262,19 +267,13 @@ class Family:
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of plain text; special tokens spelt in it stay letters."""
-        found = self._texts.get(text)
-        if found is None:
-            found = self._texts.put(
-                text, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
-            )
-        return list(found)
+        encode = partial(self.tokenizer.encode, text, add_special_tokens=False, split_special_tokens=True)
+        return list(self._texts.recall(text, encode))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply's ids, without special tokens."""
-        found = self._texts.get(key := tuple(ids))
-        if found is None:
-            found = self.tokenizer.decode(list(key), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(self._texts.put(key, found))
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return str(self._texts.recall(tuple(ids), partial(self.tokenizer.decode, list(ids), **options)))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
         """Return the fewest first tokens whose text has at least `characters` characters; all where none has.
@@ -316,9 +315,7 @@ class Family:
                     spelling.append(("image", images[-1].digest))
                 else:
                     spelling.append(("text", part["text"]))
-        key = (system, *spelling)
-        known = self._prompts.get(key)
-        return known if known is not None else self._prompts.put(key, self._lay_out(spelling, images, system))
+        return self._prompts.recall((system, *spelling), partial(self._lay_out, spelling, images, system))
 
     def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None) -> Prompt:
         ids: list[int] = []

@@ -124,19 +124,12 @@ CUT = ("do_resize", "do_rescale", "do_normalize")
 
 @dataclass(frozen=True)
 class Processor:
-    """The settings of a saved processor; empty where none is saved with the model.
+    """The settings of a saved processor; empty where none is saved with the model."""
 
-    Attributes:
-        images: the settings of its image processor, as saved.
-        template: the chat template, in Jinja; None: there is none.
-        own: the settings of the processor itself.
-        videos: the settings of its video processor, for exports alone.
-    """
-
-    images: Mapping[str, Any]
-    template: str | None = None
-    own: Mapping[str, Any] = field(default_factory=dict)
-    videos: Mapping[str, Any] = field(default_factory=dict)
+    images: Mapping[str, Any]  # of its image processor, as saved
+    template: str | None = None  # the chat template, in Jinja; None: there is none
+    own: Mapping[str, Any] = field(default_factory=dict)  # of the processor itself
+    videos: Mapping[str, Any] = field(default_factory=dict)  # of its video processor, for exports alone
 
     def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
         """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""

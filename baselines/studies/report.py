@@ -97,26 +97,18 @@ def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[f
 
 @dataclass(frozen=True)
 class Outcome:
-    """Held-out play of one arm before and after training, a value per seed.
+    """Held-out play of one arm before and after training, a value per seed."""
 
-    Attributes:
-        label: of the arm; trained: False for a control, which gets grey pictures or no observation.
-        before, after: success; gain: their difference, seed by seed.
-        grey, unreadable: success and share of unreadable replies after training, with grey pictures.
-        blind: success of the best player without the picture; None where the arm is told its content in words.
-        p_blind, p_gain: one-sided p values of success above `blind`, and of a gain above 0; NaN where not tested.
-    """
-
-    label: str
-    trained: bool
-    before: list[float]
+    label: str  # of the arm
+    trained: bool  # False for a control, which gets grey pictures or no observation
+    before: list[float]  # success
     after: list[float]
-    gain: list[float]
-    grey: list[float]
-    unreadable: list[float]
-    blind: float | None
-    p_blind: float
-    p_gain: float
+    gain: list[float]  # seed by seed
+    grey: list[float]  # success after training, with grey pictures
+    unreadable: list[float]  # share of the replies then
+    blind: float | None  # success of the best player without the picture; None where the arm is told it in words
+    p_blind: float  # one-sided, of success above `blind`; NaN where not tested
+    p_gain: float  # one-sided, of a gain above 0; NaN where not tested
 
 
 def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome:
