@@ -81,19 +81,12 @@ class Transition:
 
 
 class Replay:
-    """The newest `capacity` transitions.
-
-    `family` lays prompts out again when a checkpoint is read.
-
-    Attributes:
-        rows: transitions, oldest first.
-        states: by prompt key, those that a transition in `rows` refers to.
-    """
+    """The newest `capacity` transitions. `family` lays prompts out again when a checkpoint is read."""
 
     def __init__(self, capacity: int, family: Family) -> None:
         self.family = family
-        self.rows: deque[Transition] = deque(maxlen=capacity)
-        self.states: dict[bytes, State] = {}
+        self.rows: deque[Transition] = deque(maxlen=capacity)  # oldest first
+        self.states: dict[bytes, State] = {}  # those of the rows, by prompt key
 
     def add(self, rows: Iterable[Transition]) -> None:
         """Append transitions; beyond the capacity the oldest go, and with them the states that only they had."""
@@ -163,13 +156,8 @@ class Replay:
 
 
 class Critics(nn.Module):
-    """Two Q and two V: MLPs with two hidden layers and an output of zero before training.
-
-    Args:
-        state_size, action_size: lengths of the features.
-        width: of the hidden layers.
-        seed: initialisation; no global generator is read or moved.
-    """
+    """Two Q and two V: MLPs with two hidden layers and an output of zero before training. `seed` is of their
+    initialisation; no global generator is read or moved."""
 
     def __init__(self, state_size: int, action_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()

@@ -206,14 +206,8 @@ class VLDAC:
             yield from minibatches(batch.units, self.config.minibatch, self.run.world, self.run.order)
 
     def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout.
-
-        Args:
-            batch: the rollout.
-            rows: rows of this process in the minibatch.
-            size: environment steps of the minibatch over all processes.
-            metrics: notes the loss.
-        """
+        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout; `rows` are this
+        process's in a minibatch of `size` environment steps over all processes."""
         loss = value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
         loss.backward()
         if len(rows):
@@ -275,12 +269,8 @@ def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
 
 
 class ValueHead(nn.Module):
-    """Two-layer MLP on standardised states, with an output of zero before training.
-
-    Args:
-        hidden_size, width: of the language model, and of the hidden layer.
-        seed: initialisation; no global generator is read or moved.
-    """
+    """Two-layer MLP on standardised states, with an output of zero before training. `seed` is of its initialisation; no
+    global generator is read or moved."""
 
     def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()

@@ -46,15 +46,8 @@ PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padd
 
 
 class Prefill:
-    """Runs prompts through a model.
-
-    Args:
-        family: the model and what its family needs.
-        vision_of: one with the same vision tower, whose features are used instead of computing them again.
-
-    Attributes:
-        temperature: what logits are divided by, in sampling and in scoring alike: the distribution that training knows.
-    """
+    """Runs prompts through a model. `vision_of` is one with the same vision tower, whose features are used instead of
+    computing them again."""
 
     def __init__(self, family: Family, *, vision_of: Prefill | None = None) -> None:
         self.family, self.decoder = family, family.decoder
@@ -62,7 +55,7 @@ class Prefill:
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
-        self.temperature = 1.0
+        self.temperature = 1.0  # logits are divided by it, in sampling and scoring alike: what training knows
         self._features: Lru = Lru(CACHED_IMAGES)
         self._entries: Lru = Lru(CACHED_PROMPTS)
         vision = set(family.vision_parameters())

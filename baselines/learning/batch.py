@@ -217,15 +217,11 @@ class Schedule:
 
 
 class Optimizers:
-    """The optimizers of a learner, stepped with clipped gradients that are summed over processes.
-
-    Attributes:
-        skips: gradient steps left out because a loss or gradient was not finite; skips_in_a_row: the newest of them.
-    """
+    """The optimizers of a learner, stepped with clipped gradients that are summed over processes."""
 
     def __init__(self, named: dict[str, torch.optim.Optimizer], max_grad_norm: float, world: World = ALONE) -> None:
         self.named, self.max_grad_norm, self.world = named, max_grad_norm, world
-        self.skips = self.skips_in_a_row = 0
+        self.skips = self.skips_in_a_row = 0  # gradient steps left out: the loss or a gradient was not finite
 
     def set_rate(self, name: str, rate: float) -> float:
         """Give an optimizer its learning rate, and return it."""

@@ -62,12 +62,6 @@ class Environments:
         curriculum: `--curriculum`, None for none; seed: of its choices.
         pictures: `--pictures`, of the prompts in training.
 
-    Attributes:
-        count: environments of this process; total: of all; first: number of this process's first one.
-        failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
-        group: where the environments live.
-        course: the curriculum at work, which learns from this process's episodes; None without one.
-
     Raises:
         UserError: an option is wrong, or the environments cannot be split evenly.
     """
@@ -89,13 +83,14 @@ class Environments:
     ) -> None:
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.pictures = pictures
-        self.failures: list[Failure] = []
+        self.failures: list[Failure] = []  # in this process, not written down yet; whatever plays adds to it
         if curriculum is not None and LEVEL in kwargs:
             raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
+        # It learns from this process's episodes.
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
         self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
-        self.total, self.count = total, share_of(total, world.size)
-        self.first = world.rank * self.count
+        self.total, self.count = total, share_of(total, world.size)  # of all processes, and of this one
+        self.first = world.rank * self.count  # number of this process's first one
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
         self.group: EnvGroup = open_group(
             where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
@@ -236,20 +231,13 @@ def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
 
 
 class Followed:
-    """Rollouts that a curriculum learns from and a recorder sees.
+    """Rollouts that a curriculum learns from and a recorder sees."""
 
-    Attributes:
-        policy: the model being trained; shaping: of rewards.
-        course: the curriculum at work; None without one.
-        places: of the turns of the last rollout, in the order of its batch.
-        recorder: is shown every record, where there is one.
-    """
-
-    policy: ModelPolicy
+    policy: ModelPolicy  # being trained
     shaping: RewardOptions | None = None
-    recorder: EpisodeRecorder | None = None
-    course: Course | None = None
-    places: Sequence[Place] = ()
+    recorder: EpisodeRecorder | None = None  # is shown every record
+    course: Course | None = None  # the curriculum at work
+    places: Sequence[Place] = ()  # of the turns of the last rollout, in the order of its batch
 
     def follow(self, records: Sequence[StepRecord]) -> dict[str, float]:
         """Tell the curriculum which episodes of a rollout ended; return its metrics: turns by place, mean level."""
@@ -386,14 +374,7 @@ def flags(rows: Rows, name: str, device: torch.device) -> Tensor:
 
 
 class GroupCollector(Followed):
-    """Plays one whole episode in every environment per call, `group` environments from each start.
-
-    Args:
-        envs: the run's environments; consecutive ones form groups, each of one id.
-        policy: the model being trained.
-        group: attempts at each start (K).
-        shaping: of rewards.
-    """
+    """Plays one whole episode in every environment per call; `group` consecutive ones, of one id, begin alike."""
 
     def __init__(
         self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None
@@ -409,10 +390,7 @@ class GroupCollector(Followed):
         return self.run_envs.make((first + index) // self.group - first, env_id)
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play one episode in every environment.
-
-        Args:
-            gamma: discount of the episodes' returns.
+        """Play one episode in every environment; returns are discounted by `gamma`.
 
         Returns:
             (batch, its rows ordered by episode, one unit per episode; returns [G, K] of the episodes as training sees

@@ -35,8 +35,6 @@ from ..runs.folder import load_tensors, save_tensors
 from .collect import Environments, Followed, RewardOptions, Rows
 from .state import Weights
 
-RATING = "rating"
-
 MEMBERS = 5
 """Past models that are rated, at equal distances; all pairs play, so more would take long."""
 
@@ -60,10 +58,9 @@ def rate_pool(run: Any, games: Games) -> None:
         policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
         players: dict[str, Player] = {each.name: each for each in choose_members(games.pool, policy)}
         players |= {name: OWN[name]() if name in OWN else name for name in ("random", *config.pool.names())}
-        folder = run.out / RATING / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
-        arguments = {name: value for name, value in run.envs.kwargs.items() if name not in ONE_SEAT}
+        folder = run.out / "rating" / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         tournament = Tournament(
-            env_id, players, config.pool.rating_games, folder, arguments=arguments,
+            env_id, players, config.pool.rating_games, folder, arguments=games.arguments,
             resume=(folder / "results.jsonl").exists(),
         )  # fmt: skip
         with run.log.counting(f"rating {env_id.split('/')[-1]}", tournament.total) as advance:
@@ -128,15 +125,11 @@ class PoolOptions:
 
 
 class Pool:
-    """Models of earlier updates.
-
-    Attributes:
-        members: `{"update", "file"}` of each, oldest first; `file` is size and checksum.
-    """
+    """Models of earlier updates."""
 
     def __init__(self, folder: Path, weights: Weights, options: PoolOptions, device: str) -> None:
         self.folder, self.weights, self.options, self.device = folder, weights, options, device
-        self.members: list[dict[str, Any]] = []
+        self.members: list[dict[str, Any]] = []  # update, and the file's size and checksum, of each; oldest first
         self._left: dict[int, int] = {}  # who left -> checkpoints since then
         self._held: dict[int, dict[str, Tensor]] = {}
         named = {id(parameter): name for name, parameter in weights.family.model.named_parameters()}
@@ -198,13 +191,8 @@ class Pool:
 
 
 class Past:
-    """A member of the pool as a policy.
-
-    Args:
-        pool: where it is.
-        update: after how many updates it was taken; `None` for the weights as they are.
-        policy: samples with the run's engine.
-    """
+    """A member of the pool as a policy: the model after `update` updates, `None` for the weights as they are. `policy`
+    samples with the run's engine."""
 
     def __init__(self, pool: Pool, update: int | None, policy: ModelPolicy) -> None:
         self.pool, self.update, self.policy = pool, update, policy
@@ -241,6 +229,7 @@ class Games(Followed):
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
         self.envs, self.policy, self.pool = envs, policy, pool
+        self.arguments = {name: value for name, value in envs.kwargs.items() if name not in ONE_SEAT}
         self.tables = [self._open(index) for index in range(envs.count)]
         for table in self.tables:
             for name in pool.options.names():
@@ -252,8 +241,7 @@ class Games(Followed):
         self._failures = EnvFailures(envs.failures.append)
 
     def _open(self, index: int) -> Table:
-        kwargs = {name: value for name, value in self.envs.kwargs.items() if name not in ONE_SEAT}
-        table = open_table(self.envs.ids[index % len(self.envs.ids)], **kwargs)
+        table = open_table(self.envs.ids[index % len(self.envs.ids)], **self.arguments)
         table.builder = self.envs.builder or table.builder
         table.shares = self.pool.options.share_reward
         return table

@@ -62,16 +62,11 @@ from .state import list_repeated
 
 
 class Update:
-    """One update, while a learner makes it.
-
-    Attributes:
-        number: from 1.
-        seconds: of each phase.
-    """
+    """One update, while a learner makes it; `number` is from 1."""
 
     def __init__(self, number: int, advice: Mapping[str, str], engines: Sequence[Engine] = ()) -> None:
         self.number, self._advice, self._engines = number, advice, engines
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # of each phase
         self.result: tuple[Batch, dict[str, float]] | None = None
 
     @contextmanager

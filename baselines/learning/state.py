@@ -111,21 +111,15 @@ class Kept:
 
 
 class RunState:
-    """All that the next update depends on.
-
-    Attributes:
-        update, env_steps: how many have been made.
-        evaluations: reports on held-out episodes so far.
-        base: size and checksum of the file with the weights under adapters; None where there is none.
-    """
+    """All that the next update depends on."""
 
     def __init__(
         self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport, world: World
     ) -> None:
         self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
-        self.update = self.env_steps = 0
-        self.evaluations: list[dict[str, Any]] = []
-        self.base: dict[str, Any] | None = None
+        self.update = self.env_steps = 0  # how many have been made
+        self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
+        self.base: dict[str, Any] | None = None  # size and checksum of the file with the weights under adapters
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""

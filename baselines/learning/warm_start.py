@@ -94,15 +94,11 @@ MOST_COMPARED = 500
 
 
 class Reader:
-    """A policy, and how often its reply is what the oracle writes with the same action.
-
-    Attributes:
-        given: replies; read: those that are.
-    """
+    """A policy, and how often its reply is what the oracle writes with the same action."""
 
     def __init__(self, policy: ModelPolicy) -> None:
         self.policy, self.name = policy, policy.name
-        self.given = self.read = 0
+        self.given = self.read = 0  # replies that were compared, and those that are
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""

@@ -55,7 +55,7 @@ class ImageTokens:
 
 @dataclass
 class DecodeState:
-    """The static cache of one batch while it is being decoded. Slots are filled from the left; prompts are left-padded."""
+    """Static cache of one batch while it is being decoded. Slots are filled from the left; prompts are left-padded."""
 
     keys: list[Tensor]  # per layer [B * kv_heads, head_dim, S]; transposed, as the score product wants them
     values: list[Tensor]  # per layer [B * kv_heads, S, head_dim]
@@ -76,13 +76,10 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
-    work too.
+    """Functional view of a `Qwen2VLTextModel`, a `Qwen2_5_VLTextModel` or any module with the same parts: weights are
+    read from its modules, so adapters around them work too.
 
     Other families override the small methods in which their layers differ.
-
-    Args:
-        language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
     """
 
     def __init__(self, language_model: Any) -> None:

@@ -113,9 +113,6 @@ class Family:
         rows: how many logits a token has.
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
-        mean, std: per channel, of pixels in [0, 1].
-        image_tokens: most tokens per image.
-        pixels: least and most pixels of an image that is sized as the published processors do it; None: another rule.
 
     Raises:
         UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
@@ -123,10 +120,10 @@ class Family:
 
     decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
     resample: PillowImage.Resampling = PillowImage.Resampling.BICUBIC
-    mean: Triple = (0.5, 0.5, 0.5)
+    mean: Triple = (0.5, 0.5, 0.5)  # per channel, of pixels in [0, 1]
     std: Triple = (0.5, 0.5, 0.5)
-    pixels: tuple[int, int] | None = None
-    image_tokens: int | None
+    pixels: tuple[int, int] | None = None  # least and most of an image sized as published processors do it
+    image_tokens: int | None  # most per image
 
     def __init__(
         self,
@@ -350,10 +347,7 @@ class Family:
 
     def prepare_image(self, image: np.ndarray) -> ImageInput:
         """Resize an image `[H, W, 3] uint8` as the family asks for. Remembered by content."""
-        digest = (
-            hashlib.sha256(np.ascontiguousarray(image).data).digest()
-            + np.asarray(image.shape, dtype=np.int32).tobytes()
-        )
+        digest = hashlib.sha256(np.ascontiguousarray(image).data).digest() + np.array(image.shape, np.int32).tobytes()
         known = self._prepared.get(digest)
         if known is not None:
             return known

@@ -158,9 +158,8 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
 
     images = _read_images(model, source)
     lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
-    lacking += (
-        ["a rescale_factor other than 1/255"] if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 else []
-    )
+    if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
+        lacking.append("a rescale_factor other than 1/255")
     if lacking and ours:
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
     try:  # its settings, with its chat template, from whichever file holds it

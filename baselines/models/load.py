@@ -138,18 +138,12 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
     """
     from transformers import AutoModelForImageTextToText
 
+    kind: Any = AutoModelForImageTextToText
+    options = {"output_loading_info": True, "use_safetensors": True, "ignore_mismatched_sizes": True}
     try:
-        read: Any = AutoModelForImageTextToText.from_pretrained(
-            model,
-            dtype=getattr(torch, dtype),
-            output_loading_info=True,
-            use_safetensors=True,
-            ignore_mismatched_sizes=True,
-            **source,
-        )
+        loaded, report = kind.from_pretrained(model, dtype=getattr(torch, dtype), **options, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
-    loaded, report = read
     wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if wrong:  # the library would fill them with random numbers
         raise UserError(

@@ -130,7 +130,6 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 
     Args:
         family: the model, warm start done: what its weights are now is the base and the reference.
-        options: rank and scale.
         seed: of the first factors; no global generator is read or moved.
 
     Raises:
@@ -169,11 +168,8 @@ def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
 
 
 def adapters(family: Family) -> nn.ModuleDict:
-    """All factors by name, such as `layers/0/self_attn/q_proj/A`.
-
-    They are float32: what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a
-    checkpoint holds.
-    """
+    """All factors by name, such as `layers/0/self_attn/q_proj/A`: float32, what an optimizer trains and a checkpoint
+    holds."""
     factors = {}
     for path, layer in adapted_layers(family):
         key = path.replace(".", "/")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from vlgym.intervals import student_p, student_t
@@ -22,12 +23,10 @@ from .arms import Arm, Study
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
     """(mean, standard deviation, half-width of the 95 % interval); NaN for what too few values cannot say."""
-    if not values:
-        return math.nan, math.nan, math.nan
-    n, mean = len(values), sum(values) / len(values)
+    mean, n = fmean(values) if values else math.nan, len(values)
     if n < 2:
         return mean, math.nan, math.nan
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    deviation = stdev(values)
     return mean, deviation, student_t(n - 1) * deviation / math.sqrt(n)
 
 
