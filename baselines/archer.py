@@ -375,10 +375,8 @@ class ArCHer:
 
     @torch.no_grad()
     def answer(self, states: Sequence[State]) -> Batch:
-        """Sample a reply of the current policy to each state, as many at a time as there are environments.
-
-        The batch's `hidden` are the states' features.
-        """
+        """Sample a reply of the current policy to each state, as many at a time as there are environments. The batch's
+        `hidden` are the states' features."""
         samples: list[Sample] = []
         for i in range(0, len(states), self.run.envs.count):
             samples += self.run.policy.sample([state.prompt for state in states[i : i + self.run.envs.count]])[0]

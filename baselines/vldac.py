@@ -164,7 +164,7 @@ class VLDAC:
     def compute_values(self, batch: Batch, rows: Rows) -> Values:
         """Value every state that was answered, and those with which the advantages bootstrap."""
         if self.config.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model
-            self.value.fit(distributed.gather(batch.hidden, self.run.world))
+            self.value.norm.fit(distributed.gather(batch.hidden, self.run.world).float())
         batch.values = self.steady(batch.hidden)
         return Values(batch.values.view(len(rows), -1), *self.collector.values_after(rows, self.steady))
 
@@ -281,10 +281,6 @@ class ValueHead(nn.Module):
             self.outer = nn.Linear(width, 1)
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
-
-    def fit(self, hidden: Tensor) -> None:
-        """Take the statistics of a rollout's states [B, H], before any of them is valued."""
-        self.norm.fit(hidden.float())
 
     def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
         """[B, H] states of the last prompt token -> [B] values, float32. Detached here, so no caller can forget it."""

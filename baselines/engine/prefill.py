@@ -24,10 +24,8 @@ SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a separate p
 
 
 def common_prefix(prompts: Sequence[Prompt]) -> int:
-    """Length of the text that all prompts begin with, before any image and short of the last token.
-
-    0 if it is not worth sharing.
-    """
+    """Length of the text that all prompts begin with, before any image and short of the last token; 0 if it is not
+    worth sharing."""
     if len(prompts) < 2:
         return 0
     limit = min(len(prompt) - 1 for prompt in prompts)
@@ -111,10 +109,7 @@ class Prefill:
         return [*segments, Segment(kv, bias)], hidden[:, -1]
 
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
-
-        Computed once per distinct prompt and state of the weights.
-        """
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), computed once per state of the weights."""
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
         distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
@@ -135,10 +130,8 @@ class Prefill:
     def place_images(
         self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool
     ) -> tuple[Tensor, ImageTokens | None]:
-        """Put vision features where the prompts have image tokens, and say where that is.
-
-        `offsets` shift a prompt's slots to its columns in `x`.
-        """
+        """Put vision features where the prompts have image tokens, and say where that is. `offsets` shift a prompt's
+        slots to its columns in `x`."""
         rows, columns = [], []
         for row, (prompt, offset) in enumerate(zip(prompts, offsets, strict=True)):
             rows.append(torch.full((len(prompt.image_slots),), row))
@@ -167,10 +160,8 @@ class Prefill:
         return [known[image.digest] for image in images]
 
     def forget(self) -> None:
-        """Drop every cached prompt and image.
-
-        What is computed next then depends on nothing that came before: exact resumption needs that.
-        """
+        """Drop every cached prompt and image. What is computed next then depends on nothing that came before: exact
+        resumption needs that."""
         self._features.clear()
         self._entries.clear()
 

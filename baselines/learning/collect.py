@@ -223,9 +223,7 @@ def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, fl
 
 
 def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
-    """Return the metrics of ended episodes, given as (success, undiscounted return of the environment's own
-    rewards).
-    """
+    """Return the metrics of ended episodes, given as (success, undiscounted return of their own rewards)."""
     means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
     return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
 

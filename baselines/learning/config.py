@@ -230,11 +230,7 @@ class RunConfig:
         return f"training {trained} of {self.model}: {self.dtype}, {where}, learning rate {self.policy_lr:g}"
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges.
-
-        Raises:
-            UserError: a value is out of its range.
-        """
+        """Fill in what depends on the model, and raise `UserError` for a value out of its range."""
         model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
         tiny = is_tiny(model)
@@ -292,11 +288,7 @@ class RunConfig:
         check_choice(flag_of(name), getattr(self, name), choices)
 
     def environment_arguments(self) -> dict[str, Any]:
-        """Constructor arguments of the environments.
-
-        Raises:
-            UserError: an --env-kwargs entry is not name=value.
-        """
+        """Constructor arguments of the environments; a `UserError` where an --env-kwargs entry is not name=value."""
         named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
         arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         return arguments | read_arguments(self.env_kwargs, "--env-kwargs")

@@ -151,11 +151,7 @@ class Pool:
 
     @contextmanager
     def playing(self, update: int) -> Iterator[None]:
-        """Give the run's engines a member's weights while the block runs.
-
-        Raises:
-            UserError: its file is missing or damaged.
-        """
+        """Give the run's engines a member's weights while the block runs; a `UserError` where its file is damaged."""
         (member,) = [each for each in self.members if each["update"] == update]
         if update not in self._held:
             self._held = dict(list(self._held.items())[-1:])  # two at most: a game of two past models swaps them

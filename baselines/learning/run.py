@@ -38,23 +38,9 @@ from ..runs import distributed, folder
 from ..runs.distributed import World, interruptible, peak_memory
 from ..runs.folder import checkpoints
 from ..runs.logs import LEVEL_MEAN, PLAYED, note_failures
+from . import evaluation
 from .batch import Batch, moments
-from .evaluation import (
-    ADAPTER,
-    BASE,
-    BEST,
-    MODEL,
-    TEST,
-    VAL,
-    control_in_words,
-    draw_run,
-    held_out,
-    in_words,
-    keep_best,
-    load_best,
-    measure_gap,
-    read_best,
-)  # fmt: skip
+from .evaluation import ADAPTER, BASE, BEST, MODEL, TEST, VAL
 from .setup import C, Setup, memory_advice
 from .state import list_repeated
 
@@ -93,8 +79,7 @@ SUMS = ("steps", "tokens", "episode/count", "env/failures")
 
 def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float]:
     """Metrics of an update over all processes: sums of counts, the largest maximum, else the mean of the processes that
-    have a number.
-    """
+    have a number."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for each in distributed.gather_objects(dict(metrics), world):
         for name, value in each.items():
@@ -169,7 +154,7 @@ class Run(Setup[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
-            curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
+            curve = evaluation.draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
@@ -189,18 +174,18 @@ class Run(Setup[C]):
             return []
         if self.world.first:
             play = partial(
-                held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, name=self.policy.name,
+                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, split=split,
                 episodes=self.first_episodes if state.update == 0 and split == TEST else self.config.eval_episodes,
-                split=split,
+                name=self.policy.name,
             )  # fmt: skip
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
-                self.log.say(in_words(report, state.env_steps))
+                self.log.say(evaluation.in_words(report, state.env_steps))
             for pictures in CONTROLS if self.config.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
-                    self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))
-            if gap and (measured := measure_gap(self.weights.engine)):
+                    self.log.say(evaluation.control_in_words(report, state.env_steps, self.envs, pictures))
+            if gap and (measured := evaluation.measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
                 self.log.say(f"sight: {measured}")
         new = distributed.first_says(new, self.world)
@@ -215,23 +200,23 @@ class Run(Setup[C]):
         c = self.config
         if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
             return
-        reports = self.evaluate(VAL)
-        if reports and self.world.first and keep_best(self.out / BEST, reports, self.weights.family, self._note()):
-            self.log.say(f"the best model so far; kept in {self.out / BEST}")
+        reports, best = self.evaluate(VAL), self.out / BEST
+        if reports and self.world.first and evaluation.keep_best(best, reports, self.weights.family, self._note()):
+            self.log.say(f"the best model so far; kept in {best}")
 
     def _judge_best(self) -> None:
         """Let the best model play the split test, and print its success (in the first process)."""
-        path, best = self.out / BEST / EVALUATION, read_best(self.out / BEST)
+        path, best = self.out / BEST / EVALUATION, evaluation.read_best(self.out / BEST)
         if best is None or not self.config.eval_every or not self.world.first:
             return
         reports = best.get(TEST) or [
             e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)
         ]
         if not reports:
-            engine, c = load_best(self.out / BEST, self.weights.engine), self.config
-            name = f"{self.policy.name}, best"
-            for report in held_out(engine, self.envs, self.log, episodes=c.eval_episodes, seed=c.seed, name=name):
-                self.log.say(f"best model, {in_words(report, best['env_steps'])}")
+            engine, c = evaluation.load_best(self.out / BEST, self.weights.engine), self.config
+            options = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
+            for report in evaluation.held_out(engine, self.envs, self.log, **options):
+                self.log.say(f"best model, {evaluation.in_words(report, best['env_steps'])}")
                 reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
         folder.write_record(path, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)

@@ -42,11 +42,7 @@ from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 @contextmanager
 def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
+    """Turn running out of memory in the block into a `UserError` that says what to try."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -232,15 +228,15 @@ class Setup(Generic[C]):
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
         c = self.config
-        episodes = {
+        episodes = {  # by purpose, which split and numbers are played
             "seeds": SEED_RULE,
             "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
             "held_out": {"split": "test", "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
         }
-        return folder.describe(
-            self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
-            builder=self.envs.builder, episodes=episodes, group=self.envs.group,
-        )  # fmt: skip
+        config = {"algorithm": c.algorithm, **asdict(c), "out": self.out}
+        envs = self.envs
+        record = folder.describe(self.title, config, envs.ids, envs.kwargs, builder=envs.builder, group=envs.group)
+        return record | {"episodes": episodes}
 
     def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
         """Do it; return what was done, and size and checksum of the file with the weights under adapters."""

@@ -78,9 +78,7 @@ class Weights:
         return [self.engine, *([self.reference] if self.reference is not None else [])]
 
     def _modules(self) -> dict[str, nn.Module]:
-        """Return the modules of a checkpoint: the adapters alone, or model and reference, which may share a vision
-        tower.
-        """
+        """Return a checkpoint's modules: the adapters alone, or model and reference, which may share a vision tower."""
         if self.adapted:
             return {"model": lora.adapters(self.family)}
         kept = {} if self.reference is None else {"reference": self.reference.family.model}
@@ -91,11 +89,7 @@ class Weights:
         return {k: x for name, module in self._modules().items() for k, x in module_tensors(name, module).items()}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Restore `tensors`, in place.
-
-        Raises:
-            UserError: the checkpoint is of another model.
-        """
+        """Restore `tensors`, in place; a `UserError` where they are of another model."""
         for name, module in self._modules().items():
             load_module(name, module, tensors)
 
@@ -170,13 +164,11 @@ class RunState:
 
 # ---- options of a resumed run ----------------------------------------------------------------------------------------
 
-FREE_ON_RESUME = frozenset(
-    {
-        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
-    }
-)  # fmt: skip
+FREE_ON_RESUME = frozenset({
+    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
+    "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+    "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
+})  # fmt: skip
 
 WRITTEN = ("export", "export_adapter")
 """Options that name a folder."""

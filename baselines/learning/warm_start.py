@@ -84,7 +84,6 @@ class Check(NamedTuple):
     """Metrics of one validation."""
 
     success: float
-    mean_return: float
     invalid_rate: float
     reading: float
 
@@ -204,7 +203,6 @@ def warm_start(
     Args:
         engine: the model to train; left in eval mode.
         envs: mixed evenly by turns; validation plays the highest level of a curriculum.
-        config: what to do.
         seed: of the data, the batches and the validation sampler.
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
         on_failure: called with each failure of an environment, which is replaced.
@@ -285,15 +283,13 @@ def validate(
             env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
             env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
         )  # fmt: skip
-        found.append((report.success, report.mean_return, report.invalid_rate, policy.read / policy.given))
+        found.append((report.success, report.invalid_rate, policy.read / policy.given))
     return Check(*(float(x) for x in np.mean(found, axis=0)))
 
 
 def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
-    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text.
-
-    Where no two prompts have the same text, it is 0.
-    """
+    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text. Where
+    no two prompts have the same text, it is 0."""
     replies: dict[bytes, Counter[bytes]] = {}
     for prompt, ids in data:
         replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1

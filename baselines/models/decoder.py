@@ -164,12 +164,8 @@ class Qwen2Decoder:
         past: Sequence[tuple[Tensor, Tensor, Tensor | None]],
         own: Tensor | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Layer `i` on [B, T, H], and its new keys and values.
-
-        Args:
-            past: keys, values and bias of each segment before; own: bias among the new tokens, None where plain causal
-                attention without a past will do.
-        """
+        """Layer `i` on [B, T, H], and its new keys and values. `past` are keys, values and bias of each segment before,
+        `own` is the bias of `_mask`."""
         layer = self.layers[i]
         q, k, v = self._project(layer.self_attn, self.norm(layer.input_layernorm, x), angles)
         if own is None:

@@ -98,14 +98,12 @@ class Family:
 
     Args:
         model: the library's model for conditional generation, in eval mode.
-        tokenizer: its tokenizer.
         image_tokens: most tokens per image; None: as many as the model's processor allows.
         system: the system message; None: what the layout has without one.
         processor: what the model's own processor says; None: nothing is known of it.
         images_last: put the images of a turn after its text instead of where the message has them, so that equal
             instructions are a common prefix.
-        turn_end: the token that ends a turn.
-        pad: the padding token; it is never sampled.
+        turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
         media: ids of placeholders that no reply may hold, the image placeholder first.
 
     Attributes:
@@ -202,8 +200,7 @@ class Family:
 
     def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
         """Vision features, one [tokens, H or a multiple] tensor per image; differentiable unless the caller says
-        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer.
-        """
+        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
@@ -273,11 +270,8 @@ class Family:
         return str(self._texts.recall(tuple(ids), partial(self.tokenizer.decode, list(ids), **options)))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has at least `characters` characters; all where none has.
-
-        Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a
-        bisection finds the place.
-        """
+        """Return the fewest first tokens whose text has at least `characters` characters; all where none has. A
+        bisection decodes beginnings, which handles characters that are split over tokens."""
         low, high = 1, len(ids)
         while low < high:
             middle = (low + high) // 2
@@ -294,10 +288,8 @@ class Family:
     # ---- prompts ---------------------------------------------------------------------------------------------------
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, ending where the reply begins.
-
-        Equal messages give the same object while it is remembered.
-        """
+        """Lay out neutral chat messages, ending where the reply begins. Equal messages give the same object while it is
+        remembered."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
@@ -370,8 +362,7 @@ class Family:
 
 class Float32Product(torch.autograd.Function):
     """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy of the weights on
-    CUDA. Gradients are of the weights' type, as those of `F.linear` are.
-    """
+    CUDA. Gradients are of the weights' type, as those of `F.linear` are."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

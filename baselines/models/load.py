@@ -50,8 +50,7 @@ def load_family(
         model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
         image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
         seed: initialisation of `tiny`.
-        dtype: `float32` or `bfloat16`.
-        device: a torch device.
+        dtype: one of `DTYPES`.
         system: the system message; None: what the model's chat template has without one.
         plain: load it as a `LibraryFamily` though it has a fast path.
 

@@ -72,11 +72,8 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices.
-
-    Kept in float32, so that small steps are not lost; applied in the precision of its input, so that a bfloat16 model
-    does no float32 products.
-    """
+    """One of an adapter's two matrices: kept in float32, so that small steps are not lost, and applied in the precision
+    of its input, so that a bfloat16 model does no float32 products."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
@@ -181,10 +178,8 @@ def adapters(family: Family) -> nn.ModuleDict:
 
 
 def reference(family: Family) -> Family:
-    """The model with its adapters left out: the same base weights, none copied. Give it a separate engine.
-
-    It stays what it is while the adapters learn.
-    """
+    """The model with its adapters left out, which stays what it is while they learn: the same base weights, none
+    copied. Give it a separate engine."""
     return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
@@ -202,10 +197,7 @@ def merged_copy(family: Family) -> Family:
 
 
 def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
-    """A second tree of modules in which some layers, by `id`, are others.
-
-    All tensors outside those layers are the very same in both.
-    """
+    """A second tree of modules in which some layers, by `id`, are others; all other tensors are the very same."""
     model = family.model
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     shared |= exchanged

@@ -179,10 +179,7 @@ class TinyConfig:
 
 
 def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved.
-
-    A saved one is known again as the tiny default.
-    """
+    """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved."""
     tokenizer = build_tokenizer()
     tokenizer.chat_template, tokenizer.response_template = TEMPLATE, CALLS
     vision: dict[str, Any] = {

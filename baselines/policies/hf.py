@@ -39,8 +39,7 @@ class Sampling:
 
     def draws(self, turns: Sequence[Turn]) -> Tensor:
         """Random numbers in [0, 1), [max_new_tokens, B] float32. Those of a turn depend on the seed and on environment
-        id, episode seed, repeat and number of the turn alone; a longer limit only adds to them.
-        """
+        id, episode seed, repeat and number of the turn alone; a longer limit only adds to them."""
         if self.temperature == 0:
             return torch.zeros(self.max_new_tokens, len(turns))
         keys = (f"{self.seed}\n{turn.env_id}\n{turn.seed}\n{turn.repeat}\n{turn.turn}" for turn in turns)

@@ -197,9 +197,7 @@ class RunLog:
         self.console.print(text, soft_wrap=True)
 
     def counting(self, name: str, total: int) -> AbstractContextManager[Advance]:
-        """Show the progress of something other than the updates, below their bar; the yielded function moves it by
-        one.
-        """
+        """Show the progress of something other than the updates, below their bar; yield what moves it by one."""
         return counting(self.progress, name, total)
 
     def close(self) -> None:
@@ -281,9 +279,7 @@ def draw_curve(
     """Write the picture.
 
     Args:
-        path: PNG to write.
-        rows: the log's rows.
-        title: over the picture.
+        rows: the log's.
         name: of the learner.
         num_envs: environments; training is drawn from the update on by which as many episodes have ended: before, only
             short ones have.

@@ -155,11 +155,8 @@ def note_made(name: str) -> None:
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
-    """Make or reopen the folder of a study; return its lock.
-
-    Raises:
-        UserError: it cannot be written to, or holds this study with another plan.
-    """
+    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be written to, or holds this
+    study with another plan."""
     check_writable("--out", folder)
     if (folder / PLAN).is_file() and (folder / PLAN).read_bytes() != encode_json(plan):
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")

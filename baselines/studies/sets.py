@@ -82,7 +82,6 @@ def run_sets(
         UserError: the folder holds the study with other options.
         FailedError: runs have failed.
     """
-    lock = open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)})
     runs, every = Runs(folder), list_runs(seeds)
 
     def begin(seed: int) -> str:
@@ -104,16 +103,14 @@ def run_sets(
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
     held = [(*each, env) for env in HELD_OUT for each in every]
-    print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
-    stopped = runs.carry_out(
-        workers,
-        [
-            ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
-            ("sets", [partial(train_set, *each) for each in every if each[1]]),
-            ("held-out types", [partial(go_on, *each) for each in held]),
-        ],
-    )
-    lock.close()
+    phases = [
+        ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
+        ("sets", [partial(train_set, *each) for each in every if each[1]]),
+        ("held-out types", [partial(go_on, *each) for each in held]),
+    ]
+    with open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)}):
+        print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
+        stopped = runs.carry_out(workers, phases)
     found = collect(folder, seeds)
     complete = len(found) == len(held)
     return runs.publish(

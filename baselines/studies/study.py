@@ -132,24 +132,17 @@ def run(config: Config) -> Path:
             write=config.write,
         )  # fmt: skip
     study = STUDIES[config.name]
-    if config.seeds is not None:
-        study = replace(study, seeds=config.seeds)
-    if config.env_steps is not None:
-        study = replace(study, env_steps=config.env_steps)
+    study = replace(study, seeds=config.seeds or study.seeds, env_steps=config.env_steps or study.env_steps)
     check_further(study, config.options)
     folder = config.out / config.name
-    lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     runs = Runs(folder)
     starts = [partial(runs.warm, study, seed) for seed in range(study.seeds)]
-    stopped = runs.carry_out(
-        config.workers,
-        [
-            *([] if study.warm_options is None else [("warm starts", starts)]),
-            ("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]),
-        ],
-    )
-    lock.close()
+    phases = [] if study.warm_options is None else [("warm starts", starts)]
+    phases.append(("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]))
+    plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
+    with open_study(folder, plan):
+        stopped = runs.carry_out(config.workers, phases)
     found = collect(folder, study)
     complete = len(found) == len(every)
     text = page(config.name, study, found, complete=complete)
