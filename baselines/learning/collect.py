@@ -134,9 +134,10 @@ class Environments:
         for index, env_id in enumerate(self.ids):
             runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
             for _ in range(turns):
-                shown = runner.turns()
-                found += [encode(turn.messages) for turn in shown]
-                runner.advance(shown, [replace(said, text="a " * words + said.text) for said in policy.reply(shown)])
+                waiting = runner.turns()
+                found += [encode(turn.messages) for turn in waiting]
+                replies = policy.reply(waiting)
+                runner.advance(waiting, [replace(reply, text="a " * words + reply.text) for reply in replies])
             runner.close()
         return max(found, key=len)
 

@@ -463,11 +463,7 @@ def listing() -> str:
 
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
     """The defaults of a command line: the configuration's own, changed by the preset that the arguments name. Without a
-    name, or for `list`, the presets are printed and the program ends.
-
-    Raises:
-        UserError: no such preset, or it has values for another learner.
-    """
+    name, or for `list`, the presets are printed and the program ends. Errors are those of `apply`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
     if (name := parser.parse_known_args(arguments)[0].preset) == "list":

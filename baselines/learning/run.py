@@ -214,7 +214,7 @@ class Run(Setup[C]):
         ]
         if not reports:
             engine, c = evaluation.load_best(self.out / BEST, self.weights.engine), self.config
-            options = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
+            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
             for report in evaluation.held_out(engine, self.envs, self.log, **options):
                 self.log.say(f"best model, {evaluation.in_words(report, best['env_steps'])}")
                 reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})

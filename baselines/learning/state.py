@@ -208,11 +208,8 @@ def saved_config(asked: C) -> C:
 
 
 def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
-
-    Raises:
-        UserError: it is asked to be another, and is not free to change; or it was code, and is not asked for.
-    """
+    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was. Another
+    value of one that is not free to change is a `UserError`, and so is code that is not asked for."""
     if is_dataclass(before) and not isinstance(before, type):
         inner = {
             item.name: _resumed(

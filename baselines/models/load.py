@@ -154,11 +154,8 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
 
 
 def _stay_offline(model: str) -> bool:
-    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
-
-    Raises:
-        UserError: it can be no model's name, or the Hub does not answer and the model is not in its cache.
-    """
+    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer. What can
+    be no model's name is a `UserError`, and so is a silent Hub where the model is not in its cache."""
     if Path(model).exists():
         if not (Path(model) / "config.json").is_file():
             raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {HINT}")

@@ -222,11 +222,8 @@ def summary(row: Mapping[str, Any]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL log, without their checksums; a half-written last line is left out.
-
-    Raises:
-        UserError: a line is damaged; the message names it.
-    """
+    """The rows of a JSONL log, without their checksums; a half-written last line is left out. A `UserError` names a
+    line that is damaged."""
     rows: list[dict[str, Any]] = []
     if not path.exists():
         return rows

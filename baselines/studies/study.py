@@ -106,11 +106,8 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def check_further(study: Study, options: Sequence[str]) -> None:
-    """Check the further options of the runs with their own parsers, before the warm starts take time.
-
-    Raises:
-        UserError: a value is out of its range; a name that a parser does not know ends the program.
-    """
+    """Check the further options of the runs with their own parsers, before the warm starts take time: a value out of
+    its range is a `UserError`; a name that a parser does not know ends the program."""
     for module in sorted({arm.module for arm in study.arms}) if options else ():
         parse(importlib.import_module(module).Config, None, options).resolve()
 
