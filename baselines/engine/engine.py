@@ -231,8 +231,8 @@ def choose(log_probs: Tensor, uniform: Tensor, temperature: float) -> Tensor:
 
 
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B]. None
-    of probability 0 is drawn."""
+    """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
+    Probability 0 is never drawn."""
     device = log_probs.device
     where = "cpu" if device.type == "mps" else device  # MPS has no float64
     cumulative = log_probs.to(where).double().exp().cumsum(-1)

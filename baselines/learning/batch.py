@@ -41,7 +41,7 @@ class Batch:
     returns: Tensor  # [B] float32
     units: list[list[int]]  # rows that minibatches count as one: single steps, or the steps of one episode
     ref: Tensor | None = None  # [B, R] float32, log-probabilities under the reference; None without one
-    values: Tensor | None = None  # [B] float32, a critic's when the states were answered; None without a critic
+    values: Tensor | None = None  # [B] float32, a critic's of each state when it was answered; None without one
 
 
 def lay_out(samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], pad_id: int) -> Batch:

@@ -86,7 +86,7 @@ class Environments:
         self.failures: list[Failure] = []  # in this process, not written down yet; whatever plays adds to it
         if curriculum is not None and LEVEL in kwargs:
             raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
-        # It learns from this process's episodes.
+        # The curriculum at work, which learns from this process's episodes.
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
         self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
         self.total, self.count = total, share_of(total, world.size)  # of all processes, and of this one
@@ -224,7 +224,7 @@ def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, fl
 
 
 def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
-    """Return the metrics of ended episodes, given as (success, undiscounted return of their own rewards)."""
+    """Return the metrics of ended episodes, given as (success, return, neither discounted nor shaped)."""
     means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
     return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
 
