@@ -109,7 +109,7 @@ class Prefill:
         return [*segments, Segment(kv, bias)], hidden[:, -1]
 
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), each computed once per state of the weights."""
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), computed once while the weights stay."""
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
         distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
