@@ -24,7 +24,7 @@ from vlgym.registry import get_registry
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, read_rows, write_figure
 from .arms import TINY, Study
-from .processes import DONE, MODEL, Runs, open_study
+from .processes import DONE, MODEL, Phase, Runs, open_study
 from .report import spread
 
 SETS = "sets"
@@ -103,7 +103,7 @@ def run_sets(
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
     held = [(*each, env) for env in HELD_OUT for each in every]
-    phases = [
+    phases: list[Phase] = [
         ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
         ("sets", [partial(train_set, *each) for each in every if each[1]]),
         ("held-out types", [partial(go_on, *each) for each in held]),

@@ -27,7 +27,7 @@ from ..learning.command import main, parse
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, read_rows
 from .arms import STUDIES, Study
-from .processes import DONE, Runs, open_study
+from .processes import DONE, Phase, Runs, open_study
 from .report import draw, page
 from .sets import SETS, run_sets
 from .sets import STUDY as SETS_STUDY
@@ -135,7 +135,7 @@ def run(config: Config) -> Path:
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     runs = Runs(folder)
     starts = [partial(runs.warm, study, seed) for seed in range(study.seeds)]
-    phases = [] if study.warm_options is None else [("warm starts", starts)]
+    phases: list[Phase] = [] if study.warm_options is None else [("warm starts", starts)]
     phases.append(("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]))
     plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
     with open_study(folder, plan):
