@@ -33,7 +33,6 @@ from .tiny import (
     TinyConfig,
     initialise,
     media_options,
-    rope_options,
     text_options,
     vision_options,
 )
@@ -141,10 +140,8 @@ def convert(llama: Any, tokenizer: Any) -> tuple[Any, Any]:
         kv_heads=own.num_key_value_heads, intermediate_size=own.intermediate_size, vision_depth=2, vision_width=192,
         vision_heads=3,
     )  # fmt: skip
-    text = text_options(sizes, tokenizer) | {
-        "rope_parameters": rope_options(sizes) | {"rope_theta": own.rope_parameters["rope_theta"]},
-        "rms_norm_eps": own.rms_norm_eps, "tie_word_embeddings": True,
-    }  # fmt: skip
+    text = text_options(sizes, tokenizer) | {"rms_norm_eps": own.rms_norm_eps, "tie_word_embeddings": True}
+    text["rope_parameters"]["rope_theta"] = own.rope_parameters["rope_theta"]
     config = Qwen2VLConfig(
         text_config=text, vision_config=vision_options(sizes), tie_word_embeddings=True,
         architectures=["Qwen2VLForConditionalGeneration"], **media_options(tokenizer),

@@ -320,14 +320,11 @@ class EvaluationProgress(Watcher):
         """Take the bar away."""
         self._bars.stop()
 
-    def batch(self, replies: Sequence[Reply]) -> None:
-        """Say how fast tokens come."""
-        usages = [reply.usage for reply in replies if reply.usage is not None]
-        if (line := self._pace.add(sum(usage.completion_tokens for usage in usages))) and self._bars.disable:
-            self.say(f"{self.meter.replies + len(replies):,} replies, {line}")
-
     def reply(self, reply: Reply, key: str) -> None:
-        """Count a reply."""
+        """Count a reply, and say how fast tokens come."""
+        line = self._pace.add(reply.usage.completion_tokens if reply.usage else 0)
+        if line and self._bars.disable:
+            self.say(f"{self.meter.replies:,} replies, {line}")
         words = [f"success {self._won.total() / self._new.total():.2f}"] if self._new else []
         words.append(f"{self.meter.replies:,} replies")
         words += [f"{self.meter.tokens:,} tokens", f"{self._pace}"] if self.meter.tokens else []

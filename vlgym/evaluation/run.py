@@ -35,9 +35,6 @@ class Watcher:
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
         """Called when the run has a folder and begins to play."""
 
-    def batch(self, replies: Sequence[Reply]) -> None:
-        """Called with the replies that came together, before `reply` gets each."""
-
     def reply(self, reply: Reply, key: str) -> None:
         """Called after a reply in a part."""
 
@@ -120,7 +117,6 @@ def run_evaluation(
         player = Player(
             list_jobs(parts, folder.finished), policy, builders=builders, on_episode=finish, on_reply=count,
             on_failure=note, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)), group=group,
-            on_batch=watcher.batch,
         )  # fmt: skip
         try:
             player.play()
