@@ -1,13 +1,13 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
-docs/cli.md, hooks.md, errors.md, check.md, gallery.md    from the help texts, docstrings and specs of the code
+docs/hooks.md, errors.md, check.md    from the docstrings of the code
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
 docs/images/            results.png and demo_curve.png from docs/studies/
 
-The site's pages of the API, of studies, and of families whose plugin's README is the only one, are made by
-`write_site_pages` when it is built.
+`write_site_pages` makes further pages when the site is built: the API, the commands' help, the gallery, the studies,
+and the families whose plugin's README is the only page.
 """
 
 from __future__ import annotations
@@ -75,6 +75,13 @@ API = {
     "vlgym.testing": """
 .. automodule:: vlgym.testing
    :imported-members:
+.. automodule:: vlgym.testing.value_checks
+.. automodule:: vlgym.testing.interface_checks
+.. automodule:: vlgym.testing.sight_checks
+.. automodule:: vlgym.testing.conduct_checks
+.. automodule:: vlgym.testing.world_checks
+.. automodule:: vlgym.testing.play_checks
+.. automodule:: vlgym.testing.level_checks
 """,
     "baselines": """
 .. automodule:: baselines.learning.losses
@@ -84,7 +91,7 @@ API = {
 
 MARK = "<!-- Written by docs/generate.py. -->"
 FIRST = "../vlgym/templates/static/first"
-"""First pictures, from docs/; the site shows moving pictures in their place (docs/conf.py)."""
+"""First pictures, from docs/; the site has moving pictures in their place (docs/conf.py)."""
 LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
 FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
@@ -101,8 +108,7 @@ def generate() -> dict[str, str]:
         if FILE.search(text) or figures.TABLE.search(text)
     }
     whole = {
-        "environments": write_environments, "cli": write_cli, "hooks": write_hooks, "errors": write_errors,
-        "check": write_checks, "gallery": write_gallery,
+        "environments": write_environments, "hooks": write_hooks, "errors": write_errors, "check": write_checks,
     }  # fmt: skip
     return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
@@ -116,6 +122,8 @@ def write_site_pages(folder: Path) -> None:
     pages = "\n".join(f"api/{name.removeprefix('vlgym.')}" for name in API)
     text = f"# Python API\n\nModules that a plugin, a script or a learner imports.\n\n```{{toctree}}\n{pages}\n```\n"
     (folder / "api.md").write_text(text, encoding="utf-8")
+    for name, write in {"cli": write_cli, "gallery": write_gallery}.items():
+        (folder / f"{name}.md").write_text(write(), encoding="utf-8")
     (folder / "families").mkdir(exist_ok=True)
     for family in {spec.family for spec in list_shown()}:
         if find_page(family).startswith("families/"):
@@ -128,26 +136,29 @@ def write_site_pages(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table with task, turns, and the blind floor of the current ids."""
+    """Write a table of the current ids: task, turns, levels and blind floor. Ids link to their first pictures."""
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
 
     entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
         "# Environments\n",
-        "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
-        "the way from random play to the oracle that it covers, in success or in return. `vlgym list reading hard` "
-        "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
-        "floor, ceiling, returns, [levels](write-a-plugin.md#levels), card and options, `vlgym show ID --prompt` the "
-        "message; `vlgym doctor` what is missing.\n",
-        "| id after `vlgym/` | task | blind, share |\n" + "|---" * 3 + "|",
+        "An id links to its first picture; it begins with `vlgym/`. Turns: the limit of an episode, and the number of "
+        "[levels](write-a-plugin.md#levels). Blind: success of the best player found without the picture "
+        "([sight.md](sight.md)), on the test split, and its share of the way from random play to the oracle, in "
+        "success or in return.\n",
+        "`vlgym list reading hard` lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms. "
+        "`vlgym show ID` prints card, floor, ceiling, returns, levels and options.\n",
+        "| id | task | turns, levels | blind, share |\n" + "|---" * 4 + "|",
     ]
     for family in sorted({entry["spec"].family for entry in entries}):
-        lines.append(f"| **[{family}]({find_source(family)})** |||")
+        lines.append(f"| **[{family}]({find_source(family)})** ||||")
         for entry in (entry for entry in entries if entry["spec"].family == family):
-            share = find_blind_share(entry)
+            spec, share = entry["spec"], find_blind_share(entry)
+            name = f"[{spec.id.removeprefix('vlgym/')}]({FIRST}/{spec.id.replace('/', '-')}.webp)"
+            turns = f"{spec.max_turns}" + (f", {len(spec.levels)}" if spec.levels else "")
             measured = _show(entry.get("blind")) + ("" if share is None else f", {share:.2f}")
-            lines.append(f"| {entry['spec'].id.removeprefix('vlgym/')} | {entry['spec'].summary} | {measured} |")
+            lines.append(f"| {name} | {spec.summary} | {turns} | {measured} |")
     return "\n".join(lines) + "\n"
 
 
@@ -211,16 +222,21 @@ def write_cli() -> str:
 
 
 def write_checks() -> str:
-    """A section per check of the certificate: what holds, what the check sees, and what it cannot see."""
+    """Write a row per check of the certificate: what holds, and what the check cannot see."""
     from vlgym.testing.checks import ALL_CHECKS, RFC_008
 
-    lines = ["# Checks\n", "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof.\n"]
+    lines = [
+        "# Checks\n",
+        "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof. `--full` prints the "
+        "evidence. Docstrings in `vlgym/testing/` say how far each check looks.\n",
+        "| check | holds | cannot see |\n|---|---|---|",
+    ]
     for name, check in ALL_CHECKS.items():
-        head, _, rest = (inspect.getdoc(check) or "").partition("\n\n")
-        lines += [f"## `{name}`\n", " ".join(head.split()), "", " ".join(rest.split()), ""]
-        if name in RFC_008:
-            lines.append(f"OpenEnv's RFC 008: {', '.join(f'`{each}`' for each in RFC_008[name])}.\n")
-    return "\n".join(lines)
+        text = " ".join((inspect.getdoc(check) or "").split("\n\n", 1)[0].split())
+        _, _, unseen = " ".join((inspect.getdoc(check) or "").split()).partition("Cannot see: ")
+        lines.append(f"| `{name}` | {text} | {unseen} |")
+    named = "; ".join(f"`{name}`: {', '.join(f'`{each}`' for each in names)}" for name, names in RFC_008.items())
+    return "\n".join([*lines, "", f"Names in OpenEnv's RFC 008: {named}."])
 
 
 def write_hooks() -> str:

@@ -73,7 +73,7 @@ def check_seats(subject: Subject) -> str:
 def check_zero_sum(subject: Subject) -> str:
     """The rewards of every round of a `zero_sum` game add up to 0.
 
-    Sees: a round of 20 random games that pays out more or less. Cannot see: one that no random game reaches.
+    Sees: a round of 20 random games that pays out more or less. Cannot see: what no random game reaches.
     """
     table, rounds = _open(subject), 0
     if not table.game.zero_sum:

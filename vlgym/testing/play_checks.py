@@ -246,8 +246,8 @@ def _play_on(env: Any, other: Any, choose: Any) -> int:
 def check_oracle(subject: Subject) -> str:
     """The oracle wins its stated share of the seeds of val and of test, or the spec says that there is none.
 
-    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 30 and 20
-    (fewer of long or slow episodes) that are played.
+    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that it
+    loses: 30 and 20 are played, fewer of long or slow episodes.
     """
     if subject.spec.oracle == "none":
         env = subject.make()
@@ -335,7 +335,7 @@ def check_rewards(subject: Subject) -> str:
     """Every observed reward lies in the stated range, and an episode's end is reached.
 
     Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy and oracle on val and
-    test. Cannot see: rewards that neither of them earns.
+    test. Cannot see: rewards that those two do not earn.
     """
     for split in subject.splits():
         subject.play(RandomPolicy(), split)

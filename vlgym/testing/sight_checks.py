@@ -161,9 +161,7 @@ def check_render(subject: Subject) -> str:
 
 
 def check_looking(subject: Subject) -> str:
-    """Looking changes nothing.
-
-    Image, texts, legal actions, info and state may be asked for at any time, and say the same each time.
+    """Reading image, texts, legal actions, info or state changes nothing and gives the same each time.
 
     Sees: drawing, listing or saving that moves something, draws from the episode's generator, or answers differently
     when it is asked again. Cannot see: what happens only later than 16 turns.
