@@ -1,13 +1,13 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
-docs/hooks.md, errors.md, check.md    from the docstrings of the code
+docs/check.md           from the docstrings of the checks
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
 docs/images/            results.png and demo_curve.png from docs/studies/
 
-`write_site_pages` makes further pages when the site is built: the API, the commands' help, the gallery, the studies,
-and the families whose plugin's README is the only page.
+`write_site_pages` makes further pages when the site is built: the API, hooks, errors, the commands' help, the gallery,
+the studies, and the families whose plugin's README is the only page.
 """
 
 from __future__ import annotations
@@ -107,9 +107,7 @@ def generate() -> dict[str, str]:
         for name, text in pages.items()
         if FILE.search(text) or figures.TABLE.search(text)
     }
-    whole = {
-        "environments": write_environments, "hooks": write_hooks, "errors": write_errors, "check": write_checks,
-    }  # fmt: skip
+    whole = {"environments": write_environments, "check": write_checks}
     return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
 
@@ -122,7 +120,8 @@ def write_site_pages(folder: Path) -> None:
     pages = "\n".join(f"api/{name.removeprefix('vlgym.')}" for name in API)
     text = f"# Python API\n\nModules that a plugin, a script or a learner imports.\n\n```{{toctree}}\n{pages}\n```\n"
     (folder / "api.md").write_text(text, encoding="utf-8")
-    for name, write in {"cli": write_cli, "gallery": write_gallery}.items():
+    whole = {"cli": write_cli, "gallery": write_gallery, "hooks": write_hooks, "errors": write_errors}
+    for name, write in whole.items():
         (folder / f"{name}.md").write_text(write(), encoding="utf-8")
     (folder / "families").mkdir(exist_ok=True)
     for family in {spec.family for spec in list_shown()}:
