@@ -221,21 +221,19 @@ def write_cli() -> str:
 
 
 def write_checks() -> str:
-    """Write a row per check of the certificate: what holds, and what the check cannot see."""
+    """Write a row per check of the certificate: what holds, and its names in OpenEnv's RFC 008."""
     from vlgym.testing.checks import ALL_CHECKS, RFC_008
 
     lines = [
         "# Checks\n",
-        "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof. `--full` prints the "
-        "evidence. Docstrings in `vlgym/testing/` say how far each check looks.\n",
-        "| check | holds | cannot see |\n|---|---|---|",
+        "What `vlgym check ID` tests, in this order. A certificate is evidence (`--full` prints it), not proof: "
+        "docstrings in [`vlgym/testing/`](../vlgym/testing/checks.py) say what each check cannot see.\n",
+        "| check | holds | OpenEnv's RFC 008 |\n|---|---|---|",
     ]
     for name, check in ALL_CHECKS.items():
         text = " ".join((inspect.getdoc(check) or "").split("\n\n", 1)[0].split())
-        _, _, unseen = " ".join((inspect.getdoc(check) or "").split()).partition("Cannot see: ")
-        lines.append(f"| `{name}` | {text} | {unseen} |")
-    named = "; ".join(f"`{name}`: {', '.join(f'`{each}`' for each in names)}" for name, names in RFC_008.items())
-    return "\n".join([*lines, "", f"Names in OpenEnv's RFC 008: {named}."])
+        lines.append(f"| `{name}` | {text} | {', '.join(f'`{each}`' for each in RFC_008.get(name, ()))} |")
+    return "\n".join(lines) + "\n"
 
 
 def write_hooks() -> str:
