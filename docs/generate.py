@@ -2,8 +2,7 @@
 
 docs/environments.md    from the installed specs and registry.yaml
 docs/check.md           from the docstrings of the checks
-docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
-                        docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
+docs/*.md, README.md    their tables, from docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
 docs/images/            results.png and demo_curve.png from docs/studies/
 
 `write_site_pages` makes further pages when the site is built: the API, hooks, errors, the commands' help, the gallery,
@@ -12,14 +11,10 @@ the studies, and the families whose plugin's README is the only page.
 
 from __future__ import annotations
 
-import contextlib
 import html
 import inspect
-import io
 import os
-import re
 import sys
-import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -92,8 +87,6 @@ API = {
 MARK = "<!-- Written by docs/generate.py. -->"
 FIRST = "../vlgym/templates/static/first"
 """First pictures, from docs/; the site has moving pictures in their place (docs/conf.py)."""
-LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
-FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
 
 
 def generate() -> dict[str, str]:
@@ -102,11 +95,7 @@ def generate() -> dict[str, str]:
 
     paths = [*DOCS.rglob("*.md"), ROOT / "README.md"]
     pages = {os.path.relpath(path, DOCS): path.read_text(encoding="utf-8") for path in sorted(paths)}
-    made = {
-        name: figures.fill_tables(FILE.sub(_print_file, text))
-        for name, text in pages.items()
-        if FILE.search(text) or figures.TABLE.search(text)
-    }
+    made = {name: figures.fill_tables(text) for name, text in pages.items() if figures.TABLE.search(text)}
     whole = {"environments": write_environments, "check": write_checks}
     return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
@@ -221,18 +210,19 @@ def write_cli() -> str:
 
 
 def write_checks() -> str:
-    """Write a row per check of the certificate: what holds, and its names in OpenEnv's RFC 008."""
-    from vlgym.testing.checks import ALL_CHECKS, RFC_008
+    """Write a row per check of the certificate: what holds."""
+    from vlgym.testing.checks import ALL_CHECKS
 
     lines = [
         "# Checks\n",
         "What `vlgym check ID` tests, in this order. A certificate is evidence (`--full` prints it), not proof: "
-        "docstrings in [`vlgym/testing/`](../vlgym/testing/checks.py) say what each check cannot see.\n",
-        "| check | holds | OpenEnv's RFC 008 |\n|---|---|---|",
+        "docstrings in [`vlgym/testing/`](../vlgym/testing/checks.py) say what each check cannot see, and `RFC_008` "
+        "there which properties of OpenEnv's RFC 008 it is evidence for.\n",
+        "| check | holds |\n|---|---|",
     ]
     for name, check in ALL_CHECKS.items():
         text = " ".join((inspect.getdoc(check) or "").split("\n\n", 1)[0].split())
-        lines.append(f"| `{name}` | {text} | {', '.join(f'`{each}`' for each in RFC_008.get(name, ()))} |")
+        lines.append(f"| `{name}` | {text} |")
     return "\n".join(lines) + "\n"
 
 
@@ -257,20 +247,6 @@ def write_errors() -> str:
         if isinstance(cls, type) and issubclass(cls, Exception):
             lines.append(f"| `{name}` | {' '.join((inspect.getdoc(cls) or '').split())} |")
     return "\n".join(lines) + "\n"
-
-
-def _print_file(match: re.Match[str]) -> str:
-    """The mark, and below it the file that it names, or that `vlgym new-plugin` writes with the mark's words."""
-    mark, words, name = match.groups()
-    with tempfile.TemporaryDirectory() as folder:
-        if words is not None:
-            from vlgym.cli.app import main as call
-
-            with contextlib.redirect_stdout(io.StringIO()):
-                call(["new-plugin", *words.split(), "--out", folder])
-        path = Path(folder if words is not None else ROOT) / name
-        text = path.read_text(encoding="utf-8").rstrip()
-    return f"{mark}\n```{LANGUAGES.get(path.suffix, '')}\n{text}\n```"
 
 
 def _show(measured: dict[str, float] | None) -> str:
