@@ -1,12 +1,11 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
 docs/environments.md    from the installed specs and registry.yaml
-docs/check.md           from the docstrings of the checks
 docs/*.md, README.md    their tables, from docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
 docs/images/            results.png and demo_curve.png from docs/studies/
 
-`write_site_pages` makes further pages when the site is built: the API, hooks, errors, the commands' help, the gallery,
-the studies, and the families whose plugin's README is the only page.
+`write_site_pages` makes further pages when the site is built: the API, checks, hooks, errors, the commands' help, the
+gallery, the studies, and the families whose plugin's README is the only page.
 """
 
 from __future__ import annotations
@@ -70,13 +69,6 @@ API = {
     "vlgym.testing": """
 .. automodule:: vlgym.testing
    :imported-members:
-.. automodule:: vlgym.testing.value_checks
-.. automodule:: vlgym.testing.interface_checks
-.. automodule:: vlgym.testing.sight_checks
-.. automodule:: vlgym.testing.conduct_checks
-.. automodule:: vlgym.testing.world_checks
-.. automodule:: vlgym.testing.play_checks
-.. automodule:: vlgym.testing.level_checks
 """,
     "baselines": """
 .. automodule:: baselines.learning.losses
@@ -96,8 +88,7 @@ def generate() -> dict[str, str]:
     paths = [*DOCS.rglob("*.md"), ROOT / "README.md"]
     pages = {os.path.relpath(path, DOCS): path.read_text(encoding="utf-8") for path in sorted(paths)}
     made = {name: figures.fill_tables(text) for name, text in pages.items() if figures.TABLE.search(text)}
-    whole = {"environments": write_environments, "check": write_checks}
-    return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
+    return {**made, "environments.md": f"{MARK}\n\n{write_environments()}"}
 
 
 def write_site_pages(folder: Path) -> None:
@@ -109,8 +100,9 @@ def write_site_pages(folder: Path) -> None:
     pages = "\n".join(f"api/{name.removeprefix('vlgym.')}" for name in API)
     text = f"# Python API\n\nModules that a plugin, a script or a learner imports.\n\n```{{toctree}}\n{pages}\n```\n"
     (folder / "api.md").write_text(text, encoding="utf-8")
-    whole = {"cli": write_cli, "gallery": write_gallery, "hooks": write_hooks, "errors": write_errors}
-    for name, write in whole.items():
+    for write, name in {
+        write_checks: "check", write_cli: "cli", write_errors: "errors", write_gallery: "gallery", write_hooks: "hooks",
+    }.items():  # fmt: skip
         (folder / f"{name}.md").write_text(write(), encoding="utf-8")
     (folder / "families").mkdir(exist_ok=True)
     for family in {spec.family for spec in list_shown()}:
@@ -210,20 +202,16 @@ def write_cli() -> str:
 
 
 def write_checks() -> str:
-    """Write a row per check of the certificate: what holds."""
-    from vlgym.testing.checks import ALL_CHECKS
+    """A section per check of the certificate: what holds, what the check sees, and what it cannot see."""
+    from vlgym.testing.checks import ALL_CHECKS, RFC_008
 
-    lines = [
-        "# Checks\n",
-        "What `vlgym check ID` tests, in this order. A certificate is evidence (`--full` prints it), not proof: "
-        "docstrings in [`vlgym/testing/`](../vlgym/testing/checks.py) say what each check cannot see, and `RFC_008` "
-        "there which properties of OpenEnv's RFC 008 it is evidence for.\n",
-        "| check | holds |\n|---|---|",
-    ]
+    lines = ["# Checks\n", "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof.\n"]
     for name, check in ALL_CHECKS.items():
-        text = " ".join((inspect.getdoc(check) or "").split("\n\n", 1)[0].split())
-        lines.append(f"| `{name}` | {text} |")
-    return "\n".join(lines) + "\n"
+        head, _, rest = (inspect.getdoc(check) or "").partition("\n\n")
+        lines += [f"## `{name}`\n", " ".join(head.split()), "", " ".join(rest.split()), ""]
+        if name in RFC_008:
+            lines.append(f"OpenEnv's RFC 008: {', '.join(f'`{each}`' for each in RFC_008[name])}.\n")
+    return "\n".join(lines)
 
 
 def write_hooks() -> str:
