@@ -18,8 +18,8 @@ from toys import installed, make_spec
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import FailedError, UserError
+from vlgym.evaluation import evaluate
 from vlgym.evaluation.episodes import Player
-from vlgym.evaluation.held_out import evaluate
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.play.controls import GREY, GREY_LEVEL, SHUFFLED, with_pictures_of
 from vlgym.play.policies import OraclePolicy, RandomPolicy

@@ -283,7 +283,7 @@ def test_an_environment_that_cannot_be_made_again_is_a_failure_too(break_at: Bre
     assert [each["error"][:12] for each in runner.failures.noted] == ["RuntimeError", "OSError: no ", "OSError: no "]
 
 
-@pytest.mark.parametrize(("method", "count"), [("act", 9), ("start", 5)])
+@pytest.mark.parametrize(("method", "count"), [("act", 9), ("start", 9)])
 def test_every_environment_is_closed_even_one_that_raises_when_it_is_closed(
     method: str, count: int, break_at: Break, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ in workers, where all that are answered together work at the same time.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,33 +16,42 @@ from typing import Any
 
 from ..env import VLEnv
 from ..env.prompts import PromptBuilder
-from ..env.seeding import episode_seed
+from ..env.seeding import SPLITS, episode_seed
 from ..env_groups import LOCAL, EnvGroup
-from ..errors import EndpointError
+from ..errors import EndpointError, check_choice, check_number
 from ..parsers import make_stop
 from ..parsers.thoughts import MAX_REPLY
-from ..play.controls import SHUFFLED
-from ..play.env_failures import EnvFailures, Failure, close_env
+from ..play.controls import SHOWN, SHUFFLED
+from ..play.env_failures import EnvFailures, Failure, close_env, warn
 from ..play.policies import AskingPolicy, Policy
 from ..play.remote import RemoteEnv
-from ..play.rollout import Runner, cut_reply
+from ..play.rollout import Runner, check_replies, cut_reply
 from ..play.trajectory import check_values
 from ..registry.making import unwrap
 from ..types import Reply, StepRecord, Turn
-from .held_out import find_wrong_reward
-from .plan import Job
+from .plan import Job, Part
+from .summary import Report, changes_bounds, find_wrong_reward, summarize, without_images
 
 POLL = 0.2  # seconds between two looks for Ctrl-C while nothing is answered
 
 
 @dataclass(eq=False)
-class _Table:
-    """An episode that is being played."""
+class _Lane:
+    """Environments that serve one episode after another, and the episode that is played in them while it is `open`."""
 
-    job: Job
-    runner: Runner
+    envs: list[VLEnv] = field(default_factory=list)
+    place: tuple[str, str, str] | None = None
+    open: bool = False
+    job: Job = field(init=False)
+    runner: Runner = field(init=False)
     turn: Turn | None = None
     records: list[StepRecord] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Close the environments; the episode, if one is open, breaks off."""
+        for env in self.envs:
+            close_env(env)
+        self.envs, self.place, self.open, self.turn = [], None, False, None
 
 
 class Player:
@@ -67,150 +76,187 @@ class Player:
         jobs: Sequence[Job],
         policy: Policy,
         *,
-        builders: dict[str, PromptBuilder] | None = None,
+        builders: Mapping[str, PromptBuilder | None] | None = None,
         num_envs: int = 8,
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
         on_failure: Callable[[Failure], object] = lambda failure: None,
         group: EnvGroup = LOCAL,
     ) -> None:
-        self.policy, self.builders, self.num_envs = policy, builders or {}, num_envs
+        self.policy, self.builders, self.group = policy, builders or {}, group
         self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
-        self.group = group
         self._waiting = list(reversed(jobs))
-        self._tables: list[_Table] = []
-        self._idle: dict[tuple[Any, ...], list[VLEnv]] = {}
+        self._lanes = [_Lane() for _ in range(min(num_envs, len(jobs)))]
+        self._pending: dict[_Lane, Future[Reply]] = {}
+        self._answers: queue.SimpleQueue[_Lane] = queue.SimpleQueue()
 
     def play(self) -> None:
         """Play until every job is done. However it ends, every environment is closed."""
+        take = partial(self._take_one, self.policy) if isinstance(self.policy, AskingPolicy) else self._take_all
         try:
-            if isinstance(self.policy, AskingPolicy):
-                self._play_apart(self.policy)
-            else:
-                self._play_together()
+            while lanes := self._fill():
+                for lane, reply in take(lanes):
+                    self._answer(lane, reply)
         finally:
-            for table in self._tables:
-                table.runner.close()
-            for envs in self._idle.values():
-                for env in envs:
-                    close_env(env)
-
-    def _play_together(self) -> None:
-        while self._fill():
-            tables = list(self._tables)
-            replies = self.policy.reply([self._ask(table) for table in tables])
-            for table, reply in zip(tables, replies, strict=True):
-                env = self._ask(table).env
-                if isinstance(env, RemoteEnv):  # all of them work at the same time
-                    env.send_step(end_reply(env, reply)[0].text)
-            for table, reply in zip(tables, replies, strict=True):
-                self._answer(table, reply)
-
-    def _play_apart(self, policy: AskingPolicy) -> None:
-        answers: queue.SimpleQueue[tuple[_Table, Future[Reply]]] = queue.SimpleQueue()
-        asked: dict[_Table, Future[Reply]] = {}
-        try:
-            while self._fill():
-                for table in self._tables:
-                    if table not in asked:
-                        asked[table] = policy.submit(self._ask(table))
-                        asked[table].add_done_callback(partial(_pass_on, answers, table))
-                with suppress(queue.Empty):
-                    table, future = answers.get(timeout=POLL)
-                    del asked[table]
-                    try:
-                        reply = future.result()
-                    except EndpointError as error:
-                        self._drop(table, error, self._ask(table).turn)
-                    else:
-                        self._answer(table, reply)
-        finally:
-            for future in asked.values():
+            for future in self._pending.values():
                 future.cancel()
+            for lane in self._lanes:
+                lane.close()
 
-    def _fill(self) -> bool:
-        """Begin episodes while there is room; return whether any is open."""
-        while self._waiting and len(self._tables) < self.num_envs:
-            job = self._waiting.pop()
+    def _fill(self) -> list[_Lane]:
+        """Begin episodes where a lane is free; return the lanes in play."""
+        while free := [lane for lane in self._lanes if not lane.open][: len(self._waiting)]:
+            # All resets are sent before one is waited for: environments in workers begin at the same time.
+            for begin in (self._prepare, self._begin):
+                for lane in free:
+                    try:
+                        begin(lane)
+                    except Exception as error:
+                        self._drop(lane, error)
+                free = [lane for lane in free if lane.open]
+        return [lane for lane in self._lanes if lane.open]
+
+    def _prepare(self, lane: _Lane) -> None:
+        """Give a lane the next job and environments for it, its last ones where they fit."""
+        lane.job, lane.records = self._waiting.pop(), []
+        part, item = lane.job.part, lane.job.part.item_of(lane.job.number)
+        place = (part.env_id, part.planner, repr({**part.arguments, **part.items[item]}))
+        if lane.place != place:
+            lane.close()
+        lane.open, lane.place = True, place
+        while len(lane.envs) < 1 + (part.pictures == SHUFFLED):
+            lane.envs.append(part.make(item, self.group))
+        if isinstance(lane.envs[0], RemoteEnv):
+            lane.envs[0].send_reset(_seed(lane.job))
+
+    def _begin(self, lane: _Lane) -> None:
+        part = lane.job.part
+        lane.runner = Runner(
+            lane.envs[:1], twins=lane.envs[1:], split=part.split, first_episode=lane.job.number, episodes=1,
+            part=part.key, repeats=part.per_seed, builder=self.builders.get(part.key), pictures=part.pictures,
+        )  # fmt: skip
+
+    def _take_all(self, lanes: Sequence[_Lane]) -> Iterator[tuple[_Lane, Reply]]:
+        """Ask the policy for all prompts at once."""
+        replies = self.policy.reply([self._ask(lane) for lane in lanes])
+        check_replies(replies, len(lanes), self.policy.name)
+        for lane, reply in zip(lanes, replies, strict=True):
+            if isinstance(env := self._ask(lane).env, RemoteEnv):  # all of them work at the same time
+                env.send_step(end_reply(env, reply)[0].text)
+        return zip(lanes, replies, strict=True)
+
+    def _take_one(self, policy: AskingPolicy, lanes: Sequence[_Lane]) -> Iterator[tuple[_Lane, Reply]]:
+        """Ask the policy for what it was not asked yet, and yield the next answer, if one comes within `POLL`."""
+        for lane in lanes:
+            if lane not in self._pending:
+                self._pending[lane] = policy.submit(self._ask(lane))
+                self._pending[lane].add_done_callback(partial(_pass_on, self._answers, lane))
+        with suppress(queue.Empty):
+            lane = self._answers.get(timeout=POLL)
             try:
-                self._tables.append(self._begin(job))
-            except Exception as error:
-                self._break_off(job, error)
-        return bool(self._tables)
+                reply = self._pending.pop(lane).result()
+            except EndpointError as error:
+                self._drop(lane, error)
+            else:
+                yield lane, reply
 
-    def _begin(self, job: Job) -> _Table:
-        part, envs = job.part, []
-        try:
-            for _ in range(1 + (part.pictures == SHUFFLED)):
-                envs.append(self._take(job))
-            runner = Runner(
-                envs[:1], twins=envs[1:], split=part.split, first_episode=job.number, episodes=1, part=part.key,
-                repeats=part.per_seed, builder=self.builders.get(part.key), pictures=part.pictures,
-            )  # fmt: skip
-        except BaseException:
-            for env in envs:
-                close_env(env)
-            raise
-        return _Table(job, runner)
+    def _ask(self, lane: _Lane) -> Turn:
+        if lane.turn is None:
+            lane.turn = replace(lane.runner.turns()[0], repeat=lane.job.part.repeat_of(lane.job.number))
+        return lane.turn
 
-    def _take(self, job: Job) -> VLEnv:
-        """Return an environment of the job's item: an idle one, else a new one."""
-        idle = self._idle.get(_place(job))
-        if not idle and sum(map(len, self._idle.values())) + len(self._tables) >= self.num_envs:
-            self._close_one_idle()
-        return idle.pop() if idle else job.part.make(job.part.item_of(job.number), self.group)
-
-    def _ask(self, table: _Table) -> Turn:
-        if table.turn is None:
-            table.turn = replace(table.runner.turns()[0], repeat=table.job.part.repeat_of(table.job.number))
-        return table.turn
-
-    def _answer(self, table: _Table, reply: Reply) -> None:
-        turn, table.turn = self._ask(table), None
+    def _answer(self, lane: _Lane, reply: Reply) -> None:
+        turn, part = self._ask(lane), lane.job.part
         reply, after = end_reply(unwrap(turn.env), reply)
-        self.on_reply(reply, table.job.part.key)
+        self.on_reply(reply, part.key)
         try:
-            record = table.runner.advance([turn], [reply], self.policy.name)[0]
+            record = lane.runner.advance([turn], [reply], self.policy.name)[0]
             check_values({"reward": record.reward, "score": record.score})
-            if wrong := find_wrong_reward(table.job.part.env_id, table.job.part.changed, record):
-                raise ValueError(f"{table.job.part.env_id} {wrong}")
+            if wrong := find_wrong_reward(part.env_id, part.changed, record):
+                raise ValueError(f"{part.env_id} {wrong}")
         except Exception as error:
-            self._drop(table, error, turn.turn, reply.text)
+            self._drop(lane, error, reply.text)
             return
-        record.final_messages, record.after = None, after
-        table.records.append(record)
-        if table.runner.done:
-            self._leave(table)
-            self.on_episode(table.records)
+        record.final_messages, record.after, lane.turn = None, after, None
+        lane.records.append(record)
+        if lane.runner.done:
+            lane.open = False
+            self.on_episode(lane.records)
 
-    def _leave(self, table: _Table) -> None:
-        self._tables.remove(table)
-        self._idle.setdefault(_place(table.job), []).extend(table.runner.envs())
-
-    def _drop(self, table: _Table, error: Exception, turn: int, reply: str | None = None) -> None:
-        self._tables.remove(table)
-        table.runner.close()
-        self._break_off(table.job, error, turn, reply)
-
-    def _break_off(self, job: Job, error: Exception, turn: int = 0, reply: str | None = None) -> None:
+    def _drop(self, lane: _Lane, error: Exception, reply: str | None = None) -> None:
         """Note why an episode broke off; it does not count, and is played again."""
-        part = job.part
-        seed = episode_seed(part.env_id, part.split, job.number // part.per_seed)
+        job, turn, env = lane.job, lane.turn, lane.envs.pop(0) if lane.envs else None
+        lane.close()
         self.failures.note(
-            (part.key, job.number), error, None, env_id=part.env_id, episode=job.number, seed=seed, turn=turn,
-            reply=reply, part=part.key,
+            (job.part.key, job.number), error, env, env_id=job.part.env_id, episode=job.number, seed=_seed(job),
+            turn=turn.turn if turn else 0, reply=reply, part=job.part.key,
         )  # fmt: skip
         self._waiting.append(job)
 
-    def _close_one_idle(self) -> None:
-        for envs in self._idle.values():
-            if envs:
-                close_env(envs.pop())
-                return
+
+def evaluate(
+    env_id: str,
+    policy: Policy,
+    *,
+    episodes: int = 100,
+    split: str = "test",
+    first_episode: int = 0,
+    num_envs: int = 8,
+    env_kwargs: dict[str, Any] | None = None,
+    builder: PromptBuilder | None = None,
+    on_episode: Callable[[list[StepRecord]], None] | None = None,
+    on_failure: Callable[[Failure], object] | None = None,
+    group: EnvGroup = LOCAL,
+    pictures: str = SHOWN,
+) -> Report:
+    """Play `episodes` episodes of a split and return their report.
+
+    Args:
+        env_id: environment id.
+        policy: who answers.
+        episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
+        split: `train`, `val` or `test`.
+        first_episode: number of the first one.
+        num_envs: how many are played side by side.
+        env_kwargs: arguments for the environment.
+        builder: prompt layout; the environment's own by default.
+        on_episode: called with each finished episode (to write trajectories, to move a progress bar).
+        on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
+            `vlgym.play.env_failures`). By default a warning says it.
+        group: where the environments live; the episodes are the same everywhere.
+        pictures: of the prompts, as `Runner` has them.
+
+    Raises:
+        UserError: the id cannot be made, or an argument is out of range.
+        FailedError: an environment failed three times in a row.
+
+    >>> from vlgym.play.policies import OraclePolicy
+    >>> report = evaluate("vlgym/NumberLine-v1", OraclePolicy(), episodes=10)
+    >>> print(f"{report.success} of 10 episodes, at least {report.success_low:.2f}")
+    1.0 of 10 episodes, at least 0.72
+    """
+    for name, value in (("episodes", episodes), ("num_envs", num_envs)):
+        check_number(name, value, 1)
+    check_choice("split", split, SPLITS)
+    part = Part(env_id, split, first_episode + episodes, pictures=pictures, arguments=env_kwargs or {})
+    finished: list[list[StepRecord]] = []
+
+    def finish(episode: list[StepRecord]) -> None:
+        finished.append([without_images(record) for record in episode])
+        if on_episode is not None:
+            on_episode(episode)
+
+    jobs = [Job(part, first_episode + i) for i in range(episodes)]
+    Player(
+        jobs, policy, builders={part.key: builder}, num_envs=num_envs, on_episode=finish,
+        on_failure=on_failure or warn, group=group,
+    ).play()  # fmt: skip
+    finished.sort(key=lambda episode: episode[0].episode)
+    return summarize(env_id, policy.name, split, finished, changed=changes_bounds(env_id, env_kwargs or {}))
 
 
-def _pass_on(answers: queue.SimpleQueue[Any], table: _Table, future: Future[Reply]) -> None:
-    answers.put((table, future))
+def _pass_on(answers: queue.SimpleQueue[_Lane], lane: _Lane, future: Future[Reply]) -> None:
+    answers.put(lane)
 
 
 def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
@@ -225,7 +271,5 @@ def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
     return kept, reply.text[end : end + MAX_REPLY - len(kept.text)]
 
 
-def _place(job: Job) -> tuple[str, str, str]:
-    """Return the data that the environments of two jobs must share so that one can serve both."""
-    part = job.part
-    return (part.env_id, part.planner, repr({**part.arguments, **part.items[part.item_of(job.number)]}))
+def _seed(job: Job) -> int:
+    return episode_seed(job.part.env_id, job.part.split, job.number // job.part.per_seed)

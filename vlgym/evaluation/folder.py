@@ -34,8 +34,8 @@ from ..play.trajectory import (
     without_none,
 )
 from ..types import StepRecord, list_versions
-from .held_out import find_wrong_reward
 from .plan import Part
+from .summary import find_wrong_reward
 
 KIND = "evaluation"
 SESSIONS = "sessions"

@@ -15,7 +15,7 @@ from ..env_groups import LOCAL, EnvGroup
 from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
 from ..play.controls import SHOWN
 from ..registry import get_registry
-from .held_out import changes_bounds
+from .summary import changes_bounds
 
 QUICK = (
     "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",

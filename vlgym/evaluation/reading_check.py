@@ -11,7 +11,7 @@ from ..errors import FailedError
 from ..parsers import read_reply, write_reply
 from ..play.controls import SHOWN
 from ..types import Reply, StepRecord, Turn
-from .episodes import Player, _Table
+from .episodes import Player, _Lane
 from .plan import Job, Part
 
 
@@ -77,8 +77,7 @@ class _FirstTurns(Player):
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         return [Reply(self.texts[len(self.played)])]
 
-    def _answer(self, table: _Table, reply: Reply) -> None:
-        super()._answer(table, reply)
-        self.played += table.records
-        if self._tables and table.records:
-            self._leave(table)
+    def _answer(self, lane: _Lane, reply: Reply) -> None:
+        super()._answer(lane, reply)
+        self.played += lane.records
+        lane.open, lane.turn = False, None

@@ -68,8 +68,6 @@ class Runner:
         remake: makes environment `i` again. With it, an environment that raises is noted in `failures` and replaced,
             and its episode ends as truncated (parse `"env_error"`, reward 0). An episode that cannot begin is left
             out if `episodes` is `None`, else begun again. Without it, the error is raised.
-        again: play every episode again that an environment broke off; its records up to the one with `"env_error"`
-            do not count.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
         pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those of the episode with the
@@ -102,7 +100,6 @@ class Runner:
         repeats: int = 1,
         stride: int | None = None,
         remake: Callable[..., gymnasium.Env[Any, Any]] | None = None,
-        again: bool = False,
         failures: EnvFailures | None = None,
         part: str = "",
         pictures: str = SHOWN,
@@ -117,7 +114,7 @@ class Runner:
             raise UserError("Shuffled pictures are those of a second environment for each: give twins, or remake.")
         if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
             raise UserError("A Runner with a course of several environments needs exchange.")
-        self.split, self.repeats, self.remake, self.again, self.part = split, repeats, remake, again, part
+        self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
         self.stride = len(envs) if stride is None else stride
         self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed
         self.failures = failures or EnvFailures()
@@ -169,9 +166,7 @@ class Runner:
         for slot, turn, reply in zip(active, turns, replies, strict=True):
             record = self._record(slot, turn, reply)
             records.append(record)
-            if record.parse == ENV_ERROR and self.again:
-                self._start(slot, slot.episode)
-            elif record.terminated or record.truncated:
+            if record.terminated or record.truncated:
                 self._reset(slot)
         self._finish()
         self.seconds += time.perf_counter() - start
@@ -266,7 +261,7 @@ class Runner:
             close_env(env)
 
     def _reset(self, slot: _Slot) -> None:
-        """Begin the slot's next episode, if there is one; `_finish` ends what begins elsewhere."""
+        """Send the reset of the slot's next episode, if there is one; `_finish` begins it."""
         if self._end is None:
             slot.active = True
             episode = self.first_episode + slot.index if slot.episode < 0 else slot.episode + self.stride
@@ -274,14 +269,12 @@ class Runner:
             slot.active, episode = self._next < self._end, self._next
             self._next += slot.active
         if slot.active:
-            skip = self.stride if self._end is None and not self.again else 0
+            skip = self.stride if self._end is None else 0
             if self.course is not None:
                 self._move(slot, self.course.choose(episode // self.repeats))
             if isinstance(slot.env, RemoteEnv):
                 slot.env.send_reset(self._seed(slot, episode), _options(slot))
-                self._begun.append((slot, episode, skip))
-            else:
-                self._start(slot, episode, skip=skip)
+            self._begun.append((slot, episode, skip))
 
     def _move(self, slot: _Slot, place: Place) -> None:
         """Give the slot the environment and the level of its next episode."""
@@ -297,7 +290,7 @@ class Runner:
             slot.builder = self.builder or PromptBuilder.for_spec(unwrap(slot.env).vlgym_spec)
 
     def _finish(self) -> None:
-        """Wait for the episodes that begin in other processes."""
+        """Begin the episodes that `_reset` chose."""
         while self._begun:
             slot, episode, skip = self._begun.pop(0)
             self._start(slot, episode, skip=skip)
@@ -414,17 +407,11 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
 
 
 def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
-    """Step until every episode has ended; yield each episode's records as it ends.
-
-    The records of an episode that is played again are left out.
-    """
+    """Step until every episode has ended; yield each episode's records as it ends."""
     open_episodes: dict[tuple[str, int], list[StepRecord]] = {}
     while not runner.done:
         for record in runner.step(policy):
             key = (record.env_id, record.episode)
-            if record.parse == ENV_ERROR and runner.again:
-                open_episodes.pop(key, None)
-                continue
             open_episodes.setdefault(key, []).append(record)
             if record.terminated or record.truncated:
                 yield open_episodes.pop(key)

@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..evaluation.held_out import changes_bounds
 from ..evaluation.meter import MILLION
 from ..evaluation.plan import name_part
+from ..evaluation.summary import changes_bounds
 from ..parsers import AutoParser
 from ..play.controls import SHOWN
 from ..play.trajectory import without_none

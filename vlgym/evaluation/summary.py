@@ -1,24 +1,17 @@
-"""Play a fixed list of episodes and report success with an interval, return, invalid rate and turns."""
+"""Summary of finished episodes: success with an interval, return, invalid rate and turns; and their place between floor
+and ceiling."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..env.prompts import PromptBuilder
-from ..env.seeding import SPLITS
-from ..env_groups import LOCAL, EnvGroup
-from ..errors import check_choice, check_number
 from ..intervals import wilson_interval
-from ..play.controls import SHOWN
-from ..play.env_failures import EnvFailures, Failure, warn
-from ..play.policies import Policy
 from ..play.replay import ROUNDING
-from ..play.rollout import Runner, run_episodes
 from ..registry import get_registry
 from ..sight.blind_gap import leaves_room
 from ..types import StepRecord
@@ -115,72 +108,6 @@ def sight_score(env_id: str, mean_return: float) -> float | None:
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
-
-
-def evaluate(
-    env_id: str,
-    policy: Policy,
-    *,
-    episodes: int = 100,
-    split: str = "test",
-    first_episode: int = 0,
-    num_envs: int = 8,
-    env_kwargs: dict[str, Any] | None = None,
-    builder: PromptBuilder | None = None,
-    on_episode: Callable[[list[StepRecord]], None] | None = None,
-    on_failure: Callable[[Failure], object] | None = None,
-    group: EnvGroup = LOCAL,
-    pictures: str = SHOWN,
-) -> Report:
-    """Play `episodes` episodes of a split and return their report.
-
-    Args:
-        env_id: environment id.
-        policy: who answers.
-        episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
-        split: `train`, `val` or `test`.
-        first_episode: number of the first one.
-        num_envs: how many are played side by side.
-        env_kwargs: arguments for the environment.
-        builder: prompt layout; the environment's own by default.
-        on_episode: called with each finished episode (to write trajectories, to move a progress bar).
-        on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
-            `vlgym.play.env_failures`). By default a warning says it.
-        group: where the environments live; the episodes are the same everywhere.
-        pictures: of the prompts, as `Runner` has them.
-
-    Raises:
-        UserError: the id cannot be made, or an argument is out of range.
-        FailedError: an environment failed three times in a row.
-
-    >>> from vlgym.play.policies import OraclePolicy
-    >>> report = evaluate("vlgym/NumberLine-v1", OraclePolicy(), episodes=10)
-    >>> print(f"{report.success} of 10 episodes, at least {report.success_low:.2f}")
-    1.0 of 10 episodes, at least 0.72
-    """
-    for name, value in (("episodes", episodes), ("num_envs", num_envs)):
-        check_number(name, value, 1)
-    check_choice("split", split, SPLITS)
-
-    def make_env(index: int) -> Any:
-        return group.make(env_id, **(env_kwargs or {}))
-
-    runner = Runner(
-        [make_env(i) for i in range(min(num_envs, episodes))], split=split, first_episode=first_episode,
-        episodes=episodes, builder=builder, remake=make_env, again=True, failures=EnvFailures(on_failure or warn),
-        pictures=pictures,
-    )  # fmt: skip
-    finished = []
-    try:
-        for episode in run_episodes(runner, policy):
-            finished.append([without_images(record) for record in episode])
-            if on_episode is not None:
-                on_episode(episode)
-    finally:
-        runner.close()
-    finished.sort(key=lambda episode: episode[0].episode)
-    changed = changes_bounds(env_id, env_kwargs or {})
-    return summarize(env_id, policy.name, split, finished, changed=changed)
 
 
 def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
