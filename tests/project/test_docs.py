@@ -28,7 +28,8 @@ def load(name: str):
 def test_the_pages_that_print_figures_of_the_code_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     pages = load("docs/generate").generate()
-    assert {"environments.md", "results.md", "../README.md"} <= pages.keys()
+    whole = {f"{name}.md" for name in ("check", "cli", "environments", "errors", "gallery", "hooks")}
+    assert {*whole, "results.md", "../README.md"} <= pages.keys()
     assert {f"docs/{name}" for name in pages if not name.startswith("..")} <= {*HELD}  # a clone has them
     stale = [name for name, text in pages.items() if (ROOT / "docs" / name).read_text(encoding="utf-8") != text]
     assert stale == [], "run: make docs"

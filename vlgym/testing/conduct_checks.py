@@ -42,7 +42,7 @@ _PLAIN = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
-    """The oracle advises a legal action, and an episode goes the same way whether it is asked or not.
+    """The oracle advises legal actions and changes nothing. An episode goes the same way whether it is asked or not.
 
     Asked twice it says the same, and its reply is read as that action.
 
@@ -163,7 +163,7 @@ def _try_half_plans(subject: Subject) -> int:
 
 
 def check_words(subject: Subject) -> str:
-    """Only actions are paid: words of the environment's own source, written as a reply, as an action, or into the
+    """Only actions are paid. Words of the environment's own source, written as a reply, as an action, or into the
     thoughts before a legal action, change nothing.
 
     Sees: a magic word that stands in the source of the environment's module or of its parser. Cannot see: a
