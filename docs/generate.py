@@ -19,8 +19,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-AWAY = ", from a start that is away from it and does not face it", "*"
-"""Words that several summaries share, and the mark in their place."""
+AWAY = ", from a start that is away from it and does not face it", " (away)"
+"""Words that several summaries share, and the word in their place."""
 KINDS = {" <int range>": " N", " <float range>": " X", " <float>": " X", " <str>": " WORD", " <path>": " PATH"}
 """Typer's kinds of values, as the page of the command line names them."""
 
@@ -119,28 +119,27 @@ def write_site_pages(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table of the current ids: task and blind floor. Ids link to their first pictures."""
+    """Write a list of the current ids: blind floor and task. Ids link to their first pictures."""
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
 
     entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
         "# Environments\n",
-        "An id begins with `vlgym/` and links to its first picture. Blind: success of the best player found without "
-        "the picture ([sight.md](sight.md)), on the test split, and its share of the way from random play to the "
-        f"oracle, in success or in return. Those marked {AWAY[1]} start away from the box and do not face it.\n",
+        "An id begins with `vlgym/` and links to its first picture. The numbers: success of the best player found "
+        "without the picture ([sight.md](sight.md)) on the test split, and its share of the way from random play to "
+        "the oracle, in success or in return. Away: from a start away from the box that does not face it.\n",
         "`vlgym list reading hard` lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms. "
         "`vlgym show ID` prints card, turns, floor, ceiling, returns, [levels](write-a-plugin.md#levels) and "
-        "options.\n",
-        "| id | task | blind, share |\n" + "|---" * 3 + "|",
+        "options.",
     ]
     for family in sorted({entry["spec"].family for entry in entries}):
-        lines.append(f"| **[{family}]({find_source(family)})** |||")
+        lines.append(f"\n## [{family}]({find_source(family)})\n")
         for entry in (entry for entry in entries if entry["spec"].family == family):
             spec, share = entry["spec"], find_blind_share(entry)
             name = f"[{spec.id.removeprefix('vlgym/')}]({FIRST}/{spec.id.replace('/', '-')}.webp)"
             measured = _show(entry.get("blind")) + ("" if share is None else f", {share:.2f}")
-            lines.append(f"| {name} | {spec.summary.replace(*AWAY)} | {measured} |")
+            lines.append(f"- {name} {measured}: {spec.summary.replace(*AWAY).rstrip('.')}")
     return "\n".join(lines)
 
 
