@@ -21,6 +21,8 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 AWAY = ", from a start that is away from it and does not face it", " (away)"
 """Words that several summaries share, and the word in their place."""
+CLAUSE, LIST = 8, 12
+"""Words of an option on the page of the command line: clauses behind the first, and a list of values, end there."""
 KINDS = {" <int range>": " N", " <float range>": " X", " <float>": " X", " <str>": " WORD", " <path>": " PATH"}
 """Typer's kinds of values, as the page of the command line names them."""
 
@@ -186,7 +188,8 @@ def write_cli() -> str:
 
     lines = [
         "# Command line\n",
-        "`vlgym COMMAND --help` has all values and ranges. Parentheses: defaults; dots: may be repeated.\n",
+        "`vlgym COMMAND --help` has all values and ranges. Parentheses: defaults; dots: may be repeated. Policies: "
+        "[evaluate.md](evaluate.md#policies).\n",
     ]
     for name, command in get_command(build()).commands.items():  # type: ignore[attr-defined]
         context = command.context_class(command, info_name=name)
@@ -204,8 +207,8 @@ def write_cli() -> str:
             # An environment's id and a run's folder are known by their names.
             if title not in ("--help", "ID", "DIR"):
                 default = re.search(r"\[default: \(?([^;)\]]+)", text)
-                options.append(f"- `{title}`{f' ({default[1]})' if default else ''}: {_cut(text, '.;', 8)}")
-        lines += [f"## `{usage}`\n", f"{_cut(command.help, '.;:', 9)}.\n", *options, *[""] * bool(options)]
+                options.append(f"- `{title}`{f' ({default[1]})' if default else ''}: {_cut(text, '.;')}")
+        lines += [f"## `{usage}`\n", f"{_cut(command.help, '.;:')}.\n", *options, *[""] * bool(options)]
     return "\n".join(lines)
 
 
@@ -252,13 +255,14 @@ def _first_sentence(text: str | None) -> str:
     return re.split(r"(?<=\.)\s+(?=[A-Z])", " ".join((text or "").split("\n\n")[0].split()))[0]
 
 
-def _cut(text: str, ends: str, most: int) -> str:
-    """Return the first clause of a help text, and those behind it while the words are at most so many."""
+def _cut(text: str, ends: str) -> str:
+    """Return the first clause of a help text, and those behind it up to `CLAUSE` words; a list up to `LIST` words."""
     text = re.sub(r"\s*\[(default: |required|[^\]\s]*[<>]=)[^\]]*\]\.?", "", text.split("\n\n")[0])
     text = " ".join(text.replace("; may be repeated", "").split())
     words, *clauses = re.split(rf"(?<=[{ends}])\s", text)
-    while clauses and len(f"{words} {clauses[0]}".split()) <= most:
+    while clauses and len(f"{words} {clauses[0]}".split()) <= CLAUSE:
         words += f" {clauses.pop(0)}"
+    words = words.partition(":")[0] if len(words.split()) > LIST else words
     return re.sub(r"--[a-z-]+", r"`\g<0>`", words.rstrip(".;:"))
 
 
