@@ -302,6 +302,13 @@ PAGES: dict[str, tuple[str, str, str, Any]] = {
         "Self-play", "tests/benchmarks/self_play.py", "The models of the curve studies of games, against the game's "
         "own players. These runs pay a seat's gains after an unreadable reply by an older rule.", write_self_play,
     ),
+    "originals": (
+        "Originals", "tests/originals/compare.py",
+        "`make originals ORIGINALS=FOLDER` plays published programs and this suite side by side, on the same states. "
+        "Nothing of them is in this repository. WebUI: MageBench's program plays the target first, whose timers run "
+        "on while it plays the generated page; both sides are compared with timers that stand still meanwhile. "
+        "ALFWorld: the fraction of goal conditions is ours, as AI2-THOR alone measures it there.", write_originals,
+    ),
     "demo": (
         "The demo", "tests/benchmarks/demo_seeds.py", "`make demo` with seeds that did not choose its options: "
         "held-out success (no wrong move).", write_demo,
@@ -338,8 +345,7 @@ def write_study_pages() -> dict[str, str]:
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
     writers = {
-        "originals": write_originals, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
-        "wins": write_wins,
+        "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed, "wins": write_wins,
     }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:
