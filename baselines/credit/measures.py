@@ -1,0 +1,118 @@
+"""How an estimate compares with the true advantage, each with its interval over start groups.
+
+The truth has two independent halves t1, t2 with noise. cov(t1, t2) is the variance of the truth without it, so a
+correlation is corrected for attenuation (Spearman 1904): r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean. It is
+never clipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .episodes import Episodes
+from .truth import Truth
+
+DRAWS = 400
+"""Bootstrap samples of the start groups."""
+SURE = 2.0
+"""Standard errors from 0 from which on a true advantage's sign counts as known; by its first half."""
+ZERO = 1e-9
+
+
+def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any]:
+    """Compare an estimate [G, K, T] with the truth on the turns where it is known.
+
+    Returns:
+        correlation, within (of deviations from each group's means) and sign agreement, each with its deviation over
+        bootstrap samples of start groups; bias and variance (reward units, `decompose`); zero, the share of turns with
+        the estimate 0; turns; sure, the share of turns whose true sign is known; reliability of the truth's mean.
+    """
+    used = episodes.mask & ~truth.halves[0].isnan()
+    group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
+    x, a, b = (each[used].numpy() for each in (estimate, *truth.halves))
+    error = truth.errors[0][used].numpy()
+
+    # Every figure is made of sums over groups, so that a bootstrap sample is a weighing of them.
+    sums = sum_groups(group, len(used), moments(x, a, b))
+    inner = sum_groups(group, len(used), moments(*(deviate(each, group) for each in (x, a, b))))
+    sure = np.abs(a) > np.maximum(SURE * error, ZERO)
+    right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
+    signs = sum_groups(group, len(used), np.stack([sure * right, sure * 1.0]))
+    weights = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
+    weights = np.vstack([np.ones(len(used)), weights])
+    row: dict[str, Any] = {}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for name, values in (
+            ("correlation", correlate(weights @ sums)), ("within", correlate(weights @ inner)),
+            ("sign", np.divide(*(weights @ signs).T)),
+        ):  # fmt: skip
+            row |= {name: float(values[0]), f"{name}_sd": float(np.nanstd(values[1:]))}
+    row["bias"], row["variance"] = decompose(x, a, b, group, describe_turns(episodes)[used].numpy())
+    spread = np.cov(a, b)
+    noise = 1.0 if not error.any() else 4 * spread[0, 1] / (spread.sum() or np.nan)
+    zero = float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
+    return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": float(noise)}
+
+
+def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return what `correlate` needs of each turn, [9, turns]."""
+    t = (a + b) / 2
+    return np.stack([np.ones_like(x), x, t, a, b, x * x, x * t, a * b, np.zeros_like(x)])
+
+
+def correlate(sums: np.ndarray) -> np.ndarray:
+    """Return the corrected correlation of each row of sums of `moments`, [draws, 9] -> [draws]."""
+    n, x, t, a, b, xx, xt, ab, _ = sums.T
+    return (xt / n - x * t / n**2) / np.sqrt((xx / n - (x / n) ** 2) * (ab / n - a * b / n**2))
+
+
+def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
+    """Sum values [m, turns] over the turns of each group, [count, m]."""
+    return np.stack([np.bincount(group, row, minlength=count) for row in values], axis=1)
+
+
+def deviate(values: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return values less the mean of their group."""
+    return values - (np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group]
+
+
+def describe_turns(episodes: Episodes) -> Tensor:
+    """Return a number [G, K, T] that is equal for turns of the same picture, turn number and action."""
+    turn = torch.arange(episodes.mask.shape[-1]).expand(episodes.mask.shape)
+    actions = int(episodes.actions.max()) + 1
+    return (episodes.keys * episodes.mask.shape[-1] + turn) * actions + episodes.actions
+
+
+def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
+    """Return root mean square bias, and variance, of an estimate given picture, turn number and action.
+
+    Turns of different groups that are alike have independent errors of one mean: the mean product of their errors, one
+    against each half of the truth, is the square of the bias. The square error less that is the variance. NaN where no
+    turns are alike, or the product is negative.
+    """
+    _, kind = np.unique(alike, return_inverse=True)
+    _, part = np.unique(kind * (group.max() + 1) + group, return_inverse=True)
+    first, second = x - a, x - b
+    kind_of = np.zeros(part.max() + 1, np.int64)
+    kind_of[part] = kind
+    counts, sum_a, sum_b = (np.bincount(part, values) for values in (np.ones_like(x), first, second))
+    n, total_a, total_b, own, own_n = (
+        np.bincount(kind_of, values) for values in (counts, sum_a, sum_b, sum_a * sum_b, counts**2)
+    )
+    pairs = n**2 - own_n
+    used = pairs > 0
+    if not used.any():
+        return float("nan"), float("nan")
+    squares = ((total_a * total_b - own)[used] / pairs[used] * n[used]).sum() / n[used].sum()
+    chosen = used[kind]
+    return float(np.sqrt(squares)) if squares >= 0 else float("nan"), float(np.mean((first * second)[chosen]) - squares)
+
+
+def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
+    """Return the cosine of two gradients, given as coefficients [P] of vectors with inner products `gram` [P, P]."""
+    product = first @ gram @ second
+    return float(product / ((first @ gram @ first) * (second @ gram @ second)).sqrt())

@@ -1,0 +1,88 @@
+"""Exact values of a fixed policy by backward induction, in games whose rules are short (Sutton and Barto, 4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+Outcomes = Sequence[tuple[float, float, Hashable | None]]
+"""Probability, reward and next state of each outcome of an action; None is the end."""
+Rules = Callable[[Any], Mapping[str, Outcomes]]
+"""Takes a state; returns the outcomes of each legal action."""
+
+
+class Exact:
+    """Values of a policy by dynamic programming: Q(s, a) = E[r + gamma V(s')], V(s) = sum_a pi(a|s) Q(s, a).
+
+    Args:
+        rules: of the game; states hold the turns that are left, so that no state follows itself.
+        policy: takes a state; returns the probability of each action.
+        gamma: discount.
+    """
+
+    def __init__(self, rules: Rules, policy: Callable[[Any], Mapping[str, float]], gamma: float) -> None:
+        self.rules, self.policy, self.gamma = rules, policy, gamma
+        self.known: dict[Hashable, tuple[float, dict[str, float]]] = {}
+
+    def solve(self, state: Hashable) -> tuple[float, dict[str, float]]:
+        """Return V of a state, and Q of its actions."""
+        if state not in self.known:
+            q = {
+                action: sum(
+                    share * (reward + (0.0 if after is None else self.gamma * self.solve(after)[0]))
+                    for share, reward, after in outcomes
+                )
+                for action, outcomes in self.rules(state).items()
+            }
+            self.known[state] = sum(share * q[action] for action, share in self.policy(state).items()), q
+        return self.known[state]
+
+
+NumberLineState = tuple[int, int, int, tuple[int, ...]]
+"""Turns left, current number, target, later targets."""
+
+
+def number_line_state(env: Any) -> NumberLineState:
+    """Return the state of a NumberLine environment."""
+    return env.max_turns - env.turn, env.current, env.target, tuple(env.later)
+
+
+def number_line(state: NumberLineState) -> dict[str, Outcomes]:
+    """Rules of NumberLine with numbers from 0 to 5."""
+    left, current, target, later = state
+    outcomes: dict[str, Outcomes] = {}
+    for action, move in (("-", -1), ("+", 1)):
+        at = min(max(current + move, 0), 5)
+        reward = 1.0 if at == target else -float(abs(target - at) >= abs(target - current))
+        following = (later[0], later[1:]) if at == target and later else (target, later)
+        over = left == 1 or (at == target and not later)
+        outcomes[action] = [(1.0, reward, None if over else (left - 1, at, *following))]
+    return outcomes
+
+
+LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
+
+
+def tic_tac_toe(board: str) -> dict[str, Outcomes]:
+    """Rules of TicTacToe for the player who moves now, `x`, against a random player `o`.
+
+    A board has nine signs, `x`, `o` or `.`; actions are the numbers of the squares.
+    """
+    outcomes: dict[str, Outcomes] = {}
+    for square in (at for at in range(9) if board[at] == "."):
+        mine = board[:square] + "x" + board[square + 1 :]
+        free = [at for at in range(9) if mine[at] == "."]
+        if has_line(mine, "x") or not free:
+            outcomes[str(square)] = [(1.0, float(has_line(mine, "x")), None)]
+            continue
+        theirs = [mine[:at] + "o" + mine[at + 1 :] for at in free]
+        outcomes[str(square)] = [
+            (1 / len(free), -float(has_line(each, "o")), None if has_line(each, "o") or "." not in each else each)
+            for each in theirs
+        ]
+    return outcomes
+
+
+def has_line(board: str, sign: str) -> bool:
+    """True if a sign has three squares in a line."""
+    return any(all(board[at] == sign for at in line) for line in LINES)
