@@ -1,6 +1,6 @@
-"""Critics of the bench: the learners' own heads, fitted to earlier episodes of the same policy.
+"""Critics of the bench: the learners' own, fitted to earlier episodes of the same policy.
 
-They read the tiny model's state of each prompt; a reply is told by the number of its action.
+They read a model's state of each prompt; a reply is told by the number of its action.
 """
 
 from __future__ import annotations
@@ -13,38 +13,37 @@ from ..learning.losses import td_targets, twin_loss
 from ..vldac import ValueHead, value_loss
 from .episodes import Episodes
 
-STEPS, SIZE = 300, 256
-"""Gradient steps of a critic, and turns in each."""
+STEPS, SIZE, WIDTH = 200, 128, 64
+"""Gradient steps of a critic, turns in each, and the hidden layers' width."""
 
 
-def features(episodes: Episodes, count: int | None = None) -> Tensor:
-    """Return the states of all turns [G, K, T, H]; with `count` actions, each action's one-hot row after them."""
-    if episodes.states is None:
-        raise ValueError("a critic needs the states of a model")
-    found = episodes.states[episodes.keys]
-    if count is None:
-        return found
-    return torch.cat([found, nn.functional.one_hot(episodes.actions.clamp(max=count - 1), count).float()], dim=-1)
+def read(episodes: Episodes, count: int = 0) -> Tensor:
+    """Return the states of all turns [G, K, T, H], with `count` actions each action's one-hot row after them."""
+    assert episodes.states is not None
+    states = episodes.states[episodes.keys]
+    return torch.cat([states, nn.functional.one_hot(episodes.actions, count).float()], dim=-1) if count else states
 
 
-def fit_values(episodes: Episodes, count: int | None = None) -> Tensor:
+def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
     """Return VL-DAC's value head on all turns [G, K, T], fitted to the earlier episodes' returns (VL-DAC, eq. 4).
 
-    With `count` actions it values a turn's reply too: V at the reply's last token.
+    With `count` actions it reads a turn's reply too: V at the reply's last token.
     """
     assert episodes.earlier is not None
-    mask, generator = episodes.earlier.mask, torch.Generator().manual_seed(0)
-    x, y = features(episodes.earlier, count)[mask], episodes.earlier.to_go[mask].float()
-    head = ValueHead(x.shape[-1])
-    head.fit(x)
-    optimizer = torch.optim.AdamW(head.parameters(), lr=1e-3, weight_decay=0.0)
-    for _ in range(STEPS):
-        rows = torch.randint(len(x), (min(SIZE, len(x)),), generator=generator)
-        optimizer.zero_grad()
-        value_loss(head(x[rows]), y[rows]).backward()
-        optimizer.step()
-    with torch.no_grad():
-        return head(features(episodes, count).flatten(0, 2)).view(episodes.mask.shape).double()
+    if count not in episodes.fitted:
+        mask, generator = episodes.earlier.mask, torch.Generator().manual_seed(0)
+        x, y = read(episodes.earlier, count)[mask], episodes.earlier.to_go[mask].float()
+        head = ValueHead(x.shape[-1], WIDTH)
+        head.fit(x)
+        optimizer = torch.optim.AdamW(head.parameters(), lr=3e-3, weight_decay=0.0)
+        for _ in range(STEPS):
+            rows = torch.randint(len(x), (SIZE,), generator=generator)
+            optimizer.zero_grad()
+            value_loss(head(x[rows]), y[rows]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            episodes.fitted[count] = head(read(episodes, count).flatten(0, 2)).view(episodes.mask.shape).double()
+    return episodes.fitted[count]
 
 
 def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
@@ -52,27 +51,25 @@ def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
 
     Q's target is r + gamma V_target(s'), V's is Q_target(s, a) of the replies that the policy gave.
     """
-    earlier = episodes.earlier
-    assert earlier is not None and episodes.states is not None
-    mask, generator = earlier.mask, torch.Generator().manual_seed(0)
-    onehot = nn.functional.one_hot(earlier.actions, count).float()
-    following = torch.roll(features(earlier), -1, dims=2)[mask]
-    x, a, rewards, ended = features(earlier)[mask], onehot[mask], earlier.rewards[mask].float(), earlier.ended[mask]
-    critics, targets = (Critics(x.shape[-1], count) for _ in range(2))
+    assert episodes.earlier is not None and episodes.states is not None
+    earlier, generator, size = episodes.earlier, torch.Generator().manual_seed(0), episodes.states.shape[-1]
+    critics, targets = (Critics(size, count, WIDTH) for _ in range(2))
+    x, following = (part[earlier.mask] for part in (read(earlier, count), torch.roll(read(earlier), -1, dims=2)))
+    rewards, ended = earlier.rewards[earlier.mask].float(), earlier.ended[earlier.mask]
     for each in (critics, targets):
-        each.state.fit(x)
-        each.action.fit(a)
-    optimizer = torch.optim.AdamW(critics.parameters(), lr=1e-3, weight_decay=0.0, foreach=True)
+        each.state.fit(x[:, :size])
+        each.action.fit(x[:, size:])
+    optimizer = torch.optim.AdamW(critics.parameters(), lr=3e-3, weight_decay=0.0)
     for _ in range(STEPS):
-        rows = torch.randint(len(x), (min(SIZE, len(x)),), generator=generator)
+        rows = torch.randint(len(x), (SIZE,), generator=generator)
+        s, a = x[rows].split([size, count], dim=-1)
         with torch.no_grad():
             after = td_targets(rewards[rows], targets.v(following[rows]), ended[rows], gamma=earlier.gamma)
-            expected = targets.q(x[rows], a[rows])
+            expected = targets.q(s, a)
         optimizer.zero_grad()
-        (twin_loss(critics.q(x[rows], a[rows]), after) + twin_loss(critics.v(x[rows]), expected)).backward()
+        (twin_loss(critics.q(s, a), after) + twin_loss(critics.v(s), expected)).backward()
         optimizer.step()
         follow(targets, critics, 0.1)
-    flat = features(episodes).flatten(0, 2)
-    taken = nn.functional.one_hot(episodes.actions.clamp(max=count - 1), count).float().flatten(0, 2)
     with torch.no_grad():
-        return tuple(each.view(2, *episodes.mask.shape).double() for each in (critics.q(flat, taken), critics.v(flat)))
+        s, a = read(episodes, count).flatten(0, 2).split([size, count], dim=-1)
+        return tuple(each.view(2, *episodes.mask.shape).double() for each in (critics.q(s, a), critics.v(s)))

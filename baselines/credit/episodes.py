@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +33,8 @@ class Episodes:
         actions: [G, K, T] int64, numbers of the actions.
         gamma: discount.
         values: [G, K, T] float64, the true values of the states; None where they are not known.
-        states: [number of keys, H] float32, the tiny model's states of the prompts by key; None without a model.
-        earlier: other episodes of the same policy, from which critics are fitted.
+        states: [number of keys, H] float32, a model's states of the prompts by key; None without a model.
+        earlier: other episodes of the same policy, to which critics are fitted; fitted: values of such critics.
     """
 
     rewards: Tensor
@@ -45,13 +45,12 @@ class Episodes:
     values: Tensor | None = None
     states: Tensor | None = None
     earlier: Episodes | None = None
+    fitted: dict[int, Tensor] = field(default_factory=dict)
 
     @property
     def ended(self) -> Tensor:
         """True on the last turn of each episode, [G, K, T]."""
-        after = torch.zeros_like(self.mask)
-        after[..., :-1] = self.mask[..., 1:]
-        return self.mask & ~after
+        return self.mask & ~torch.nn.functional.pad(self.mask[..., 1:], (0, 1))
 
     @property
     def to_go(self) -> Tensor:
@@ -66,59 +65,40 @@ class Episodes:
         """Discounted returns of the episodes, [G, K]."""
         return self.to_go[..., 0]
 
-    def choose(self, groups: Tensor | slice) -> Episodes:
+    def choose(self, groups: slice) -> Episodes:
         """Return some groups."""
         parts = {name: getattr(self, name)[groups] for name in ("rewards", "mask", "keys", "actions")}
-        return replace(self, **parts, values=None if self.values is None else self.values[groups])
+        return replace(self, **parts, values=None if self.values is None else self.values[groups], fitted={})
 
 
-@dataclass
-class Turn:
-    """One turn of one episode: `state` is what `remember` returned before the action."""
+class Turn(NamedTuple):
+    """One turn: the picture's key, the state before the action, the action and its reward."""
 
     key: str
+    state: dict[str, Any]
     action: str
     reward: float
-    state: Any = None
 
 
-@dataclass
-class Book:
-    """Numbers of keys and actions, and the first prompt of each key, over all episodes of a cell."""
-
-    keys: dict[str, int] = field(default_factory=dict)
-    actions: dict[str, int] = field(default_factory=dict)
-    prompts: list[tuple[str, str, Any]] = field(default_factory=list)
-
-    def lay_out(self, groups: Sequence[Sequence[Sequence[Turn]]], gamma: float) -> Episodes:
-        """Return the episodes as padded tensors."""
-        longest = max(len(episode) for group in groups for episode in group)
-        shape = (len(groups), len(groups[0]), longest)
-        rewards, mask = np.zeros(shape), np.zeros(shape, bool)
-        keys, actions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        for g, group in enumerate(groups):
-            for k, episode in enumerate(group):
-                for t, turn in enumerate(episode):
-                    rewards[g, k, t], mask[g, k, t], keys[g, k, t] = turn.reward, True, self.keys[turn.key]
-                    actions[g, k, t] = self.actions.setdefault(turn.action, len(self.actions))
-        return Episodes(*map(torch.from_numpy, (rewards, mask, keys, actions)), gamma=gamma)
-
-    def note(self, observation: dict[str, Any], info: dict[str, Any]) -> str:
-        """Return the key of an observation's picture."""
-        key = hashlib.sha256(observation["image"].tobytes()).hexdigest()[:16]
-        if key not in self.keys:
-            self.keys[key] = len(self.keys)
-            told = info["vlgym"]
-            self.prompts.append((told["instructions"], told["turn_text"], observation["image"].copy()))
-        return key
+def lay_out(groups: Sequence[Sequence[Sequence[Turn]]], gamma: float) -> Episodes:
+    """Return episodes as padded tensors."""
+    shape = (len(groups), len(groups[0]), max(len(episode) for group in groups for episode in group))
+    rewards, mask = np.zeros(shape), np.zeros(shape, bool)
+    keys, actions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
+    for g, k in np.ndindex(*shape[:2]):
+        for t, turn in enumerate(groups[g][k]):
+            rewards[g, k, t], mask[g, k, t] = turn.reward, True
+            keys[g, k, t] = numbers[0].setdefault(turn.key, len(numbers[0]))
+            actions[g, k, t] = numbers[1].setdefault(turn.action, len(numbers[1]))
+    return Episodes(*map(torch.from_numpy, (rewards, mask, keys, actions)), gamma=gamma)
 
 
 def noisy_oracle(error: float) -> Policy:
     """Return the oracle with a uniformly random legal action in a share `error` of the turns; 1 is random play."""
 
     def policy(env: Any) -> tuple[Sequence[str], Sequence[float]]:
-        legal = env.legal_actions()
-        best = env.oracle() if error < 1 else None
+        legal, best = env.legal_actions(), env.oracle() if error < 1 else None
         share = (1.0 if best is None else error) / len(legal)
         return legal, [share + (1 - error) * (name == best) for name in legal]
 
@@ -131,47 +111,36 @@ def draw(policy: Policy, env: Any, rng: np.random.Generator) -> str:
     return names[min(int(np.searchsorted(np.cumsum(shares), rng.random(), side="right")), len(names) - 1)]
 
 
-def act(env: Any, action: str) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
-    """Take a legal action; return observation, reward, whether the episode ended, and info."""
-    reply = write_reply(env.parser, [action], "", env.legal_actions())
-    observation, reward, terminated, truncated, info = env.step(reply)
-    return observation, float(reward), terminated or truncated, info
+def act(env: Any, action: str) -> tuple[dict[str, Any], float, bool]:
+    """Take a legal action; return observation, reward, and whether the episode ended."""
+    observation, reward, terminated, truncated, _ = env.step(
+        write_reply(env.parser, [action], "", env.legal_actions())
+    )
+    return observation, float(reward), terminated or truncated
 
 
-def play(
-    env: Any, policy: Policy, book: Book, *, groups: Sequence[int], size: int, seed: int, eyes: Any = None,
-    remember: Callable[[Any], Any] = lambda env: None,
-) -> list[list[list[Turn]]]:  # fmt: skip
+def play(env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int) -> list[list[list[Turn]]]:
     """Play `size` episodes from each start; chance differs within a group, unlike in the learners' groups.
 
     Args:
-        env: an environment; it may be one without pictures, which is faster.
+        env: an environment without pictures, which is faster; eyes: one with pictures, which repeats its steps.
         policy: who plays.
-        book: numbers the pictures.
-        groups: numbers of the starts.
+        groups: starts.
         size: episodes of a group (K).
         seed: of policy and chance.
-        eyes: an environment with pictures that repeats the steps of one without; None where `env` has them.
-        remember: takes the environment before a turn; what it returns is the turn's `state`.
     """
-    played = []
-    for start in groups:
-        group = []
-        for number in range(size):
-            rng, luck = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number)
-            for each in (env, eyes or env):
-                observation, info = each.reset(seed=episode_seed(env.vlgym_spec.id, "train", start))
-                each.reseed(luck)
-            episode: list[Turn] = []
-            over = False
-            while not over:
-                turn = Turn(book.note(observation, info), draw(policy, env, rng), 0.0, remember(env))
-                observation, turn.reward, over, info = act(env, turn.action)
-                if eyes is not None:
-                    observation, _, over, info = act(eyes, turn.action)
-                episode.append(turn)
-            group.append(episode)
-        played.append(group)
+    played: list[list[list[Turn]]] = [[[] for _ in range(size)] for _ in range(groups)]
+    for start, number in np.ndindex(groups, size):
+        rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
+        for each in (env, eyes):
+            observation, _ = each.reset(seed=episode_seed(env.vlgym_spec.id, "train", start))
+            each.reseed(luck)
+        while not over:
+            key = hashlib.sha256(observation["image"].tobytes()).hexdigest()
+            state, action = env.get_state(), draw(policy, env, rng)
+            observation, _, _ = act(eyes, action)
+            _, reward, over = act(env, action)
+            played[start][number].append(Turn(key, state, action, reward))
     return played
 
 

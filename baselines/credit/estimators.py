@@ -7,7 +7,7 @@ count. One that needs what a cell lacks (true values, a model's states) returns 
 
 from __future__ import annotations
 
-import importlib.util
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def bi_level(episodes: Episodes) -> Tensor | None:
     """
     if episodes.states is None:
         return None
-    last = fit_values(episodes, count_actions(episodes))
+    last = fit_values(episodes, ACTIONS)
     return step_advantages(episodes, last) + last - fit_values(episodes)
 
 
@@ -88,7 +88,7 @@ def archer(episodes: Episodes) -> Tensor | None:
     """min(Q1, Q2) - min(V1, V2) of critics fitted to earlier episodes (ArCHer, arXiv 2402.19446, section 3)."""
     if episodes.states is None:
         return None
-    q, v = fit_twins(episodes, count_actions(episodes))
+    q, v = fit_twins(episodes, ACTIONS)
     return twin_advantages(q.flatten(1), v.flatten(1)).view(episodes.mask.shape)
 
 
@@ -106,7 +106,8 @@ WHOLE = ("GRPO", "RLOO, LOOP")
 """Those that give all turns of an episode one number."""
 BASELINES = ("GRPO", "RLOO, LOOP", "turn baseline", "GiGPO")
 """Those whose baseline is made of the group."""
-LAMBDA = 0.95
+LAMBDA, ACTIONS = 0.95, 2
+"""Of GAE; and actions that critics of replies tell apart, those of NumberLine."""
 
 
 def spread(numbers: Tensor, episodes: Episodes) -> Tensor:
@@ -116,36 +117,24 @@ def spread(numbers: Tensor, episodes: Episodes) -> Tensor:
 
 def step_advantages(episodes: Episodes, values: Tensor, lam: float = LAMBDA) -> Tensor:
     """Return `step_gae` of all episodes, [G, K, T]; every end is an end."""
-    rewards, values, ended = (
-        x.flatten(0, 1).T for x in (episodes.rewards, values * episodes.mask, episodes.ended)
-    )  # [T, N], as the learner has them
-    none = torch.zeros_like(values)
-    advantages, _ = step_gae(
-        rewards, values, none[0], ended, torch.zeros_like(ended), none, gamma=episodes.gamma, lam=lam
-    )
+    parts = (episodes.rewards, values * episodes.mask, episodes.ended)
+    rewards, values, ended = (x.flatten(0, 1).T for x in parts)  # [T, N], as the learner has them
+    none, never = torch.zeros_like(values), torch.zeros_like(ended)
+    advantages, _ = step_gae(rewards, values, none[0], ended, never, none, gamma=episodes.gamma, lam=lam)
     return advantages.T.reshape(episodes.mask.shape)
 
 
-def count_actions(episodes: Episodes) -> int:
-    """Return how many actions the episodes and the earlier ones have."""
-    assert episodes.earlier is not None
-    return 1 + max(int(each.actions.max()) for each in (episodes, episodes.earlier))
-
-
-def load_estimator(place: str) -> tuple[str, Estimator]:
-    """Return name and function of an estimator of the user's own, which `FILE.py:NAME` names. The file is run.
+def load_estimator(place: str) -> tuple[str, Estimator, str]:
+    """Return name, function and text of an estimator of the user's own, which `FILE.py:NAME` names. The file is run.
 
     Raises:
         UserError: there is no such file, or nothing in it that can be called by that name.
     """
     file, _, name = place.rpartition(":")
     path = Path(file)
-    spec = importlib.util.spec_from_file_location("credit_estimator", path) if path.suffix == ".py" else None
-    if spec is None or spec.loader is None or not path.is_file():
+    if path.suffix != ".py" or not path.is_file():
         raise UserError(f"--estimator {place} names no Python file; write it as FILE.py:NAME.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    estimator = getattr(module, name, None)
+    estimator = runpy.run_path(file).get(name)
     if not callable(estimator):
         raise UserError(f"{file} has nothing named {name!r} that takes episodes.")
-    return name, estimator
+    return name, estimator, path.read_text(encoding="utf-8")

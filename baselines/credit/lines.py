@@ -31,7 +31,7 @@ class Starts(NamedTuple):
 
 
 class Played(NamedTuple):
-    """Episodes with their exact advantages, and the gain [G, K, T] of `+` over `-` in each state."""
+    """Episodes, their exact advantages, and the gain [G, K, T] of `+` over `-` in each state."""
 
     episodes: Episodes
     truth: Truth
@@ -110,19 +110,18 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
     return Played(episodes, Truth(advantages.expand(2, *mask.shape), torch.zeros(2, *mask.shape)), qs[..., 1] - qs[..., 0])
 
 
-def sum_gradient(advantages: Tensor, episodes: Episodes, plus: Tensor) -> Tensor:
-    """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
-    score = episodes.actions - plus.flatten()[episodes.keys]
-    return collect(advantages * score, episodes)
-
-
-def true_gradient(played: Played, plus: Tensor) -> Tensor:
-    """Return the policy gradient with the true advantages of both actions in the states of these episodes, [36]."""
-    share = plus.flatten()[played.episodes.keys]
-    return collect(share * (1 - share) * played.gain, played.episodes)
-
-
-def collect(terms: Tensor, episodes: Episodes) -> Tensor:
+def sum_by_key(terms: Tensor, episodes: Episodes) -> Tensor:
     """Sum the terms of the turns that were played by key, [36]."""
     mask = episodes.mask
     return torch.zeros(NUMBERS**2).double().index_add(0, episodes.keys[mask], terms[mask].double())
+
+
+def sum_gradient(advantages: Tensor, episodes: Episodes, plus: np.ndarray) -> Tensor:
+    """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
+    return sum_by_key(advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes)
+
+
+def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
+    """Return the policy gradient with the true advantages of both actions in the states of these episodes, [36]."""
+    share = torch.from_numpy(plus).flatten()[played.episodes.keys]
+    return sum_by_key(share * (1 - share) * played.gain, played.episodes)

@@ -9,7 +9,6 @@ one target: the policy is the same whatever the number of targets, so horizons a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,81 +20,68 @@ from vlgym.parsers import write_reply
 from ..engine.engine import pad_rows
 from ..engine.plain import make_engine
 from ..models.load import load_family
-from .episodes import Book
 
-ACTIONS = ("-", "+")
-SIZE = (56, 112)
-"""Height and width of NumberLine's pictures, whose numbers are then whole in a patch."""
 BATCH, NOISE = 16, 0.3
 """Prompts in a gradient step, and the share of labels that are random, so that the model stays unsure."""
 
 
 class TinyPolicy:
-    """The model and its 30 prompts, of every two numbers (`places`: 6 * target + current); `seed` is that of weights and labels."""
+    """The model and its 30 prompts, of every two numbers (`keys`: 6 * target + current number)."""
 
     def __init__(self, seed: int = 0) -> None:
         self.engine = make_engine(load_family("tiny", image_tokens=16, seed=seed, device="cpu"), max_new_tokens=8)
         self.generator, self.steps = torch.Generator().manual_seed(seed), 0
         self.parameters = [p for p in self.engine.family.model.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(self.parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
-        self.places: list[int] = []
-        self.prompts: list[Any] = []
-        env = vlgym.make("vlgym/NumberLine-v0", image_size=SIZE).unwrapped
-        for target, current in ((t, c) for t in range(6) for c in range(6) if t != c):
-            observation, info = env.reset(seed=0, options={"target": target, "current": current})
-            self.places.append(6 * target + current)
-            told = (info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"])
+        self.keys = [key for key in range(36) if key // 6 != key % 6]
+        self.right = torch.tensor([int(key // 6 > key % 6) for key in self.keys])
+        env = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
+        encode, legal = self.engine.family.encode_reply, env.legal_actions()
+        self.replies = [torch.tensor(encode(write_reply(env.parser, [action], "", legal))) for action in legal]
+        self.prompts, self.thoughts = [], []
+        for key in self.keys:
+            observation, info = env.reset(seed=0, options={"target": key // 6, "current": key % 6})
+            told = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
             self.prompts.append(self.engine.family.encode(PromptBuilder().build(*told)))
-        texts = [write_reply(env.parser, [action], "", ACTIONS) for action in ACTIONS]
-        replies = [torch.tensor(self.engine.family.encode_reply(text)) for text in texts]
-        self.ids, self.mask = pad_rows(replies, self.engine.family.pad_id)
+            self.thoughts.append(torch.tensor(encode(env.think(""))))
 
-    def score(self, rows: Sequence[int]) -> Tensor:
-        """Return log-probabilities of the two replies to some prompts, [B, 2]."""
-        prompts = [self.prompts[row] for row in rows for _ in ACTIONS]
-        ids, mask = (x.repeat(len(rows), 1) for x in (self.ids, self.mask))
-        return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(-1, 2)
+    def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Return log-probabilities [B, R] of R replies to each of some prompts."""
+        prompts = [self.prompts[row] for row, own in zip(rows, replies, strict=True) for _ in own]
+        ids, mask = pad_rows([reply for own in replies for reply in own], self.engine.family.pad_id)
+        return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
 
     def train(self, steps: int) -> None:
-        """Go on with a supervised run up to this many gradient steps: the oracle's replies, `NOISE` of them random."""
-        right = torch.tensor([int(place // 6 > place % 6) for place in self.places])
+        """Go on with a supervised run up to this many gradient steps: the oracle's moves, `NOISE` of them random, and
+        its thoughts as a reply of their own, without which the digits are read late."""
         for self.steps in range(self.steps + 1, steps + 1):
-            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, self.steps / 50)
-            rows = torch.randint(len(self.prompts), (BATCH,), generator=self.generator)
-            random = torch.rand(len(rows), generator=self.generator) < NOISE
-            labels = torch.where(random, torch.randint(2, (len(rows),), generator=self.generator), right[rows])
-            loss = -self.score(rows.tolist()).gather(1, labels.unsqueeze(1)).mean()
+            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, self.steps / 30)
+            rows = torch.randperm(len(self.keys), generator=self.generator)[:BATCH]
+            random = torch.rand(BATCH, generator=self.generator) < NOISE
+            moves = torch.where(random, torch.randint(2, (BATCH,), generator=self.generator), self.right[rows])
+            both = [(self.replies[move], self.thoughts[row]) for row, move in zip(rows, moves, strict=True)]
+            loss = -self.score(rows.tolist(), both).mean()
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
             self.optimizer.step()
 
-    @torch.no_grad()
     def plus(self) -> Tensor:
         """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 where there is no prompt."""
-        table = torch.full((36,), 0.5).double()
-        table[list(self.places)] = self.score(range(len(self.prompts))).double().softmax(-1)[:, 1]
-        return table.view(6, 6)
+        with torch.no_grad():
+            scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
+        return torch.full((36,), 0.5).double().index_put((torch.tensor(self.keys),), scores.double().softmax(-1)[:, 1]).view(6, 6)
 
     def gradients(self) -> Tensor:
         """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`, over all weights."""
         vectors = torch.zeros(36, sum(p.numel() for p in self.parameters))
-        for row, place in enumerate(self.places):
-            minus, plus = self.score([row])[0]
+        for row, key in enumerate(self.keys):
+            minus, plus = self.score([row], [self.replies])[0]
             parts = torch.autograd.grad(plus - minus, self.parameters, materialize_grads=True)
-            vectors[place] = torch.cat([part.flatten() for part in parts])
+            vectors[key] = torch.cat([part.flatten() for part in parts])
         return (vectors @ vectors.T).double()
 
     def states(self) -> Tensor:
         """Return the states of the prompts' last tokens, [36, H]."""
         found = self.engine.last_hidden(self.prompts)
-        states = torch.zeros(36, found.shape[-1])
-        states[list(self.places)] = found
-        return states
-
-
-def read_pictures(book: Book) -> Tensor:
-    """Return the states of a book's prompts in the untrained tiny model, [keys, H]."""
-    engine = make_engine(load_family("tiny", image_tokens=64, seed=0, device="cpu"), max_new_tokens=8)
-    prompts = [engine.family.encode(PromptBuilder().build(*prompt)) for prompt in book.prompts]
-    return torch.cat([engine.last_hidden(prompts[at : at + 32]) for at in range(0, len(prompts), 32)])
+        return torch.zeros(36, found.shape[-1]).index_put((torch.tensor(self.keys),), found)

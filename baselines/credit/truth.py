@@ -34,40 +34,27 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
     while not over:
         drawn = draw(policy, env, rng)  # a given action takes the place of a draw, so that Q and V share the later ones
-        _, reward, over, _ = act(env, action or drawn)
+        _, reward, over = act(env, action or drawn)
         total, factor, action = total + factor * reward, factor * gamma, None
     return total
 
 
 def sample_truth(
     env: Any, groups: Sequence[Sequence[Sequence[Turn]]], policy: Policy, *, gamma: float, branches: int, turns: int,
-    seed: int,
+    seed: int = 1,
 ) -> Truth:  # fmt: skip
-    """Measure the advantage of some turns of each episode.
-
-    Args:
-        env: an environment like the one that played, whose `get_state` is each turn's `state`.
-        groups: the episodes.
-        policy: who played them.
-        gamma: discount.
-        branches: of Q, and of V, in each half.
-        turns: most turns of an episode, drawn without their outcomes.
-        seed: of turns and branches.
-    """
-    longest = max(len(episode) for group in groups for episode in group)
-    shape = (2, len(groups), len(groups[0]), longest)
-    halves, errors = torch.full(shape, torch.nan, dtype=torch.float64), torch.full(shape, torch.nan).double()
-    for g, group in enumerate(groups):
-        for k, episode in enumerate(group):
-            rng = np.random.default_rng([seed, g, k])
-            for t in rng.permutation(len(episode))[:turns].tolist():
-                for half in range(2):
-                    seeds = [hash_numbers(seed, half, g, k, t, number) for number in range(branches)]
-                    gains = [
-                        branch(env, episode[t].state, episode[t].action, policy, each, gamma)
-                        - branch(env, episode[t].state, None, policy, each, gamma)
-                        for each in seeds
-                    ]
-                    halves[half, g, k, t] = float(np.mean(gains))
-                    errors[half, g, k, t] = float(np.std(gains, ddof=1)) / branches**0.5
-    return Truth(halves, errors)
+    """Measure the advantage of at most `turns` turns of each episode, by `branches` of Q and as many of V a half."""
+    shape = (2, len(groups), len(groups[0]), max(len(episode) for group in groups for episode in group))
+    truth = Truth(torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double())
+    for g, k in np.ndindex(*shape[1:3]):
+        episode = groups[g][k]
+        for t in np.random.default_rng([seed, g, k]).permutation(len(episode))[:turns].tolist():
+            for half in range(2):
+                gains = []
+                for number in range(branches):
+                    luck = hash_numbers(seed, half, g, k, t, number)
+                    q, v = (branch(env, episode[t].state, a, policy, luck, gamma) for a in (episode[t].action, None))
+                    gains.append(q - v)
+                truth.halves[half, g, k, t] = float(np.mean(gains))
+                truth.errors[half, g, k, t] = float(np.std(gains, ddof=1)) / branches**0.5
+    return truth

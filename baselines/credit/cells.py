@@ -1,0 +1,177 @@
+"""The cells of the bench: an environment, a policy, and how much is played. A cell becomes one row of raw figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import vlgym
+from vlgym.registry.making import unwrap
+
+from ..learning.losses import explained_variance
+from ..runs.folder import read_record, write_record
+from .critics import fit_values
+from .episodes import Episodes, lay_out, noisy_oracle, play
+from .estimators import Estimator
+from .lines import draw_starts, noisy, play_lines, sum_gradient, true_gradient
+from .measures import cosine, measure
+from .tiny_policy import TinyPolicy
+from .truth import Truth, sample_truth
+
+SIZE, LINE, SLOW = 4, "NumberLine", "ArCHer"
+"""Episodes of a group; the environment whose truth is exact; the estimator that has no cosines, as its fit is slow."""
+POINTS = {"tiny, early": 0.6, "tiny, middle": 0.7, "tiny, late": 0.8}
+"""Points of the tiny model's supervised run: the mean probability of the right move that they are the first to reach."""
+MOST_STEPS, EVERY = 600, 20
+"""Gradient steps at which that run ends, and between looks."""
+ERRORS = {"random": 1.0, "half random": 0.5, "fifth random": 0.2}
+"""Other policies: the share of turns in which a random legal action stands for the oracle's."""
+ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),), "vlgym/SokobanDrawn-v0": (("level", 0),),
+    "vlgym/BabyAIGoTo-v0": (), "vlgym/ScreensGo-v0": (), "vlgym/OneRoomS6Fast-v1": (),
+}  # fmt: skip
+"""Environments whose truth is branched, and their arguments; the cheap ones first."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell.
+
+    Attributes:
+        env: `NumberLine`, or an id; kwargs: its arguments.
+        policy: a name of `POINTS` or `ERRORS`.
+        targets: of NumberLine.
+        groups: start groups that are scored; critics are fitted to as many earlier ones.
+        curve: episodes of the batches whose gradients are compared with the true one; tiny policies alone.
+        repeats: most batches of each size.
+        branches, turns: of `sample_truth`.
+    """
+
+    env: str
+    policy: str
+    targets: int = 0
+    kwargs: tuple[tuple[str, Any], ...] = ()
+    groups: int = 64
+    curve: tuple[int, ...] = ()
+    repeats: int = 6
+    branches: int = 8
+    turns: int = 3
+
+    @property
+    def name(self) -> str:
+        """The name in rows and tables."""
+        return f"{self.env.removeprefix('vlgym/')}{f' {self.targets}' if self.targets else ''}, {self.policy}"
+
+
+STANDARD = tuple(
+    Cell(LINE, policy, targets, curve=(32, 128, 512) if policy in POINTS else ())
+    for policy in (*ERRORS, *POINTS) for targets in (1, 2, 4, 8)
+) + tuple(
+    Cell(env, policy, kwargs=kwargs, groups=12) for policy in ("half random", "fifth random", "random")
+    for env, kwargs in ENVS.items()
+)  # fmt: skip
+QUICK = tuple(
+    Cell(LINE, policy, targets, groups=32, curve=(32, 128) if policy in POINTS else (), repeats=2)
+    for policy in ("half random", "tiny, middle") for targets in (1, 4)
+)  # fmt: skip
+
+
+class Point(NamedTuple):
+    """The tiny model at a point of its run: gradient steps, its policy [6, 6], states [36, H], gradients [36, 36]."""
+
+    steps: int
+    plus: Tensor
+    states: Tensor
+    gram: Tensor
+
+
+def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -> dict[str, Point]:
+    """Return points of the tiny model's run; train what the folder does not have."""
+    file = folder / "tiny.json"
+    known = read_record(file) if file.is_file() else {}
+    left = {name: least for name, least in POINTS.items() if name in wanted - known.keys()}
+    model = TinyPolicy() if left else None
+    while model and left and model.steps < MOST_STEPS:
+        model.train(model.steps + EVERY)
+        plus = model.plus()
+        share = float((plus.flatten()[model.keys] - 1 + model.right).abs().mean())
+        tell(f"tiny model, step {model.steps}: a move is right with probability {share:.2f}")
+        for name in [name for name, least in left.items() if share >= least]:
+            del left[name]
+            known[name] = [model.steps, *(part.tolist() for part in (plus, model.states(), model.gradients()))]
+        write_record(file, known)
+    return {name: Point(known[name][0], *map(torch.tensor, known[name][1:])) for name in POINTS if name in known}
+
+
+def run_cell(cell: Cell, estimators: Mapping[str, Estimator], points: Mapping[str, Point]) -> dict[str, Any]:
+    """Run a cell; return its row."""
+    begun = time.process_time()
+    row = run_line(cell, estimators, points) if cell.env == LINE else run_branched(cell, estimators)
+    named = {"cell": cell.name, "env": cell.env, "targets": cell.targets, "policy": cell.policy}
+    return named | row | {"seconds": round(time.process_time() - begun, 1)}
+
+
+def run_line(cell: Cell, estimators: Mapping[str, Estimator], points: Mapping[str, Point]) -> dict[str, Any]:
+    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy gradients."""
+    point = points.get(cell.policy) or next(iter(points.values()))  # other policies lend critics the first one's states
+    plus = noisy(ERRORS[cell.policy]) if cell.policy in ERRORS else point.plus.double().numpy()
+    batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])
+    starts = [draw_starts(cell.targets, 10_000 * seed, batches) for seed in range(3)]
+    pools = [play_lines(each, plus, size=SIZE, seed=seed) for seed, each in enumerate(starts)]
+
+    def take(part: slice) -> Episodes:
+        earlier = replace(pools[1].episodes.choose(part), states=point.states)
+        return replace(pools[0].episodes.choose(part), states=point.states, earlier=earlier)
+
+    chosen = slice(cell.groups)
+    row = judge(estimators, take(chosen), Truth(*(part[:, chosen] for part in pools[0].truth)))
+
+    # Batches of one size have no episode in common, and neither have those to which their critics are fitted.
+    fast = {name: estimator for name, estimator in estimators.items() if name != SLOW}
+    curve: dict[str, dict[int, list[float]]] = {name: {} for name in fast}
+    explained: dict[int, list[float]] = {}
+    target = true_gradient(pools[2], plus)
+    for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
+        batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
+        for name, estimate in apply(fast, batch).items():
+            gradient = sum_gradient(estimate, batch, plus)
+            curve[name].setdefault(size, []).append(cosine(gradient, target, point.gram.double()))
+        explained.setdefault(size, []).append(explain(batch))
+    return row | {"truth": "exact", "steps": point.steps, "curve": curve, "explained": explained}
+
+
+def run_branched(cell: Cell, estimators: Mapping[str, Estimator]) -> dict[str, Any]:
+    """Run a cell of another environment: truth by branches of saved states; no critics."""
+    env, eyes = (unwrap(vlgym.make(cell.env, modality=seen, **dict(cell.kwargs))) for seen in ("none", "image"))
+    policy = noisy_oracle(ERRORS[cell.policy])
+    played = play(env, eyes, policy, groups=cell.groups, size=SIZE, seed=0)
+    truth = sample_truth(env, played, policy, gamma=1.0, branches=cell.branches, turns=cell.turns)
+    env.close()
+    eyes.close()
+    return judge(estimators, lay_out(played, 1.0), truth) | {"truth": f"2 x {cell.branches} branches"}
+
+
+def apply(estimators: Mapping[str, Estimator], episodes: Episodes) -> dict[str, Tensor]:
+    """Return the estimates of those estimators that have what they need."""
+    found = {name: estimator(episodes) for name, estimator in estimators.items()}
+    return {name: torch.as_tensor(each).double() for name, each in found.items() if each is not None}
+
+
+def explain(episodes: Episodes) -> float | None:
+    """Return the explained variance of the learnt critic on these episodes; None without one."""
+    if episodes.states is None:
+        return None
+    return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
+
+
+def judge(estimators: Mapping[str, Estimator], episodes: Episodes, truth: Truth) -> dict[str, Any]:
+    """Compare every estimator with the truth."""
+    estimates, length = apply(estimators, episodes), float(episodes.mask.sum(-1).double().mean())
+    measures = {name: measure(estimate, truth, episodes) for name, estimate in estimates.items()}
+    return {"episodes": episodes.returns.numel(), "length": length, "critic": explain(episodes), "measures": measures}
