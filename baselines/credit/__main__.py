@@ -1,6 +1,6 @@
 """`python -m baselines.credit`."""
 
 from ..learning.command import main
-from .bench import Config, __doc__, run
+from . import Config, __doc__, run
 
 main(Config, run, __doc__)

@@ -17,20 +17,20 @@ from vlgym.registry.making import unwrap
 from ..learning.losses import explained_variance
 from ..runs.folder import read_record, write_record
 from .critics import fit_values
-from .episodes import Episodes, lay_out, noisy_oracle, play
+from .episodes import Episodes, Truth, lay_out, noisy_oracle, play, sample_truth
 from .estimators import Estimator
 from .lines import draw_starts, noisy, play_lines, sum_gradient, true_gradient
 from .measures import cosine, measure
 from .tiny_policy import TinyPolicy
-from .truth import Truth, sample_truth
 
-SIZE, LINE, SLOW = 4, "NumberLine", "ArCHer"
-"""Episodes of a group; the environment whose truth is exact; the estimator that has no cosines, as its fit is slow."""
+Estimators = Mapping[str, Estimator]
+SIZE, LINE, SLOW = 4, "NumberLine", ("bi-level GAE", "ArCHer")
+"""Episodes of a group; the environment whose truth is exact; estimators without cosines, as their fits are slow."""
 POINTS = {"tiny, early": 0.6, "tiny, middle": 0.7, "tiny, late": 0.8}
 """Points of the tiny model's supervised run: the mean probability of the right move that they are the first to reach."""
 MOST_STEPS, EVERY = 600, 20
 """Gradient steps at which that run ends, and between looks."""
-ERRORS = {"random": 1.0, "half random": 0.5, "fifth random": 0.2}
+ERRORS = {"half random": 0.5, "fifth random": 0.2, "random": 1.0}
 """Other policies: the share of turns in which a random legal action stands for the oracle's."""
 ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
     "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),), "vlgym/SokobanDrawn-v0": (("level", 0),),
@@ -44,12 +44,10 @@ class Cell:
     """One cell.
 
     Attributes:
-        env: `NumberLine`, or an id; kwargs: its arguments.
+        env: `NumberLine`, or an id; targets: of NumberLine; kwargs: arguments of others.
         policy: a name of `POINTS` or `ERRORS`.
-        targets: of NumberLine.
         groups: start groups that are scored; critics are fitted to as many earlier ones.
-        curve: episodes of the batches whose gradients are compared with the true one; tiny policies alone.
-        repeats: most batches of each size.
+        curve: episodes of the batches whose gradients are compared with the true one; repeats: batches of each size.
         branches, turns: of `sample_truth`.
     """
 
@@ -59,7 +57,7 @@ class Cell:
     kwargs: tuple[tuple[str, Any], ...] = ()
     groups: int = 64
     curve: tuple[int, ...] = ()
-    repeats: int = 6
+    repeats: int = 4
     branches: int = 8
     turns: int = 3
 
@@ -69,17 +67,15 @@ class Cell:
         return f"{self.env.removeprefix('vlgym/')}{f' {self.targets}' if self.targets else ''}, {self.policy}"
 
 
-STANDARD = tuple(
-    Cell(LINE, policy, targets, curve=(32, 128, 512) if policy in POINTS else ())
-    for policy in (*ERRORS, *POINTS) for targets in (1, 2, 4, 8)
-) + tuple(
-    Cell(env, policy, kwargs=kwargs, groups=12) for policy in ("half random", "fifth random", "random")
-    for env, kwargs in ENVS.items()
-)  # fmt: skip
-QUICK = tuple(
-    Cell(LINE, policy, targets, groups=32, curve=(32, 128) if policy in POINTS else (), repeats=2)
-    for policy in ("half random", "tiny, middle") for targets in (1, 4)
-)  # fmt: skip
+STANDARD = (
+    *(Cell(LINE, policy, targets) for policy in ERRORS for targets in (1, 2, 4, 8)),
+    *(Cell(LINE, policy, targets, curve=(32, 128, 512)) for policy in POINTS for targets in (1, 2, 4, 8)),
+    *(Cell(env, policy, kwargs=kwargs, groups=8) for policy in ERRORS for env, kwargs in ENVS.items()),
+)
+QUICK = (
+    *(Cell(LINE, "half random", targets) for targets in (1, 4)),
+    *(Cell(LINE, "tiny, middle", targets, curve=(32, 128), repeats=2) for targets in (1, 4)),
+)
 
 
 class Point(NamedTuple):
@@ -109,7 +105,7 @@ def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -
     return {name: Point(known[name][0], *map(torch.tensor, known[name][1:])) for name in POINTS if name in known}
 
 
-def run_cell(cell: Cell, estimators: Mapping[str, Estimator], points: Mapping[str, Point]) -> dict[str, Any]:
+def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
     """Run a cell; return its row."""
     begun = time.process_time()
     row = run_line(cell, estimators, points) if cell.env == LINE else run_branched(cell, estimators)
@@ -117,36 +113,37 @@ def run_cell(cell: Cell, estimators: Mapping[str, Estimator], points: Mapping[st
     return named | row | {"seconds": round(time.process_time() - begun, 1)}
 
 
-def run_line(cell: Cell, estimators: Mapping[str, Estimator], points: Mapping[str, Point]) -> dict[str, Any]:
+def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
     """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy gradients."""
-    point = points.get(cell.policy) or next(iter(points.values()))  # other policies lend critics the first one's states
-    plus = noisy(ERRORS[cell.policy]) if cell.policy in ERRORS else point.plus.double().numpy()
+    point = points.get(cell.policy)
+    plus = point.plus.double().numpy() if point else noisy(ERRORS[cell.policy])
     batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])
     starts = [draw_starts(cell.targets, 10_000 * seed, batches) for seed in range(3)]
     pools = [play_lines(each, plus, size=SIZE, seed=seed) for seed, each in enumerate(starts)]
 
     def take(part: slice) -> Episodes:
-        earlier = replace(pools[1].episodes.choose(part), states=point.states)
-        return replace(pools[0].episodes.choose(part), states=point.states, earlier=earlier)
+        scored, earlier = (pool.episodes.choose(part) for pool in pools[:2])
+        return replace(scored, states=point.states, earlier=replace(earlier, states=point.states)) if point else scored
 
     chosen = slice(cell.groups)
-    row = judge(estimators, take(chosen), Truth(*(part[:, chosen] for part in pools[0].truth)))
+    row = judge(estimators, take(chosen), Truth(*(part[:, chosen] for part in pools[0].truth))) | {"truth": "exact"}
+    if point is None:
+        return row
 
     # Batches of one size have no episode in common, and neither have those to which their critics are fitted.
-    fast = {name: estimator for name, estimator in estimators.items() if name != SLOW}
+    fast, target = {n: each for n, each in estimators.items() if n not in SLOW}, true_gradient(pools[2], plus)
     curve: dict[str, dict[int, list[float]]] = {name: {} for name in fast}
-    explained: dict[int, list[float]] = {}
-    target = true_gradient(pools[2], plus)
+    explained: dict[int, list[float | None]] = {}
     for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
         batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
         for name, estimate in apply(fast, batch).items():
             gradient = sum_gradient(estimate, batch, plus)
             curve[name].setdefault(size, []).append(cosine(gradient, target, point.gram.double()))
         explained.setdefault(size, []).append(explain(batch))
-    return row | {"truth": "exact", "steps": point.steps, "curve": curve, "explained": explained}
+    return row | {"steps": point.steps, "curve": curve, "explained": explained}
 
 
-def run_branched(cell: Cell, estimators: Mapping[str, Estimator]) -> dict[str, Any]:
+def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
     """Run a cell of another environment: truth by branches of saved states; no critics."""
     env, eyes = (unwrap(vlgym.make(cell.env, modality=seen, **dict(cell.kwargs))) for seen in ("none", "image"))
     policy = noisy_oracle(ERRORS[cell.policy])
@@ -157,7 +154,7 @@ def run_branched(cell: Cell, estimators: Mapping[str, Estimator]) -> dict[str, A
     return judge(estimators, lay_out(played, 1.0), truth) | {"truth": f"2 x {cell.branches} branches"}
 
 
-def apply(estimators: Mapping[str, Estimator], episodes: Episodes) -> dict[str, Tensor]:
+def apply(estimators: Estimators, episodes: Episodes) -> dict[str, Tensor]:
     """Return the estimates of those estimators that have what they need."""
     found = {name: estimator(episodes) for name, estimator in estimators.items()}
     return {name: torch.as_tensor(each).double() for name, each in found.items() if each is not None}
@@ -170,7 +167,7 @@ def explain(episodes: Episodes) -> float | None:
     return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
 
 
-def judge(estimators: Mapping[str, Estimator], episodes: Episodes, truth: Truth) -> dict[str, Any]:
+def judge(estimators: Estimators, episodes: Episodes, truth: Truth) -> dict[str, Any]:
     """Compare every estimator with the truth."""
     estimates, length = apply(estimators, episodes), float(episodes.mask.sum(-1).double().mean())
     measures = {name: measure(estimate, truth, episodes) for name, estimate in estimates.items()}

@@ -35,7 +35,7 @@ def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
         x, y = read(episodes.earlier, count)[mask], episodes.earlier.to_go[mask].float()
         head = ValueHead(x.shape[-1], WIDTH)
         head.fit(x)
-        optimizer = torch.optim.AdamW(head.parameters(), lr=3e-3, weight_decay=0.0)
+        optimizer = torch.optim.AdamW(head.parameters(), lr=3e-3, weight_decay=0.0, foreach=True)
         for _ in range(STEPS):
             rows = torch.randint(len(x), (SIZE,), generator=generator)
             optimizer.zero_grad()
@@ -59,7 +59,7 @@ def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
     for each in (critics, targets):
         each.state.fit(x[:, :size])
         each.action.fit(x[:, size:])
-    optimizer = torch.optim.AdamW(critics.parameters(), lr=3e-3, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(critics.parameters(), lr=3e-3, weight_decay=0.0, foreach=True)
     for _ in range(STEPS):
         rows = torch.randint(len(x), (SIZE,), generator=generator)
         s, a = x[rows].split([size, count], dim=-1)

@@ -1,4 +1,4 @@
-"""Episodes in groups of one start, as estimators see them, and how policies play them.
+"""Episodes in groups of one start, as estimators see them, how policies play them, and the true advantages by branches.
 
 A policy here gives the probabilities of the legal actions, so that its true values can be computed. All ends count as
 ends: the turn limit is part of the state, and nothing is paid after it.
@@ -27,13 +27,11 @@ class Episodes:
     """G groups of K episodes of one start, of at most T turns.
 
     Attributes:
-        rewards: [G, K, T] float64, 0 after the end.
-        mask: [G, K, T] bool, True on turns that were played.
-        keys: [G, K, T] int64; equal pictures have equal keys.
-        actions: [G, K, T] int64, numbers of the actions.
+        rewards: [G, K, T] float64, 0 after the end; mask: [G, K, T] bool, True on turns that were played.
+        keys: [G, K, T] int64, equal for equal pictures; actions: [G, K, T] int64, numbers of the actions.
         gamma: discount.
         values: [G, K, T] float64, the true values of the states; None where they are not known.
-        states: [number of keys, H] float32, a model's states of the prompts by key; None without a model.
+        states: [keys, H] float32, a model's states of the prompts; None without a model.
         earlier: other episodes of the same policy, to which critics are fitted; fitted: values of such critics.
     """
 
@@ -113,21 +111,20 @@ def draw(policy: Policy, env: Any, rng: np.random.Generator) -> str:
 
 def act(env: Any, action: str) -> tuple[dict[str, Any], float, bool]:
     """Take a legal action; return observation, reward, and whether the episode ended."""
-    observation, reward, terminated, truncated, _ = env.step(
-        write_reply(env.parser, [action], "", env.legal_actions())
-    )
+    reply = write_reply(env.parser, [action], "", env.legal_actions())
+    observation, reward, terminated, truncated, _ = env.step(reply)
     return observation, float(reward), terminated or truncated
 
 
-def play(env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int) -> list[list[list[Turn]]]:
-    """Play `size` episodes from each start; chance differs within a group, unlike in the learners' groups.
+def hash_numbers(*numbers: int) -> int:
+    """Return a seed that depends on all of these numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
-    Args:
-        env: an environment without pictures, which is faster; eyes: one with pictures, which repeats its steps.
-        policy: who plays.
-        groups: starts.
-        size: episodes of a group (K).
-        seed: of policy and chance.
+
+def play(env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int) -> list[list[list[Turn]]]:
+    """Play `size` episodes from each of `groups` starts; chance differs within a group, unlike in the learners' groups.
+
+    `env` may be one without pictures, which is faster; `eyes`, with pictures, repeats its steps.
     """
     played: list[list[list[Turn]]] = [[[] for _ in range(size)] for _ in range(groups)]
     for start, number in np.ndindex(groups, size):
@@ -144,6 +141,51 @@ def play(env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: i
     return played
 
 
-def hash_numbers(*numbers: int) -> int:
-    """Return a seed that depends on all of these numbers."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+class Truth(NamedTuple):
+    """True advantages: two independent estimates [2, G, K, T] and their standard errors; NaN on turns not measured.
+
+    Exact ones are equal, with the error 0.
+    """
+
+    halves: Tensor
+    errors: Tensor
+
+
+def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
+    """Return the discounted return of one branch from a state: of V, or of Q where a first action is given.
+
+    It takes fresh luck (`VLEnv.reseed`; `set_state` alone would repeat the episode's).
+    """
+    env.set_state(state)
+    env.reseed(seed)
+    rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
+    while not over:
+        drawn = draw(policy, env, rng)  # a given action takes the place of a draw, so that Q and V share the later ones
+        _, reward, over = act(env, action or drawn)
+        total, factor, action = total + factor * reward, factor * gamma, None
+    return total
+
+
+def sample_truth(
+    env: Any, groups: Sequence[Sequence[Sequence[Turn]]], policy: Policy, *, gamma: float, branches: int, turns: int,
+    seed: int = 1,
+) -> Truth:  # fmt: skip
+    """Measure the advantage of at most `turns` turns of each episode, by `branches` of Q and as many of V a half.
+
+    Q and V branches of one number share their luck (common random numbers), halves share nothing, and the episode that
+    is judged is in none.
+    """
+    shape = (2, len(groups), len(groups[0]), max(len(episode) for group in groups for episode in group))
+    truth = Truth(torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double())
+    for g, k in np.ndindex(*shape[1:3]):
+        episode = groups[g][k]
+        for t in np.random.default_rng([seed, g, k]).permutation(len(episode))[:turns].tolist():
+            for half in range(2):
+                gains = []
+                for number in range(branches):
+                    luck = hash_numbers(seed, half, g, k, t, number)
+                    q, v = (branch(env, episode[t].state, a, policy, luck, gamma) for a in (episode[t].action, None))
+                    gains.append(q - v)
+                truth.halves[half, g, k, t] = float(np.mean(gains))
+                truth.errors[half, g, k, t] = float(np.std(gains, ddof=1)) / branches**0.5
+    return truth

@@ -124,17 +124,16 @@ def step_advantages(episodes: Episodes, values: Tensor, lam: float = LAMBDA) -> 
     return advantages.T.reshape(episodes.mask.shape)
 
 
-def load_estimator(place: str) -> tuple[str, Estimator, str]:
-    """Return name, function and text of an estimator of the user's own, which `FILE.py:NAME` names. The file is run.
+def load_estimator(place: str) -> tuple[dict[str, Estimator], str]:
+    """Return an estimator of the user's own by its name, and the text of its file, which is run.
 
     Raises:
-        UserError: there is no such file, or nothing in it that can be called by that name.
+        UserError: `place` is not FILE.py:NAME, or the file has nothing that can be called by that name.
     """
     file, _, name = place.rpartition(":")
-    path = Path(file)
-    if path.suffix != ".py" or not path.is_file():
+    if not file.endswith(".py") or not Path(file).is_file():
         raise UserError(f"--estimator {place} names no Python file; write it as FILE.py:NAME.")
     estimator = runpy.run_path(file).get(name)
     if not callable(estimator):
         raise UserError(f"{file} has nothing named {name!r} that takes episodes.")
-    return name, estimator, path.read_text(encoding="utf-8")
+    return {name: estimator}, Path(file).read_text(encoding="utf-8")

@@ -15,8 +15,7 @@ from torch import Tensor
 from vlgym.env.seeding import episode_seed
 from vlgym.registry.making import unwrap
 
-from .episodes import Episodes
-from .truth import Truth
+from .episodes import Episodes, Truth
 
 NUMBERS, TURNS = 6, 10
 """Numbers on the line, and turns for each target."""

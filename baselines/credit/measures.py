@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .episodes import Episodes
-from .truth import Truth
+from .episodes import Episodes, Truth
 
 DRAWS = 400
 """Bootstrap samples of the start groups."""
@@ -34,7 +33,8 @@ def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any
     used = episodes.mask & ~truth.halves[0].isnan()
     group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
     x, a, b = (each[used].numpy() for each in (estimate, *truth.halves))
-    error = truth.errors[0][used].numpy()
+    error, turn = truth.errors[0][used].numpy(), torch.arange(used.shape[-1])
+    alike = (episodes.keys * used.shape[-1] + turn) * (int(episodes.actions.max()) + 1) + episodes.actions
 
     # Every figure is made of sums over groups, so that a bootstrap sample is a weighing of them.
     sums = sum_groups(group, len(used), moments(x, a, b))
@@ -51,7 +51,7 @@ def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any
             ("sign", np.divide(*(weights @ signs).T)),
         ):  # fmt: skip
             row |= {name: float(values[0]), f"{name}_sd": float(np.nanstd(values[1:]))}
-    row["bias"], row["variance"] = decompose(x, a, b, group, describe_turns(episodes)[used].numpy())
+    row["bias"], row["variance"] = decompose(x, a, b, group, alike[used].numpy())
     spread = np.cov(a, b)
     noise = 1.0 if not error.any() else 4 * spread[0, 1] / (spread.sum() or np.nan)
     zero = float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
@@ -59,15 +59,15 @@ def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any
 
 
 def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return what `correlate` needs of each turn, [9, turns]."""
+    """Return what `correlate` needs of each turn, [8, turns]."""
     t = (a + b) / 2
-    return np.stack([np.ones_like(x), x, t, a, b, x * x, x * t, a * b, np.zeros_like(x)])
+    return np.stack([np.ones_like(x), x, t, a, b, x * x, x * t, a * b])
 
 
 def correlate(sums: np.ndarray) -> np.ndarray:
-    """Return the corrected correlation of each row of sums of `moments`, [draws, 9] -> [draws]."""
-    n, x, t, a, b, xx, xt, ab, _ = sums.T
-    return (xt / n - x * t / n**2) / np.sqrt((xx / n - (x / n) ** 2) * (ab / n - a * b / n**2))
+    """Return the corrected correlation of each row of sums of `moments`, [draws, 8] -> [draws]."""
+    x, t, a, b, xx, xt, ab = sums.T[1:] / sums.T[0]
+    return (xt - x * t) / np.sqrt((xx - x**2) * (ab - a * b))
 
 
 def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
@@ -80,13 +80,6 @@ def deviate(values: np.ndarray, group: np.ndarray) -> np.ndarray:
     return values - (np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group]
 
 
-def describe_turns(episodes: Episodes) -> Tensor:
-    """Return a number [G, K, T] that is equal for turns of the same picture, turn number and action."""
-    turn = torch.arange(episodes.mask.shape[-1]).expand(episodes.mask.shape)
-    actions = int(episodes.actions.max()) + 1
-    return (episodes.keys * episodes.mask.shape[-1] + turn) * actions + episodes.actions
-
-
 def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
     """Return root mean square bias, and variance, of an estimate given picture, turn number and action.
 
@@ -95,24 +88,18 @@ def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, al
     turns are alike, or the product is negative.
     """
     _, kind = np.unique(alike, return_inverse=True)
-    _, part = np.unique(kind * (group.max() + 1) + group, return_inverse=True)
-    first, second = x - a, x - b
-    kind_of = np.zeros(part.max() + 1, np.int64)
-    kind_of[part] = kind
-    counts, sum_a, sum_b = (np.bincount(part, values) for values in (np.ones_like(x), first, second))
-    n, total_a, total_b, own, own_n = (
-        np.bincount(kind_of, values) for values in (counts, sum_a, sum_b, sum_a * sum_b, counts**2)
-    )
-    pairs = n**2 - own_n
-    used = pairs > 0
+    pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)
+    errors = sum_groups(part.ravel(), pair.shape[1], np.stack([np.ones_like(x), x - a, x - b]))
+    n, first, second = sum_groups(pair[0], kind.max() + 1, errors.T).T
+    own_n, own = sum_groups(pair[0], kind.max() + 1, np.stack([errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])).T
+    used = n**2 > own_n
     if not used.any():
         return float("nan"), float("nan")
-    squares = ((total_a * total_b - own)[used] / pairs[used] * n[used]).sum() / n[used].sum()
-    chosen = used[kind]
-    return float(np.sqrt(squares)) if squares >= 0 else float("nan"), float(np.mean((first * second)[chosen]) - squares)
+    square = np.average(((first * second - own)[used] / (n**2 - own_n)[used]), weights=n[used])
+    variance = float(np.mean(((x - a) * (x - b))[used[kind]]) - square)
+    return float(np.sqrt(square)) if square >= 0 else float("nan"), variance
 
 
 def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
     """Return the cosine of two gradients, given as coefficients [P] of vectors with inner products `gram` [P, P]."""
-    product = first @ gram @ second
-    return float(product / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
+    return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())

@@ -46,7 +46,7 @@ class TinyPolicy:
             self.thoughts.append(torch.tensor(encode(env.think(""))))
 
     def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
-        """Return log-probabilities [B, R] of R replies to each of some prompts."""
+        """Return log-probabilities [B, R] of R replies to each of B prompts."""
         prompts = [self.prompts[row] for row, own in zip(rows, replies, strict=True) for _ in own]
         ids, mask = pad_rows([reply for own in replies for reply in own], self.engine.family.pad_id)
         return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
