@@ -19,9 +19,8 @@ from ..runs.folder import read_record, write_record
 from .critics import fit_values
 from .episodes import Episodes, Truth, lay_out, noisy_oracle, play, sample_truth
 from .estimators import Estimator
-from .lines import draw_starts, noisy, play_lines, sum_gradient, true_gradient
+from .lines import TinyPolicy, draw_starts, noisy, play_lines, sum_gradient, true_gradient
 from .measures import cosine, measure
-from .tiny_policy import TinyPolicy
 
 Estimators = Mapping[str, Estimator]
 SIZE, LINE, SLOW = 4, "NumberLine", ("bi-level GAE", "ArCHer")

@@ -1,32 +1,37 @@
-"""NumberLine in tensors: its episodes, and the exact values of any policy, for many starts at once.
+"""NumberLine in tensors: its episodes, the exact values of any policy, and the tiny model as such a policy.
 
 The horizon grows with the number of targets, and nothing else changes. Tests compare rules and values with the
-environment and with Monte Carlo. A policy is a table [6, 6] of the probability of `+` by target and current number.
+environment and with Monte Carlo. A policy is a table [6, 6] of the probability of `+` by target and current number; the
+key of a picture is 6 * target + current number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+import vlgym
+from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
+from vlgym.parsers import write_reply
 from vlgym.registry.making import unwrap
 
+from ..engine.engine import pad_rows
+from ..engine.plain import make_engine
+from ..models.load import load_family
 from .episodes import Episodes, Truth
 
 NUMBERS, TURNS = 6, 10
 """Numbers on the line, and turns for each target."""
-MOVES = np.array([-1, 1])
+BATCH, NOISE = 16, 0.3
+"""Prompts in a gradient step of the tiny model, and the share of its labels that are random: it stays unsure."""
 
-
-class Starts(NamedTuple):
-    """Current numbers [S] and targets [S, n] of S starts."""
-
-    current: np.ndarray
-    targets: np.ndarray
+Starts = tuple[np.ndarray, np.ndarray]
+"""Current numbers [S] and targets [S, n] of S starts."""
 
 
 class Played(NamedTuple):
@@ -39,14 +44,11 @@ class Played(NamedTuple):
 
 def draw_starts(targets: int, first: int, count: int) -> Starts:
     """Return the starts of `count` train episodes of NumberLine, from number `first` on."""
-    import vlgym
-
-    env = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none"))
-    found = []
+    env, found = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none")), []
     for index in range(first, first + count):
         env.reset(seed=episode_seed("vlgym/NumberLine-v0", "train", index))
-        found.append((env.current, [env.target, *env.later]))
-    return Starts(*map(np.array, zip(*found, strict=True)))
+        found.append([env.current, env.target, *env.later])
+    return np.array(found)[:, 0], np.array(found)[:, 1:]
 
 
 def noisy(error: float) -> np.ndarray:
@@ -57,7 +59,7 @@ def noisy(error: float) -> np.ndarray:
 
 def move(target: np.ndarray, current: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the next number, the reward, and whether the target was reached."""
-    after = np.clip(current + MOVES[action], 0, NUMBERS - 1)
+    after = np.clip(current + 2 * action - 1, 0, NUMBERS - 1)
     reached = after == target
     return after, np.where(reached, 1.0, -1.0 * (np.abs(target - after) >= np.abs(target - current))), reached
 
@@ -67,10 +69,9 @@ def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, n
 
     V of no turns, and V after the last target, are 0.
     """
-    count, n = starts.targets.shape
-    target = starts.targets.T[:, :, None]  # [n, S, 1]
-    current = np.arange(NUMBERS).reshape(1, 1, -1)
-    share = plus[target, current]  # [n, S, current]
+    count, n = starts[1].shape
+    target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)  # [n, S, 1], [1, 1, current]
+    share = plus[target, current]
     v = np.zeros((TURNS * n + 1, n + 1, count, NUMBERS))
     q = np.zeros((TURNS * n + 1, n, count, NUMBERS, 2))
     outcomes = [move(target, current, np.array(action)) for action in range(2)]
@@ -85,15 +86,12 @@ def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, n
 
 def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma: float = 1.0) -> Played:
     """Play `size` episodes from each start, with their exact values and advantages."""
-    v, q = solve(starts, plus, gamma)
-    count, n = starts.targets.shape
-    rng, shape = np.random.default_rng(seed), (count, size)
-    row = np.broadcast_to(np.arange(count)[:, None], shape)
-    current, number = np.broadcast_to(starts.current[:, None], shape).copy(), np.zeros(shape, int)
-    alive, columns = np.ones(shape, bool), []
+    (v, q), (count, n) = solve(starts, plus, gamma), starts[1].shape
+    rng, row, columns = np.random.default_rng(seed), np.indices((count, size))[0], []
+    current, number, alive = starts[0][row], np.zeros_like(row), np.ones_like(row, bool)
     for left in range(TURNS * n, 0, -1):
-        target = starts.targets[row, np.minimum(number, n - 1)]
-        action = (rng.random(shape) < plus[target, current]).astype(int)
+        target = starts[1][row, np.minimum(number, n - 1)]
+        action = (rng.random(row.shape) < plus[target, current]).astype(int)
         after, reward, reached = move(target, current, action)
         at = (left, np.minimum(number, n - 1), row, current)
         columns.append((reward * alive, alive, target * NUMBERS + current, action, v[at], q[at]))
@@ -101,26 +99,89 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
         alive = alive & (number < n)
         if not alive.any():
             break
-    rewards, mask, keys, actions, values, qs = (
-        torch.from_numpy(np.stack(column, axis=2)) for column in zip(*columns, strict=True)
-    )
+    parts = (torch.from_numpy(np.stack(column, axis=2)) for column in zip(*columns, strict=True))
+    rewards, mask, keys, actions, values, qs = parts
     advantages = qs.gather(-1, actions.unsqueeze(-1)).squeeze(-1) - values
-    episodes = Episodes(rewards, mask, keys, actions, gamma, values)
-    return Played(episodes, Truth(advantages.expand(2, *mask.shape), torch.zeros(2, *mask.shape)), qs[..., 1] - qs[..., 0])
-
-
-def sum_by_key(terms: Tensor, episodes: Episodes) -> Tensor:
-    """Sum the terms of the turns that were played by key, [36]."""
-    mask = episodes.mask
-    return torch.zeros(NUMBERS**2).double().index_add(0, episodes.keys[mask], terms[mask].double())
+    truth = Truth(advantages.expand(2, *mask.shape), torch.zeros(2, *mask.shape))
+    return Played(Episodes(rewards, mask, keys, actions, gamma, values), truth, qs[..., 1] - qs[..., 0])
 
 
 def sum_gradient(advantages: Tensor, episodes: Episodes, plus: np.ndarray) -> Tensor:
     """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
-    return sum_by_key(advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes)
+    terms = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys])
+    keys = episodes.keys[episodes.mask]
+    return torch.zeros(NUMBERS**2).double().index_add(0, keys, terms[episodes.mask].double())
 
 
 def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
     """Return the policy gradient with the true advantages of both actions in the states of these episodes, [36]."""
     share = torch.from_numpy(plus).flatten()[played.episodes.keys]
-    return sum_by_key(share * (1 - share) * played.gain, played.episodes)
+    mean = share * (1 - share) * played.gain  # sum_a pi(a) A(a) times the score of a
+    return sum_gradient(mean / (played.episodes.actions - share), played.episodes, plus)
+
+
+class TinyPolicy:
+    """The tiny model and its prompts of every two numbers, `keys`, each answered by one of the two legal replies.
+
+    They have the probabilities that the model gives them, without thoughts. So the gradient of the log-probability of
+    either, over all weights, is a multiple of the gradient of their log-odds: a vector per prompt, and all inner
+    products of policy gradients are in one matrix. The prompts are those of one target, so horizons alone differ.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.engine = make_engine(load_family("tiny", image_tokens=16, seed=seed, device="cpu"), max_new_tokens=8)
+        self.generator, self.steps = torch.Generator().manual_seed(seed), 0
+        self.parameters = [p for p in self.engine.family.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
+        self.keys = [key for key in range(36) if key // 6 != key % 6]
+        self.right = torch.tensor([int(key // 6 > key % 6) for key in self.keys])
+        env = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
+        encode, legal = self.engine.family.encode_reply, env.legal_actions()
+        self.replies = [torch.tensor(encode(write_reply(env.parser, [action], "", legal))) for action in legal]
+        self.prompts, self.thoughts = [], []
+        for key in self.keys:
+            observation, info = env.reset(seed=0, options={"target": key // 6, "current": key % 6})
+            told = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
+            self.prompts.append(self.engine.family.encode(PromptBuilder().build(*told)))
+            self.thoughts.append(torch.tensor(encode(env.think(""))))
+
+    def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Return log-probabilities [B, R] of R replies to each of B prompts."""
+        prompts = [self.prompts[row] for row, own in zip(rows, replies, strict=True) for _ in own]
+        ids, mask = pad_rows([reply for own in replies for reply in own], self.engine.family.pad_id)
+        return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
+
+    def train(self, steps: int) -> None:
+        """Go on with a supervised run up to this many gradient steps: the oracle's moves, `NOISE` of them random, and
+        its thoughts as a reply of their own, without which the digits are read late."""
+        for self.steps in range(self.steps + 1, steps + 1):
+            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, self.steps / 30)
+            rows = torch.randperm(len(self.keys), generator=self.generator)[:BATCH]
+            random = torch.rand(BATCH, generator=self.generator) < NOISE
+            moves = torch.where(random, torch.randint(2, (BATCH,), generator=self.generator), self.right[rows])
+            both = [(self.replies[move], self.thoughts[row]) for row, move in zip(rows, moves, strict=True)]
+            loss = -self.score(rows.tolist(), both).mean()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+            self.optimizer.step()
+
+    def plus(self) -> Tensor:
+        """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 where there is no prompt."""
+        with torch.no_grad():
+            scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
+        return torch.full((36,), 0.5).double().index_put((torch.tensor(self.keys),), scores.double().softmax(-1)[:, 1]).view(6, 6)
+
+    def gradients(self) -> Tensor:
+        """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`, over all weights."""
+        vectors = torch.zeros(36, sum(p.numel() for p in self.parameters))
+        for row, key in enumerate(self.keys):
+            minus, plus = self.score([row], [self.replies])[0]
+            parts = torch.autograd.grad(plus - minus, self.parameters, materialize_grads=True)
+            vectors[key] = torch.cat([part.flatten() for part in parts])
+        return (vectors @ vectors.T).double()
+
+    def states(self) -> Tensor:
+        """Return the states of the prompts' last tokens, [36, H]."""
+        found = self.engine.last_hidden(self.prompts)
+        return torch.zeros(36, found.shape[-1]).index_put((torch.tensor(self.keys),), found)

@@ -15,11 +15,9 @@ from torch import Tensor
 
 from .episodes import Episodes, Truth
 
-DRAWS = 400
-"""Bootstrap samples of the start groups."""
-SURE = 2.0
-"""Standard errors from 0 from which on a true advantage's sign counts as known; by its first half."""
-ZERO = 1e-9
+DRAWS, SURE, ZERO = 400, 2.0, 1e-9
+"""Bootstrap samples of start groups; standard errors of a half from which on a true sign counts as known; what counts
+as 0."""
 
 
 def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any]:
@@ -42,20 +40,17 @@ def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any
     sure = np.abs(a) > np.maximum(SURE * error, ZERO)
     right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
     signs = sum_groups(group, len(used), np.stack([sure * right, sure * 1.0]))
-    weights = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
-    weights = np.vstack([np.ones(len(used)), weights])
-    row: dict[str, Any] = {}
+    draws = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
+    weights, row = np.vstack([np.ones(len(used)), draws]), dict[str, Any]()
     with np.errstate(divide="ignore", invalid="ignore"):
-        for name, values in (
-            ("correlation", correlate(weights @ sums)), ("within", correlate(weights @ inner)),
-            ("sign", np.divide(*(weights @ signs).T)),
-        ):  # fmt: skip
-            row |= {name: float(values[0]), f"{name}_sd": float(np.nanstd(values[1:]))}
+        found = correlate(weights @ sums), correlate(weights @ inner), np.divide(*(weights @ signs).T)
+    for name, values in zip(("correlation", "within", "sign"), found, strict=True):
+        known = values[np.isfinite(values)]
+        row |= {name: float(values[0]), f"{name}_sd": float(known[1:].std()) if len(known) > 1 else float("nan")}
     row["bias"], row["variance"] = decompose(x, a, b, group, alike[used].numpy())
-    spread = np.cov(a, b)
-    noise = 1.0 if not error.any() else 4 * spread[0, 1] / (spread.sum() or np.nan)
-    zero = float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
-    return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": float(noise)}
+    spread, zero = np.cov(a, b), float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
+    reliability = float(4 * spread[0, 1] / spread.sum()) if error.any() else 1.0
+    return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": reliability}
 
 
 def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

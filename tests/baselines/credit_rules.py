@@ -1,9 +1,16 @@
-"""Exact values of a fixed policy by backward induction, in games whose rules are short (Sutton and Barto, 4.1)."""
+"""Exact values of a fixed policy by backward induction, in games whose rules are short; a chain that is enumerated."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from baselines.credit.episodes import Episodes
 
 Outcomes = Sequence[tuple[float, float, Hashable | None]]
 """Probability, reward and next state of each outcome of an action; None is the end."""
@@ -86,3 +93,24 @@ def tic_tac_toe(board: str) -> dict[str, Outcomes]:
 def has_line(board: str, sign: str) -> bool:
     """True if a sign has three squares in a line."""
     return any(all(board[at] == sign for at in line) for line in LINES)
+
+
+def enumerate_chain(gamma: float, size: int = 4) -> tuple[Episodes, Tensor, Tensor]:
+    """Return all 3^4 groups of episodes of a chain of two states, their probabilities and the true advantages.
+
+    In s0 `a` pays 0 and leads to s1, `b` pays 0.2 and ends; in s1 `a` pays 1, `b` 0, and both end. Both actions have
+    probability 0.5.
+    """
+    kinds = [((1,), (0.2,), 0.5), ((0, 0), (0.0, 1.0), 0.25), ((0, 1), (0.0, 0.0), 0.25)]
+    groups = list(itertools.product(kinds, repeat=size))
+    shape = (len(groups), size, 2)
+    rewards, mask, actions = torch.zeros(shape).double(), torch.zeros(shape).bool(), torch.zeros(shape).long()
+    for g, group in enumerate(groups):
+        for k, (taken, paid, _) in enumerate(group):
+            actions[g, k, : len(taken)], mask[g, k, : len(taken)] = torch.tensor(taken), True
+            rewards[g, k, : len(paid)] = torch.tensor(paid).double()
+    share = torch.tensor([np.prod([kind[2] for kind in group]) for group in groups])
+    gain = torch.tensor([0.5 * gamma - 0.2, 1.0]).double() / 2
+    values = torch.tensor([0.2 + gain[0], 0.5]).double().expand(shape)
+    keys = torch.arange(2).expand(shape).clone()
+    return Episodes(rewards, mask, keys, actions, gamma, values), share, torch.where(actions == 0, gain, -gain)
