@@ -4,7 +4,7 @@ docs/environments.md    from the installed specs and registry.yaml
 docs/cli.md, hooks.md, errors.md, check.md, gallery.md    from the help texts, docstrings and specs of the code
 docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
                         docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
-docs/images/            results.png and demo_curve.png from docs/studies/
+docs/images/            results.png, demo_curve.png and credit.png from docs/studies/
 
 The site's pages of the API, of studies, and of families whose plugin's README is the only one, are made by
 `write_site_pages` when it is built.
@@ -272,3 +272,4 @@ if __name__ == "__main__":
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
     figures.draw_demo(DOCS / "images" / "demo_curve.png")
+    figures.measures.draw(figures.read_runs("advantages"), DOCS / "images" / "credit.png")

@@ -1,4 +1,4 @@
-"""Episodes in groups of one start, as estimators see them, how policies play them, and the true advantages by branches.
+"""Episodes in groups of one start, as estimators see them, how policies play them, and true advantages by branches.
 
 A policy here gives the probabilities of the legal actions, so that its true values can be computed. All ends count as
 ends: the turn limit is part of the state, and nothing is paid after it.
@@ -18,8 +18,7 @@ from torch import Tensor
 from vlgym.env.seeding import episode_seed
 from vlgym.parsers import write_reply
 
-Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]
-"""Takes an environment; returns the legal actions and their probabilities."""
+Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]  # legal actions of an environment, their probabilities
 
 
 @dataclass
@@ -53,9 +52,9 @@ class Episodes:
     @property
     def to_go(self) -> Tensor:
         """Discounted sum of the rewards from each turn on, [G, K, T]."""
-        out, following = torch.zeros_like(self.rewards), torch.zeros_like(self.rewards[..., 0])
-        for t in reversed(range(self.rewards.shape[-1])):
-            out[..., t] = following = self.rewards[..., t] + self.gamma * following
+        out = self.rewards.clone()
+        for t in reversed(range(out.shape[-1] - 1)):
+            out[..., t] += self.gamma * out[..., t + 1]
         return out
 
     @property
@@ -69,27 +68,15 @@ class Episodes:
         return replace(self, **parts, values=None if self.values is None else self.values[groups], fitted={})
 
 
-class Turn(NamedTuple):
-    """One turn: the picture's key, the state before the action, the action and its reward."""
+class Truth(NamedTuple):
+    """True advantages: two independent estimates [2, G, K, T], NaN on turns not measured, and their standard errors."""
 
-    key: str
-    state: dict[str, Any]
-    action: str
-    reward: float
+    halves: Tensor
+    errors: Tensor
 
 
-def lay_out(groups: Sequence[Sequence[Sequence[Turn]]], gamma: float) -> Episodes:
-    """Return episodes as padded tensors."""
-    shape = (len(groups), len(groups[0]), max(len(episode) for group in groups for episode in group))
-    rewards, mask = np.zeros(shape), np.zeros(shape, bool)
-    keys, actions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    numbers: tuple[dict[str, int], dict[str, int]] = {}, {}
-    for g, k in np.ndindex(*shape[:2]):
-        for t, turn in enumerate(groups[g][k]):
-            rewards[g, k, t], mask[g, k, t] = turn.reward, True
-            keys[g, k, t] = numbers[0].setdefault(turn.key, len(numbers[0]))
-            actions[g, k, t] = numbers[1].setdefault(turn.action, len(numbers[1]))
-    return Episodes(*map(torch.from_numpy, (rewards, mask, keys, actions)), gamma=gamma)
+Turns = dict[tuple[int, ...], tuple[dict[str, Any], str]]
+"""Group, number and turn of an episode -> the state before the action, and the action."""
 
 
 def noisy_oracle(error: float) -> Policy:
@@ -106,7 +93,7 @@ def noisy_oracle(error: float) -> Policy:
 def draw(policy: Policy, env: Any, rng: np.random.Generator) -> str:
     """Draw an action of a policy."""
     names, shares = policy(env)
-    return names[min(int(np.searchsorted(np.cumsum(shares), rng.random(), side="right")), len(names) - 1)]
+    return names[min(int((np.cumsum(shares) <= rng.random()).sum()), len(names) - 1)]
 
 
 def act(env: Any, action: str) -> tuple[dict[str, Any], float, bool]:
@@ -121,41 +108,31 @@ def hash_numbers(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
-def play(env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int) -> list[list[list[Turn]]]:
-    """Play `size` episodes from each of `groups` starts; chance differs within a group, unlike in the learners' groups.
-
-    `env` may be one without pictures, which is faster; `eyes`, with pictures, repeats its steps.
-    """
-    played: list[list[list[Turn]]] = [[[] for _ in range(size)] for _ in range(groups)]
+def play(
+    env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int, gamma: float = 1.0
+) -> tuple[Episodes, Turns]:
+    """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
+    be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
+    empty = (torch.zeros(groups, size, env.max_turns, dtype=kind) for kind in (torch.double, bool, int, int))
+    episodes, turns, keys, actions = Episodes(*empty, gamma=gamma), Turns(), dict[str, int](), dict[str, int]()
     for start, number in np.ndindex(groups, size):
         rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
         for each in (env, eyes):
             observation, _ = each.reset(seed=episode_seed(env.vlgym_spec.id, "train", start))
             each.reseed(luck)
         while not over:
+            place, action = (start, number, env.turn), draw(policy, env, rng)
+            turns[place], episodes.mask[place] = (env.get_state(), action), True
             key = hashlib.sha256(observation["image"].tobytes()).hexdigest()
-            state, action = env.get_state(), draw(policy, env, rng)
-            observation, _, _ = act(eyes, action)
-            _, reward, over = act(env, action)
-            played[start][number].append(Turn(key, state, action, reward))
-    return played
-
-
-class Truth(NamedTuple):
-    """True advantages: two independent estimates [2, G, K, T] and their standard errors; NaN on turns not measured.
-
-    Exact ones are equal, with the error 0.
-    """
-
-    halves: Tensor
-    errors: Tensor
+            episodes.keys[place] = keys.setdefault(key, len(keys))
+            episodes.actions[place] = actions.setdefault(action, len(actions))
+            observation, (_, episodes.rewards[place], over) = act(eyes, action)[0], act(env, action)
+    return episodes, turns
 
 
 def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
-    """Return the discounted return of one branch from a state: of V, or of Q where a first action is given.
-
-    It takes fresh luck (`VLEnv.reseed`; `set_state` alone would repeat the episode's).
-    """
+    """Return the discounted return of one branch from a state, of V, or of Q where a first action is given; it takes
+    fresh luck, where `set_state` alone would repeat the episode's."""
     env.set_state(state)
     env.reseed(seed)
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
@@ -167,25 +144,20 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 
 
 def sample_truth(
-    env: Any, groups: Sequence[Sequence[Sequence[Turn]]], policy: Policy, *, gamma: float, branches: int, turns: int,
-    seed: int = 1,
-) -> Truth:  # fmt: skip
-    """Measure the advantage of at most `turns` turns of each episode, by `branches` of Q and as many of V a half.
-
-    Q and V branches of one number share their luck (common random numbers), halves share nothing, and the episode that
-    is judged is in none.
-    """
-    shape = (2, len(groups), len(groups[0]), max(len(episode) for group in groups for episode in group))
-    truth = Truth(torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double())
-    for g, k in np.ndindex(*shape[1:3]):
-        episode = groups[g][k]
-        for t in np.random.default_rng([seed, g, k]).permutation(len(episode))[:turns].tolist():
-            for half in range(2):
-                gains = []
-                for number in range(branches):
-                    luck = hash_numbers(seed, half, g, k, t, number)
-                    q, v = (branch(env, episode[t].state, a, policy, luck, gamma) for a in (episode[t].action, None))
-                    gains.append(q - v)
-                truth.halves[half, g, k, t] = float(np.mean(gains))
-                truth.errors[half, g, k, t] = float(np.std(gains, ddof=1)) / branches**0.5
+    env: Any, episodes: Episodes, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
+) -> Truth:
+    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and as many of V a half, which
+    share their luck in pairs (common random numbers); halves share nothing, and the judged episode is in none."""
+    truth = Truth(*(torch.full((2, *episodes.mask.shape), torch.nan).double() for _ in range(2)))
+    for half, g, k in np.ndindex(2, *episodes.returns.shape):
+        for t in np.random.default_rng([seed, g, k]).permutation(int(episodes.mask[g, k].sum()))[:most].tolist():
+            (state, taken), gains = turns[g, k, t], []
+            for number in range(branches):
+                luck = hash_numbers(seed, half, g, k, t, number)
+                q, v = (branch(env, state, action, policy, luck, episodes.gamma) for action in (taken, None))
+                gains.append(q - v)
+            truth.halves[half, g, k, t], truth.errors[half, g, k, t] = (
+                np.mean(gains),
+                np.std(gains, ddof=1) / branches**0.5,
+            )
     return truth

@@ -1,8 +1,7 @@
 """NumberLine in tensors: its episodes, the exact values of any policy, and the tiny model as such a policy.
 
-The horizon grows with the number of targets, and nothing else changes. Tests compare rules and values with the
-environment and with Monte Carlo. A policy is a table [6, 6] of the probability of `+` by target and current number; the
-key of a picture is 6 * target + current number.
+The horizon grows with the number of targets, and nothing else changes. A policy is a table [6, 6] of the probability of
+`+` by target and current number; the key of a picture is 6 * target + current number.
 """
 
 from __future__ import annotations
@@ -25,11 +24,8 @@ from ..engine.plain import make_engine
 from ..models.load import load_family
 from .episodes import Episodes, Truth
 
-NUMBERS, TURNS = 6, 10
-"""Numbers on the line, and turns for each target."""
-BATCH, NOISE = 16, 0.3
-"""Prompts in a gradient step of the tiny model, and the share of its labels that are random: it stays unsure."""
-
+NUMBERS, TURNS, BATCH, NOISE = 6, 10, 16, 0.3
+"""Numbers on the line; turns for each target; prompts of a gradient step of the tiny model; share of random labels."""
 Starts = tuple[np.ndarray, np.ndarray]
 """Current numbers [S] and targets [S, n] of S starts."""
 
@@ -65,10 +61,7 @@ def move(target: np.ndarray, current: np.ndarray, action: np.ndarray) -> tuple[n
 
 
 def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return V [turns left, target's number, S, current] and Q [..., action] by backward induction.
-
-    V of no turns, and V after the last target, are 0.
-    """
+    """Return V [turns left, target's number, S, current] and Q [..., action] by backward induction."""
     count, n = starts[1].shape
     target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)  # [n, S, 1], [1, 1, current]
     share = plus[target, current]
@@ -108,9 +101,8 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
 
 def sum_gradient(advantages: Tensor, episodes: Episodes, plus: np.ndarray) -> Tensor:
     """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
-    terms = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys])
-    keys = episodes.keys[episodes.mask]
-    return torch.zeros(NUMBERS**2).double().index_add(0, keys, terms[episodes.mask].double())
+    terms, keys = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes.keys
+    return torch.zeros(NUMBERS**2).double().index_add(0, keys[episodes.mask], terms[episodes.mask].double())
 
 
 def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
@@ -121,11 +113,10 @@ def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
 
 
 class TinyPolicy:
-    """The tiny model and its prompts of every two numbers, `keys`, each answered by one of the two legal replies.
+    """The tiny model and its prompts of every two numbers, `keys`, those of one target, so that horizons alone differ.
 
-    They have the probabilities that the model gives them, without thoughts. So the gradient of the log-probability of
-    either, over all weights, is a multiple of the gradient of their log-odds: a vector per prompt, and all inner
-    products of policy gradients are in one matrix. The prompts are those of one target, so horizons alone differ.
+    One of the two legal replies answers, without thoughts. So the gradient of either's log-probability is a multiple of
+    that of their log-odds: a vector per prompt, and all inner products of policy gradients are in one matrix.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -152,25 +143,27 @@ class TinyPolicy:
         return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
 
     def train(self, steps: int) -> None:
-        """Go on with a supervised run up to this many gradient steps: the oracle's moves, `NOISE` of them random, and
-        its thoughts as a reply of their own, without which the digits are read late."""
-        for self.steps in range(self.steps + 1, steps + 1):
-            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, self.steps / 30)
+        """Go on with supervised steps up to this number: on the oracle's moves, and its thoughts as other replies."""
+        for step in range(self.steps + 1, steps + 1):
+            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, step / 30)
             rows = torch.randperm(len(self.keys), generator=self.generator)[:BATCH]
             random = torch.rand(BATCH, generator=self.generator) < NOISE
             moves = torch.where(random, torch.randint(2, (BATCH,), generator=self.generator), self.right[rows])
             both = [(self.replies[move], self.thoughts[row]) for row, move in zip(rows, moves, strict=True)]
             loss = -self.score(rows.tolist(), both).mean()
-            self.optimizer.zero_grad(set_to_none=True)
+            self.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
             self.optimizer.step()
+        self.steps = steps
 
     def plus(self) -> Tensor:
         """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 where there is no prompt."""
         with torch.no_grad():
             scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
-        return torch.full((36,), 0.5).double().index_put((torch.tensor(self.keys),), scores.double().softmax(-1)[:, 1]).view(6, 6)
+        table = torch.full((NUMBERS**2,), 0.5).double()
+        table[self.keys] = scores.double().softmax(-1)[:, 1]
+        return table.view(NUMBERS, NUMBERS)
 
     def gradients(self) -> Tensor:
         """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`, over all weights."""
@@ -183,5 +176,8 @@ class TinyPolicy:
 
     def states(self) -> Tensor:
         """Return the states of the prompts' last tokens, [36, H]."""
-        found = self.engine.last_hidden(self.prompts)
-        return torch.zeros(36, found.shape[-1]).index_put((torch.tensor(self.keys),), found)
+        return (
+            (found := self.engine.last_hidden(self.prompts))
+            .new_zeros(36, found.shape[1])
+            .index_copy(0, torch.tensor(self.keys), found)
+        )

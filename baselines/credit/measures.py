@@ -1,4 +1,4 @@
-"""How an estimate compares with the true advantage, each with its interval over start groups.
+"""How an estimate compares with the true advantage, each figure with its interval over start groups; table and plot.
 
 The truth has two independent halves t1, t2 with noise. cov(t1, t2) is the variance of the truth without it, so a
 correlation is corrected for attenuation (Spearman 1904): r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean. It is
@@ -7,47 +7,49 @@ never clipped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..runs.logs import write_figure
 from .episodes import Episodes, Truth
 
+HEADERS = ("cell", "estimator", "correlation", "sign", "bias", "variance", "zero", "cosine with the true gradient")
+WHOLE = ("GRPO", "RLOO, LOOP")  # those that give all turns of an episode one number
 DRAWS, SURE, ZERO = 400, 2.0, 1e-9
-"""Bootstrap samples of start groups; standard errors of a half from which on a true sign counts as known; what counts
-as 0."""
+"""Bootstrap samples; standard errors of a half from which on a true sign is sure; what counts as 0."""
 
 
 def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any]:
     """Compare an estimate [G, K, T] with the truth on the turns where it is known.
 
     Returns:
-        correlation, within (of deviations from each group's means) and sign agreement, each with its deviation over
-        bootstrap samples of start groups; bias and variance (reward units, `decompose`); zero, the share of turns with
-        the estimate 0; turns; sure, the share of turns whose true sign is known; reliability of the truth's mean.
+        correlation and sign agreement, each with its deviation over bootstrap samples of start groups; bias, variance
+        (`decompose`); shares of turns with the estimate 0 and with a sure true sign; reliability of the truth's mean.
     """
     used = episodes.mask & ~truth.halves[0].isnan()
     group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
-    x, a, b = (each[used].numpy() for each in (estimate, *truth.halves))
-    error, turn = truth.errors[0][used].numpy(), torch.arange(used.shape[-1])
-    alike = (episodes.keys * used.shape[-1] + turn) * (int(episodes.actions.max()) + 1) + episodes.actions
+    x, a, b, error = (each[used].numpy() for each in (estimate, *truth.halves, truth.errors[0]))
+    place = episodes.keys * used.shape[-1] + torch.arange(used.shape[-1])
+    alike = (place * (int(episodes.actions.max()) + 1) + episodes.actions)[used].numpy()
 
     # Every figure is made of sums over groups, so that a bootstrap sample is a weighing of them.
     sums = sum_groups(group, len(used), moments(x, a, b))
-    inner = sum_groups(group, len(used), moments(*(deviate(each, group) for each in (x, a, b))))
     sure = np.abs(a) > np.maximum(SURE * error, ZERO)
     right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
     signs = sum_groups(group, len(used), np.stack([sure * right, sure * 1.0]))
     draws = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
     weights, row = np.vstack([np.ones(len(used)), draws]), dict[str, Any]()
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = correlate(weights @ sums), correlate(weights @ inner), np.divide(*(weights @ signs).T)
-    for name, values in zip(("correlation", "within", "sign"), found, strict=True):
+        found = correlate(weights @ sums), np.divide(*(weights @ signs).T)
+    for name, values in zip(("correlation", "sign"), found, strict=True):
         known = values[np.isfinite(values)]
         row |= {name: float(values[0]), f"{name}_sd": float(known[1:].std()) if len(known) > 1 else float("nan")}
-    row["bias"], row["variance"] = decompose(x, a, b, group, alike[used].numpy())
+    row["bias"], row["variance"] = decompose(x, a, b, group, alike)
     spread, zero = np.cov(a, b), float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
     reliability = float(4 * spread[0, 1] / spread.sum()) if error.any() else 1.0
     return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": reliability}
@@ -55,8 +57,7 @@ def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any
 
 def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return what `correlate` needs of each turn, [8, turns]."""
-    t = (a + b) / 2
-    return np.stack([np.ones_like(x), x, t, a, b, x * x, x * t, a * b])
+    return np.stack([np.ones_like(x), x, (a + b) / 2, a, b, x * x, x * (a + b) / 2, a * b])
 
 
 def correlate(sums: np.ndarray) -> np.ndarray:
@@ -70,27 +71,21 @@ def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
     return np.stack([np.bincount(group, row, minlength=count) for row in values], axis=1)
 
 
-def deviate(values: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Return values less the mean of their group."""
-    return values - (np.bincount(group, values) / np.maximum(np.bincount(group), 1))[group]
-
-
 def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Return root mean square bias, and variance, of an estimate given picture, turn number and action.
+    """Return root mean square bias, and variance, of an estimate given picture, turn number and action; NaN of none.
 
     Turns of different groups that are alike have independent errors of one mean: the mean product of their errors, one
-    against each half of the truth, is the square of the bias. The square error less that is the variance. NaN where no
-    turns are alike, or the product is negative.
+    against each half of the truth, is the square of the bias. The square error less that is the variance.
     """
     _, kind = np.unique(alike, return_inverse=True)
     pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)
     errors = sum_groups(part.ravel(), pair.shape[1], np.stack([np.ones_like(x), x - a, x - b]))
-    n, first, second = sum_groups(pair[0], kind.max() + 1, errors.T).T
-    own_n, own = sum_groups(pair[0], kind.max() + 1, np.stack([errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])).T
+    products = np.stack([*errors.T, errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])
+    n, first, second, own_n, own = sum_groups(pair[0], kind.max() + 1, products).T
     used = n**2 > own_n
     if not used.any():
         return float("nan"), float("nan")
-    square = np.average(((first * second - own)[used] / (n**2 - own_n)[used]), weights=n[used])
+    square = np.average((first * second - own)[used] / (n**2 - own_n)[used], weights=n[used])
     variance = float(np.mean(((x - a) * (x - b))[used[kind]]) - square)
     return float(np.sqrt(square)) if square >= 0 else float("nan"), variance
 
@@ -98,3 +93,52 @@ def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, al
 def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
     """Return the cosine of two gradients, given as coefficients [P] of vectors with inner products `gram` [P, P]."""
     return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
+
+
+def mean(values: Iterable[float | None]) -> float:
+    """Return the mean of the values that are known; NaN of none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def show(value: float | None, deviation: float | None = None) -> str:
+    """Return a figure, with the half-width of its 95 % interval; `-` for none."""
+    half = "" if deviation is None else f" ± {1.96 * deviation:.2f}"
+    return "-" if value is None or value != value else f"{value:.2f}{half}"
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return a line per cell and estimator, under `HEADERS`."""
+    return [
+        [row["cell"], name, *(show(found[part], found[f"{part}_sd"]) for part in ("correlation", "sign")),
+         *(show(found[part]) for part in ("bias", "variance", "zero")),
+         ", ".join(f"{size}: {show(mean(values))}" for size, values in row.get("curve", {}).get(name, {}).items())]
+        for row in rows for name, found in row["measures"].items()
+    ]  # fmt: skip
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw means over the tiny model's cells: correlation by NumberLine's targets, and cosine by episodes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    lines, figure = [row for row in rows if row.get("curve")], Figure(figsize=(9, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    targets = sorted({row["targets"] for row in lines})
+    sizes = sorted({int(size) for row in lines for size in row["explained"]})
+    for number, name in enumerate(lines[0]["measures"] if lines else ()):
+        style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
+                 "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
+        cells = [[row["measures"][name]["correlation"] for row in lines if row["targets"] == n] for n in targets]
+        left.plot(targets, [mean(each) for each in cells], **style)
+        curves = [row["curve"].get(name, {}) for row in lines]
+        right.plot(sizes, [mean(v for curve in curves for v in curve.get(str(size), ())) for size in sizes], **style)
+    left.set(xlabel="targets of NumberLine", ylabel="correlation with the true advantage")
+    right.set(xlabel="episodes", ylabel="cosine with the true gradient")
+    for axis, ticks in ((left, targets), (right, sizes)):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
+        axis.grid(alpha=0.2)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    write_figure(figure, path)

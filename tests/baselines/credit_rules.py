@@ -45,28 +45,6 @@ class Exact:
         return self.known[state]
 
 
-NumberLineState = tuple[int, int, int, tuple[int, ...]]
-"""Turns left, current number, target, later targets."""
-
-
-def number_line_state(env: Any) -> NumberLineState:
-    """Return the state of a NumberLine environment."""
-    return env.max_turns - env.turn, env.current, env.target, tuple(env.later)
-
-
-def number_line(state: NumberLineState) -> dict[str, Outcomes]:
-    """Rules of NumberLine with numbers from 0 to 5."""
-    left, current, target, later = state
-    outcomes: dict[str, Outcomes] = {}
-    for action, move in (("-", -1), ("+", 1)):
-        at = min(max(current + move, 0), 5)
-        reward = 1.0 if at == target else -float(abs(target - at) >= abs(target - current))
-        following = (later[0], later[1:]) if at == target and later else (target, later)
-        over = left == 1 or (at == target and not later)
-        outcomes[action] = [(1.0, reward, None if over else (left - 1, at, *following))]
-    return outcomes
-
-
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from baselines import credit
-from baselines.credit import cells, critics
-from baselines.credit.cells import QUICK, Point
+from baselines.credit import cells, estimators
+from baselines.credit.cells import QUICK
 from baselines.credit.estimators import ESTIMATORS
 from baselines.credit.lines import TinyPolicy, noisy
 
@@ -19,8 +19,8 @@ from baselines.credit.lines import TinyPolicy, noisy
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four start groups, critics of three steps, and a stand-in for the trained model."""
-    point = Point(1, torch.from_numpy(noisy(0.5)), torch.randn(36, 8), torch.eye(36))
-    monkeypatch.setattr(critics, "STEPS", 3)
+    point = (1, torch.from_numpy(noisy(0.5)), torch.randn(36, 8), torch.eye(36))
+    monkeypatch.setattr(estimators, "STEPS", 3)
     monkeypatch.setattr(cells, "find_points", lambda *_: {"tiny, middle": point})
     monkeypatch.setattr(cells, "QUICK", [replace(c, groups=4, curve=c.curve and (16,), repeats=2) for c in QUICK])
 
@@ -60,7 +60,7 @@ def test_the_table_has_every_estimator_and_ones_own_which_counts_by_its_text(
         mine, own = (rows[0]["measures"][name]["correlation"] for name in ("Mine", "own reward"))
         assert mine == pytest.approx(factor * own)
     out = capsys.readouterr().out
-    assert (tmp_path / "out" / credit.PLOT).stat().st_size > 10_000
+    assert (tmp_path / "out" / "credit.png").stat().st_size > 10_000
     assert {*rows[2]["measures"]} == {*ESTIMATORS, "Mine"}
     assert {*rows[0]["measures"]} == {*rows[2]["measures"]} - {"GAE, learnt V", "bi-level GAE", "ArCHer"}
     assert {*rows[2]["curve"]["Mine"]} == {"16"}
@@ -80,7 +80,8 @@ def test_the_models_probabilities_add_up_and_its_gradients_say_how_they_move() -
     model = TinyPolicy()
     model.train(2)
     before, gram = torch.logit(model.plus().flatten()), model.gradients()
-    key, step = model.keys[7], 1e-4 / float(model.gradients()[model.keys[7], model.keys[7]]) ** 0.5
+    key = model.keys[7]
+    step = 1e-4 / float(gram[model.keys[7], model.keys[7]]) ** 0.5
     minus, plus = model.score([7], [model.replies])[0]
     for parameter, part in zip(
         model.parameters, torch.autograd.grad(plus - minus, model.parameters, materialize_grads=True), strict=True

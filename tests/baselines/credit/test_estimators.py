@@ -10,7 +10,6 @@ import torch
 from credit_rules import enumerate_chain
 from torch import Tensor
 
-from baselines.credit import estimators
 from baselines.credit.episodes import Episodes
 from baselines.credit.estimators import ESTIMATORS, load_estimator, step_advantages
 from baselines.credit.lines import draw_starts, noisy, play_lines
@@ -60,29 +59,20 @@ def test_on_the_chain_every_estimator_has_its_exact_expectation(name: str) -> No
 
 def test_with_a_discount_whole_returns_weigh_later_turns_less_and_turn_baselines_do_not() -> None:
     episodes, share, truth = enumerate_chain(gamma=0.9)
-    found = {name: compare(ESTIMATORS[name](episodes), episodes, share, truth) for name in ("RLOO, LOOP", "turn baseline")}
+    found = {
+        name: compare(ESTIMATORS[name](episodes), episodes, share, truth) for name in ("RLOO, LOOP", "turn baseline")
+    }
     assert found["RLOO, LOOP"][2] - found["RLOO, LOOP"][3] == pytest.approx(0.9)
     assert found["RLOO, LOOP"][-1] == pytest.approx(0.9991, abs=1e-4)
     assert found["turn baseline"][-1] == pytest.approx(1)
 
 
-def test_a_perfect_critic_of_replies_makes_bi_level_gae_the_advantage_without_noise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    episodes, _, truth = enumerate_chain(gamma=0.9)
-    episodes.states = torch.zeros(2, 1)
-    q = episodes.values + truth
-    monkeypatch.setattr(estimators, "fit_values", lambda e, count=0: q if count else e.values)
-    found = ESTIMATORS["bi-level GAE"](episodes)
-    last = episodes.ended & episodes.mask
-    luck = episodes.rewards - q  # of the turn that ends an episode: what it paid is all that its reply was worth
-    assert torch.allclose(found[last], (truth + luck)[last])
-
-
 PLANTED: dict[str, Callable[[Episodes], Tensor]] = {
     "sign": lambda e: -ESTIMATORS["GAE, true V"](e),
     "off by one turn": lambda e: torch.roll(ESTIMATORS["GAE, true V"](e), 1, dims=2),
-    "discount twice": lambda e: ESTIMATORS["GAE, true V"](e) * e.gamma ** torch.arange(e.mask.shape[2]),  # from the start
+    "discount twice": lambda e: (
+        ESTIMATORS["GAE, true V"](e) * e.gamma ** torch.arange(e.mask.shape[2])
+    ),  # from the start
 }
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from credit_rules import Exact, number_line, number_line_state, tic_tac_toe
+from credit_rules import Exact, tic_tac_toe
 
 import vlgym
-from baselines.credit.episodes import act, branch, lay_out, noisy_oracle, play, sample_truth
-from baselines.credit.lines import draw_starts, noisy, play_lines, solve, true_gradient
+from baselines.credit.episodes import act, branch, noisy_oracle, play, sample_truth
+from baselines.credit.lines import draw_starts, move, noisy, play_lines, solve, true_gradient
 from vlgym.registry.making import unwrap
 
 UNIFORM = np.full((6, 6), 0.5)
@@ -37,29 +37,17 @@ def starts() -> Iterator[tuple[int, int]]:
         yield current, (target + 1) % 5 if current == target else target
 
 
-def test_values_of_many_starts_at_once_are_those_of_the_recursion() -> None:
-    plus = np.clip(noisy(0.5) + np.random.default_rng(0).normal(0, 0.1, (6, 6)), 0.05, 0.95)
-    drawn = draw_starts(3, 0, 6)
-    v, q = solve(drawn, plus, 0.9)
-    exact = Exact(number_line, lambda s: {"-": 1 - plus[s[2], s[1]], "+": plus[s[2], s[1]]}, 0.9)
-    for s, (current, targets) in enumerate(zip(drawn[0].tolist(), drawn[1].tolist(), strict=True)):
-        value, gains = exact.solve((30, current, targets[0], tuple(targets[1:])))
-        assert v[30, 0, s, current] == pytest.approx(value)
-        assert q[30, 0, s, current] == pytest.approx([gains["-"], gains["+"]])
-
-
 def test_the_rules_of_number_line_are_the_environments_move_for_move() -> None:
     env, rng = make("NumberLine-v0", targets=3), np.random.default_rng(0)
     for seed in range(20):
         env.reset(seed=seed)
         over = False
         while not over:
-            state, action = number_line_state(env), ("-", "+")[rng.integers(2)]
-            ((_, reward, after),) = number_line(state)[action]
-            _, paid, over = act(env, action)
-            assert paid == reward
-            assert (after is None) == over
-            assert over or after == number_line_state(env)
+            number, left, action = 3 - len(env.later), env.max_turns - env.turn, int(rng.integers(2))
+            after, reward, reached = move(np.array(env.target), np.array(env.current), np.array(action))
+            _, paid, over = act(env, "-+"[action])
+            assert (paid, env.current) == (reward, after)
+            assert over == (left == 1 or (reached and number == 3))
 
 
 def test_episodes_in_tensors_have_the_frequencies_and_returns_of_their_values() -> None:
@@ -100,21 +88,18 @@ def test_branches_agree_with_dynamic_programming_within_their_errors() -> None:
     uniform = lambda board: dict.fromkeys(tic_tac_toe(board), 1 / board.count("."))  # noqa: E731
     exact, policy = Exact(tic_tac_toe, uniform, 0.9), noisy_oracle(1.0)
     env, eyes = make("TicTacToe-v0", opponents="random"), make("TicTacToe-v0", opponents="random")
-    played = play(env, eyes, policy, groups=4, size=1, seed=0)
-    truth = sample_truth(env, played, policy, gamma=0.9, branches=40, turns=2)
-    scores = []
-    for g, (episode,) in enumerate(played):
-        for t, turn in enumerate(episode):
-            if truth.halves[0, g, 0, t].isnan():
-                continue
-            env.set_state(turn.state)
-            board = board_of(env)
-            value, gains = exact.solve(board)
-            act(env, turn.action)
-            free = [at for at in range(9) if board[at] == "." and board_of(env)[at] == "x"]
-            wanted = gains[str(free[0])] - value
-            error = truth.errors[:, g, 0, t].clamp(min=0.02)
-            scores += ((truth.halves[:, g, 0, t] - wanted) / error).tolist()
+    episodes, turns = play(env, eyes, policy, groups=4, size=1, seed=0, gamma=0.9)
+    truth = sample_truth(env, episodes, turns, policy, branches=40, most=2)
+    scores: list[float] = []
+    for place in (place for place in turns if not truth.halves[0][place].isnan()):
+        state, action = turns[place]
+        env.set_state(state)
+        board = board_of(env)
+        value, gains = exact.solve(board)
+        act(env, action)
+        (square,) = (at for at in range(9) if board[at] == "." and board_of(env)[at] == "x")
+        error = truth.errors[:, *place].clamp(min=0.02)
+        scores += ((truth.halves[:, *place] - (gains[str(square)] - value)) / error).tolist()
     assert len(scores) >= 12
     assert np.abs(scores).max() < 3.5
     assert 0.3 < np.mean(np.square(scores)) < 2
@@ -130,12 +115,15 @@ def test_branches_of_a_state_meet_other_luck_and_one_seed_meets_the_same() -> No
 
 
 def test_halves_and_episodes_share_no_luck_and_all_turns_of_a_group_begin_alike() -> None:
-    env, eyes, policy = make("NumberLine-v0"), unwrap(vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112))), noisy_oracle(1.0)
-    played = play(env, eyes, policy, groups=3, size=4, seed=0)
-    episodes = lay_out(played, 1.0)
+    env, eyes, policy = (
+        make("NumberLine-v0"),
+        unwrap(vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112))),
+        noisy_oracle(1.0),
+    )
+    episodes, turns = play(env, eyes, policy, groups=3, size=4, seed=0)
     assert (episodes.keys[..., 0] == episodes.keys[:, :1, 0]).all()
-    assert len({tuple(turn.action for turn in episode) for episode in played[0]}) > 1
-    truth = sample_truth(env, played, policy, gamma=1.0, branches=4, turns=3)
+    assert len({tuple(actions.tolist()) for actions in episodes.actions[0]}) > 1
+    truth = sample_truth(env, episodes, turns, policy, branches=4, most=3)
     known = ~truth.halves[0].isnan()
-    assert int(known.sum()) == sum(min(3, len(episode)) for group in played for episode in group)
+    assert known.sum() == episodes.mask.sum(-1).clamp(max=3).sum()
     assert not torch.equal(truth.halves[0][known], truth.halves[1][known])
