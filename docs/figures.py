@@ -184,7 +184,11 @@ def judge_critic(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
         own = [(gaps, yes) for (other, gaps), yes in zip(pairs, stands, strict=True) if other == name]
         gap = measures.mean(each for gaps, _ in own for each in gaps)
         result.append(
-            [f"(b) cosine of {LEARNT} above {name}", f"{sum(yes for _, yes in own)} of {len(own)}", f"{gap:+.3f}"]
+            [
+                f"(b) cosine of {LEARNT} above {name}",
+                f"{sum(yes for _, yes in own)} of {len(own)}",
+                f"{gap:+.3f}" if own else "-",
+            ]
         )
     return result
 
@@ -196,15 +200,15 @@ def write_advantages(what: str) -> str:
         return table(["statement", "tests that say so", "mean"], [*judge_horizon(rows), *judge_critic(rows)])
     if what == "cells":
         return table(measures.HEADERS, measures.summarise(rows))
-    lines, others = [row for row in rows if row.get("curve")], [row for row in rows if not row["targets"]]
-    sizes = sorted({int(size) for row in lines for size in row["explained"]})
+    lines, others = measures.pick_lines(rows), [row for row in rows if not row["targets"]]
+    sizes = sorted({int(size) for row in rows for size in row.get("explained", {})})
 
     def average(own: Sequence[dict[str, Any]], name: str, figure: str) -> str:
         return measures.show(measures.mean(row["measures"].get(name, {}).get(figure) for row in own))
 
     cells = []
-    for name in lines[0]["measures"]:
-        curves = [row["curve"].get(name, {}) for row in lines]
+    for name in max((row["measures"] for row in lines), key=len):
+        curves = [row.get("curve", {}).get(name, {}) for row in rows]
         cosines = [measures.show(measures.mean(v for c in curves for v in c.get(str(size), ()))) for size in sizes]
         cells.append(
             [name, *(average([row for row in lines if row["targets"] == n], name, "correlation") for n in (1, 2, 4, 8)),

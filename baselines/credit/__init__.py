@@ -10,7 +10,6 @@ computed. A finished cell is a line of OUT/rows.jsonl: the same command goes on 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +67,4 @@ def run(config: Config) -> None:
 
 def plain(value: Any) -> Any:
     """Return a value as JSON has it, with None for what is no number."""
-    if isinstance(value, dict):
-        return {str(name): plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.loads(json.dumps(value), parse_constant=lambda _: None)

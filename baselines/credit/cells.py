@@ -38,10 +38,9 @@ ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What is played and compared.
+    """A policy of `POINTS` or `ERRORS` in NumberLine, or in the environment of an id.
 
     Attributes:
-        env: `NumberLine`, or an id; targets: of NumberLine; kwargs: of others; policy: in `POINTS` or `ERRORS`.
         groups: start groups that are scored; critics are fitted to as many earlier ones.
         curve: episodes of the batches whose gradients are compared with the true one; repeats: batches of each size.
         branches, turns: of `sample_truth`.

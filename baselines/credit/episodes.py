@@ -64,8 +64,8 @@ class Episodes:
 
     def choose(self, groups: slice) -> Episodes:
         """Return some groups."""
-        parts = {name: getattr(self, name)[groups] for name in ("rewards", "mask", "keys", "actions")}
-        return replace(self, **parts, values=None if self.values is None else self.values[groups], fitted={})
+        names = [name for name in ("rewards", "mask", "keys", "actions", "values") if getattr(self, name) is not None]
+        return replace(self, **{name: getattr(self, name)[groups] for name in names}, fitted={})
 
 
 class Truth(NamedTuple):
@@ -151,13 +151,9 @@ def sample_truth(
     truth = Truth(*(torch.full((2, *episodes.mask.shape), torch.nan).double() for _ in range(2)))
     for half, g, k in np.ndindex(2, *episodes.returns.shape):
         for t in np.random.default_rng([seed, g, k]).permutation(int(episodes.mask[g, k].sum()))[:most].tolist():
-            (state, taken), gains = turns[g, k, t], []
-            for number in range(branches):
-                luck = hash_numbers(seed, half, g, k, t, number)
-                q, v = (branch(env, state, action, policy, luck, episodes.gamma) for action in (taken, None))
-                gains.append(q - v)
-            truth.halves[half, g, k, t], truth.errors[half, g, k, t] = (
-                np.mean(gains),
-                np.std(gains, ddof=1) / branches**0.5,
-            )
+            state, taken = turns[g, k, t]
+            lucks = [hash_numbers(seed, half, g, k, t, number) for number in range(branches)]
+            q, v = ([branch(env, state, a, policy, each, episodes.gamma) for each in lucks] for a in (taken, None))
+            gains = np.subtract(q, v)
+            truth.halves[half, g, k, t], truth.errors[half, g, k, t] = gains.mean(), gains.std(ddof=1) / branches**0.5
     return truth

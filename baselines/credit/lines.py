@@ -26,8 +26,7 @@ from .episodes import Episodes, Truth
 
 NUMBERS, TURNS, BATCH, NOISE = 6, 10, 16, 0.3
 """Numbers on the line; turns for each target; prompts of a gradient step of the tiny model; share of random labels."""
-Starts = tuple[np.ndarray, np.ndarray]
-"""Current numbers [S] and targets [S, n] of S starts."""
+Starts = tuple[np.ndarray, np.ndarray]  # current numbers [S] and targets [S, n] of S starts
 
 
 class Played(NamedTuple):
@@ -67,9 +66,9 @@ def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, n
     share = plus[target, current]
     v = np.zeros((TURNS * n + 1, n + 1, count, NUMBERS))
     q = np.zeros((TURNS * n + 1, n, count, NUMBERS, 2))
-    outcomes = [move(target, current, np.array(action)) for action in range(2)]
     for left in range(1, TURNS * n + 1):
-        for action, (after, reward, reached) in enumerate(outcomes):
+        for action in range(2):
+            after, reward, reached = move(target, current, np.array(action))
             at = np.broadcast_to(after, reached.shape)
             same, following = (np.take_along_axis(v[left - 1][part], at, -1) for part in (slice(n), slice(1, n + 1)))
             q[left, ..., action] = reward + gamma * np.where(reached, following, same)

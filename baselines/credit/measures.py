@@ -1,12 +1,12 @@
 """How an estimate compares with the true advantage, each figure with its interval over start groups; table and plot.
 
-The truth has two independent halves t1, t2 with noise. cov(t1, t2) is the variance of the truth without it, so a
-correlation is corrected for attenuation (Spearman 1904): r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean. It is
-never clipped.
+The truth has two halves t1, t2 of independent noise, so cov(t1, t2) is its variance without noise. A correlation is
+corrected for attenuation (Spearman 1904), and not clipped: r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -72,18 +72,14 @@ def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
 
 
 def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Return root mean square bias, and variance, of an estimate given picture, turn number and action; NaN of none.
-
-    Turns of different groups that are alike have independent errors of one mean: the mean product of their errors, one
-    against each half of the truth, is the square of the bias. The square error less that is the variance.
-    """
+    """Return root mean square bias and variance of an estimate given picture, turn number and action: the mean product
+    of the errors of two turns of different groups that are alike, one against each half, is the square of the bias."""
     _, kind = np.unique(alike, return_inverse=True)
     pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)
     errors = sum_groups(part.ravel(), pair.shape[1], np.stack([np.ones_like(x), x - a, x - b]))
     products = np.stack([*errors.T, errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])
     n, first, second, own_n, own = sum_groups(pair[0], kind.max() + 1, products).T
-    used = n**2 > own_n
-    if not used.any():
+    if not (used := n**2 > own_n).any():
         return float("nan"), float("nan")
     square = np.average((first * second - own)[used] / (n**2 - own_n)[used], weights=n[used])
     variance = float(np.mean(((x - a) * (x - b))[used[kind]]) - square)
@@ -117,28 +113,37 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]  # fmt: skip
 
 
+def pick_lines(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return NumberLine's rows of the policies that have a row for each number of targets."""
+    lines = [row for row in rows if row["targets"]]
+    counts = Counter(row["policy"] for row in lines)
+    return [row for row in lines if counts[row["policy"]] == max(counts.values())]
+
+
 def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw means over the tiny model's cells: correlation by NumberLine's targets, and cosine by episodes."""
+    """Draw means over NumberLine's policies: correlation by targets, and cosine by episodes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    lines, figure = [row for row in rows if row.get("curve")], Figure(figsize=(9, 4), layout="constrained")
+    lines, figure = pick_lines(rows), Figure(figsize=(9, 4), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     targets = sorted({row["targets"] for row in lines})
-    sizes = sorted({int(size) for row in lines for size in row["explained"]})
-    for number, name in enumerate(lines[0]["measures"] if lines else ()):
+    curves = [row for row in rows if row.get("curve")]
+    sizes = sorted({int(size) for row in curves for size in row["explained"]})
+    for number, name in enumerate(max((row["measures"] for row in lines), key=len)):
         style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
                  "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
-        cells = [[row["measures"][name]["correlation"] for row in lines if row["targets"] == n] for n in targets]
-        left.plot(targets, [mean(each) for each in cells], **style)
-        curves = [row["curve"].get(name, {}) for row in lines]
-        right.plot(sizes, [mean(v for curve in curves for v in curve.get(str(size), ())) for size in sizes], **style)
+        found = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
+        left.plot(targets, [mean(value for n, value in found if n == own) for own in targets], **style)
+        both = [row["curve"].get(name, {}) for row in curves]
+        right.plot(sizes, [mean(v for curve in both for v in curve.get(str(size), ())) for size in sizes], **style)
     left.set(xlabel="targets of NumberLine", ylabel="correlation with the true advantage")
     right.set(xlabel="episodes", ylabel="cosine with the true gradient")
     for axis, ticks in ((left, targets), (right, sizes)):
         axis.set_xscale("log", base=2)
         axis.set_xticks(ticks, [str(tick) for tick in ticks])
         axis.grid(alpha=0.2)
+    right.set_visible(bool(sizes))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     write_figure(figure, path)
