@@ -153,7 +153,7 @@ def judge_horizon(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     A slope is that of least squares, its error that of the cells' bootstraps; one-sided, Holm over all. Return a line
     per kind of estimator: tests in which it falls, and the mean slope.
     """
-    lines, slopes = [row for row in rows if row["targets"]], []
+    lines, slopes = measures.pick_lines(rows), []
     for policy in dict.fromkeys(row["policy"] for row in lines):
         own = [row for row in lines if row["policy"] == policy]
         place = log2([row["targets"] for row in own])
