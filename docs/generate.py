@@ -3,7 +3,7 @@
 docs/environments.md, gallery.md    from the installed specs and registry.yaml
 docs/check.md, cli.md, errors.md, hooks.md    from docstrings and the help texts
 docs/*.md, README.md    their tables, from docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
-docs/images/            results.png and demo_curve.png from docs/studies/
+docs/images/            results.png, demo_curve.png and credit.png from docs/studies/
 
 `write_site_pages` makes further pages when the site is built: the API, the studies, and the families whose plugin's
 README is the only page.
@@ -278,3 +278,4 @@ if __name__ == "__main__":
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
     figures.draw_demo(DOCS / "images" / "demo_curve.png")
+    figures.measures.draw(figures.read_runs("advantages"), DOCS / "images" / "credit.png")

@@ -271,6 +271,21 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self._go_back(before)
             raise unfit(self._title(), error) from error
 
+    def reseed(self, seed: int) -> None:
+        """Begin the generator of the episode's further chance at a seed; the state stays as it is.
+
+        `set_state` restores the generator: branches of one state that differ in luck are reseeded. What the start drew
+        (a layout, a deck) is state. `get_state` keeps the seed.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        self._check_open()
+        if self._start is None:
+            raise gymnasium.error.ResetNeeded("reseed() needs an episode: call env.reset() first.")
+        self._events.append({"luck": int(seed)})
+        self.np_random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Pickle arguments, state and generators. The copy is a new environment, which shares no engine with this one.
 
@@ -320,6 +335,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         else:
             self._begin(given, self._read_options(given))
             for event in state["events"]:
+                if "luck" in event:
+                    self.reseed(event["luck"])
+                    continue
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
         self.np_random.bit_generator.state = state["rng"]
