@@ -80,7 +80,7 @@ class RunConfig:
     env_steps: int | None = None
     """End after the update that reaches this many environment steps; with --updates, at whichever comes first."""
     num_envs: int = 32
-    """Environments played side by side."""
+    """Environments played side by side; 128, with --rollout-steps 2, for a published model on CUDA."""
     envs: str = "local"
     """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N], ray://HOST:PORT[:N] or
     tcp://HOST:PORT[,HOST:PORT...][:N].
@@ -469,14 +469,21 @@ def listing() -> str:
 
 
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
-    """The defaults of a command line: the configuration's own, changed by the preset that the arguments name. Without a
-    name, or for `list`, the presets are printed and the program ends. Errors are those of `apply`."""
+    """The defaults of a command line: the configuration's own, changed by the preset that the arguments name, and
+    without one, for a published model on CUDA, by the sizes of a rollout that `CARD` has. Without a name, or for
+    `list`, the presets are printed and the program ends. Errors are those of `apply`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
-    if (name := parser.parse_known_args(arguments)[0].preset) == "list":
+    parser.add_argument("--model", default=DEFAULT_MODEL)
+    parser.add_argument("--device", default="auto")
+    line = parser.parse_known_args(arguments)[0]
+    if line.preset == "list":
         print(listing())
         raise SystemExit(0)
-    return apply(config(), name)
+    if line.preset == "none" and not is_tiny(line.model) and choose_device(line.device).startswith("cuda"):
+        sizes = {name: CARD[name][0] for name in ("num_envs", "rollout_steps")}
+        return replace(config(), **sizes)  # type: ignore[type-var]
+    return apply(config(), line.preset)
 
 
 def apply(config: P, name: str) -> P:

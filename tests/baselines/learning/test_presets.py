@@ -40,6 +40,20 @@ def test_options_beside_a_preset_win(monkeypatch):
     assert asked["config"].lora.alpha == 32.0
 
 
+def test_a_published_model_on_cuda_plays_many_short_rollouts(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+
+    def sizes(*words):
+        config = command.parse(vldac.Config, None, words)
+        return config.num_envs, config.rollout_steps
+
+    published = ("--model", "Qwen/Qwen2-VL-2B-Instruct")
+    assert sizes(*published) == (128, 2)
+    assert sizes(*published, "--num-envs", "8") == (8, 2)
+    assert sizes(*published, "--preset", "24gb") == (16, 16)
+    assert sizes(*published, "--device", "cpu") == sizes() == (32, 8)
+
+
 def test_unknown_presets_and_those_of_other_learners_are_refused():
     with pytest.raises(UserError, match="paper-miniworld"):
         presets.apply(vldac.Config(), "paper-miniwrld")
