@@ -16,7 +16,7 @@ from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
 from vlgym.registry.making import make, unwrap
 from vlgym.sight.score import EPISODES, SUITE, Answer, judge, judge_answers
-from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, Probe, SightReport
+from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, ProbeVerdict, SightReport
 from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 300
@@ -98,7 +98,7 @@ def simulate(sighted: Model, seed: int = 0, blind: Model = guess) -> SightReport
     return judge_answers(answer_parts(sighted, seed, blind))
 
 
-def find(report: SightReport, env_id: str) -> Probe:
+def find(report: SightReport, env_id: str) -> ProbeVerdict:
     return next(probe for probe in report.probes if probe.env_id == env_id)
 
 

@@ -40,12 +40,12 @@ try:
     from websocket import WebSocketException
 
     from .connection import FreshTabs, RoomConnection
-    from .process_limits import Guard, Limits, kill_tree, list_tree, measure_tree
+    from .process_limits import Limits, ProcessGuard, kill_tree, list_tree, measure_tree
 except ImportError as error:
     raise NotInstalledError(f"vlgym.browser needs packages ({error}): pip install selenium psutil") from error
 
 __all__ = [
-    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Guard", "Limits", "kill_tree", "list_tree",
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard", "kill_tree", "list_tree",
     "measure_tree",
 ]  # fmt: skip
 

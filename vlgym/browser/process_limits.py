@@ -31,7 +31,7 @@ class Limits:
     memory_mb: float = 500.0
 
 
-class Guard:
+class ProcessGuard:
     """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
     greedy page cannot be asked to stop.
 
@@ -56,7 +56,7 @@ class Guard:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> ProcessGuard:
         self._begun = time.monotonic()
         self._cpu, self._memory = measure_tree(self.pid)
         self._thread.start()

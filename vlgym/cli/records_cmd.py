@@ -12,7 +12,7 @@ import typer
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
 from ..integrations.minari import NAME, write_minari
-from ..integrations.parquet import Episode, write_chats, write_turns
+from ..integrations.parquet import StoredEpisode, write_chats, write_turns
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports import text
 from ..reports.compare import compare_runs, write_play_command
@@ -152,7 +152,7 @@ def export(
         with open_progress(open_console(stderr=True)) as progress:
             task = progress.add_task("episodes", total=None)
 
-            def episodes() -> Iterator[Episode]:
+            def episodes() -> Iterator[StoredEpisode]:
                 nonlocal kept
                 for place in places:
                     for episode in read_trajectories(place, images=False, unfinished=False):

@@ -73,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Episode:
+class FinishedEpisode:
     """A finished episode.
 
     Attributes:
@@ -124,7 +124,7 @@ async def play(
     client: Any = None,
     history: int | None = None,
     **sampling: Any,
-) -> Episode:
+) -> FinishedEpisode:
     """Play one episode; prompts, reading of replies and records are those of `vlgym eval`.
 
     Args:
@@ -179,7 +179,7 @@ async def play(
     last = records[-1]
     info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
     info["invalid"] = sum(record.invalid for record in records) / len(records)
-    return Episode(
+    return FinishedEpisode(
         sum(record.reward for record in records), last.success, tuple(records),
         [*prompt, {"role": "assistant", "content": last.reply}], info,
     )  # fmt: skip

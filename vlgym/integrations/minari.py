@@ -23,7 +23,7 @@ from ..play.replay import replay
 from ..play.trajectory import read_header
 from ..registry.making import make
 from ..types import StepRecord
-from .parquet import Episode, encodable, need
+from .parquet import StoredEpisode, encodable, need
 
 NAME = "vlgym/records-v0"
 """Name of the data set below its folder."""
@@ -34,7 +34,7 @@ CHUNK = 16
 """Episodes that are held in memory and written at once."""
 
 
-def write_minari(episodes: Iterable[Episode], out: Path) -> int:
+def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write the episodes of one environment as the Minari data set `NAME` below `out`.
 
     Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the replies.

@@ -29,7 +29,7 @@ TYPES = {
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
 }  # fmt: skip
 
-Episode = tuple[Path, list[StepRecord]]
+StoredEpisode = tuple[Path, list[StepRecord]]
 """The folder of the records, and the turns of one episode, whose prompts name their images' files
 (`read_trajectories(images=False)`)."""
 
@@ -37,7 +37,7 @@ need = partial(import_extra, extra="export", user="This export")
 """Imports a module of the extra `export`."""
 
 
-def write_turns(episodes: Iterable[Episode], out: Path) -> int:
+def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write one row per turn: what the model was shown and said, and what came of it.
 
     Args:
@@ -59,7 +59,7 @@ def write_turns(episodes: Iterable[Episode], out: Path) -> int:
     return _write(datasets.Features(columns), map(_row_of_turn, _turns(episodes)), out)
 
 
-def write_chats(episodes: Iterable[Episode], out: Path) -> int:
+def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write one chat per turn: the prompt as it was sent, and the reply as what is to be learnt.
 
     Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
@@ -78,7 +78,7 @@ def write_chats(episodes: Iterable[Episode], out: Path) -> int:
     return _write(datasets.Features(columns), chats, out)
 
 
-def _turns(episodes: Iterable[Episode]) -> Iterator[tuple[Path, StepRecord]]:
+def _turns(episodes: Iterable[StoredEpisode]) -> Iterator[tuple[Path, StepRecord]]:
     for folder, episode in episodes:
         for record in episode:
             yield folder, record

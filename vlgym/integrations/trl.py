@@ -65,7 +65,7 @@ class ActionParser(AutoParser):
         return "Think briefly, then call the tool `act` with ACTION, which is one of the legal actions."
 
 
-class Game:
+class TrlGame:
     """One environment as TRL takes it: `reset`, the tool `act`, and `get_reward`.
 
     Args:
@@ -124,13 +124,13 @@ class Game:
 
 def log_episodes(*, environments: Sequence[Any], log_metric: Callable[[str, float], None], **_: Any) -> list[None]:
     """Log the means of `success` and `invalid_turns`: a reward function for TRL, which rewards nothing."""
-    for rows in (each.turns for each in environments if isinstance(each, Game)):
+    for rows in (each.turns for each in environments if isinstance(each, TrlGame)):
         for name, value in measure_rows(rows).items():
             log_metric(name, value)
     return [None] * len(environments)
 
 
-def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
+def make_factory(env_id: str, **arguments: Any) -> Callable[[], TrlGame]:
     """Return what `GRPOTrainer(environment_factory=...)` takes.
 
     Raises:
@@ -143,8 +143,8 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
         arguments = {"parser": ActionParser(), **arguments}
     make(env_id, **arguments).close()
 
-    def factory() -> Game:
-        return Game(make(env_id, **arguments))
+    def factory() -> TrlGame:
+        return TrlGame(make(env_id, **arguments))
 
     return factory
 

@@ -166,7 +166,7 @@ READ = (
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of a report, as text."""
 
     title: str
@@ -246,7 +246,7 @@ def explain_foreign(found: Mapping[str, Any]) -> str:
     return f"{sum(kinds.values())} of {found['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
-def list_tables(report: Mapping[str, Any]) -> list[Table]:
+def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
     protocol = [
@@ -269,12 +269,12 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
     ]  # fmt: skip
     headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
     tables = [
-        Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
-        Table(
+        TextTable("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
+        TextTable(
             "How much needs sight",
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
         ),
-        Table("How replies were read", headers, read, READ),
+        TextTable("How replies were read", headers, read, READ),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
 

@@ -22,7 +22,7 @@ from ..play.replay import is_exact, replay
 from ..play.trajectory import HEADER, METADATA, describe_env, find_differences, without_none
 from ..registry import get_registry
 from ..types import hash_code
-from .records import Part, Run, read_run
+from .records import RecordedPart, RecordedRun, read_run
 
 CARD = (
     "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
@@ -75,7 +75,7 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
     return f"verified: {episodes} episodes, {turns} turns are as the installed environments play them{unseen}"
 
 
-def find_mark(run: Run) -> Path | None:
+def find_mark(run: RecordedRun) -> Path | None:
     """Return the file that marks a run's records as verified with the installed code; `None` where there can be none.
 
     It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of the records, which
@@ -92,13 +92,13 @@ def find_mark(run: Run) -> Path | None:
     return find_cache("verified") / digest.hexdigest()
 
 
-def is_verified(run: Run) -> bool:
+def is_verified(run: RecordedRun) -> bool:
     """True if `verify_run` has passed with these records and this code for this user."""
     mark = find_mark(run)
     return mark is not None and mark.is_file()
 
 
-def _check_part(run: Run, part: Part) -> None:
+def _check_part(run: RecordedRun, part: RecordedPart) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
         check_named(arguments, str(run.folder / HEADER))

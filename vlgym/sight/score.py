@@ -43,7 +43,7 @@ from .sight_report import (
     UNREADABLE,
     Level,
     Order,
-    Probe,
+    ProbeVerdict,
     Share,
     SightReport,
     write_warnings,
@@ -142,14 +142,14 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
     return SightReport(sees, probes, write_warnings(sees, probes))
 
 
-def _judge_sight(probes: Sequence[Probe]) -> bool | None:
+def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
     verdicts = {probe.verdict for probe in probes}
     if SIGHTED in verdicts or any(probe.order and probe.order.wrong and probe.order.named for probe in probes):
         return True
     return False if UNCLEAR in verdicts else None
 
 
-def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[Probe, ...]:
+def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:
     shares = {env_id: {name: _share(answers) for name, answers in group.items()} for env_id, group in grouped.items()}
     chances = {env_id: 1 / len(group["shown"][0].answers) for env_id, group in grouped.items()}
     values, verdicts = {}, {}
@@ -176,7 +176,7 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
         shown = group["shown"]
         levels = _judge_levels(shown, chances[env_id])
         probes.append(
-            Probe(
+            ProbeVerdict(
                 env_id, shown[0].topic, chances[env_id], shares[env_id]["shown"],
                 {name: shares[env_id][name] for name in EPISODES if name != "shown" and name in group},
                 values[env_id], verdicts[env_id], levels,

@@ -20,7 +20,7 @@ from ..env.seeding import episode_seed
 from ..games.multi import MultiVLEnv
 from ..parsers import match_legal
 from .playing import (
-    Seen,
+    StepResult,
     choose_legal,
     choose_oracle,
     digest_picture,
@@ -214,7 +214,7 @@ def _speak(env: VLEnv, reply: str, talk: str, legal: tuple[str, ...]) -> str:
     return loud if env.parser.parse(loud, legal).actions == actions else reply
 
 
-def _unspanned(step: Seen) -> Seen:
+def _unspanned(step: StepResult) -> StepResult:
     details = {name: value for name, value in step.info["vlgym"].items() if name != "span"}
     return replace(step, info={**step.info, "vlgym": details})
 

@@ -28,7 +28,7 @@ from .playing import (
     GARBAGE,
     Deadline,
     GarbagePolicy,
-    Seen,
+    StepResult,
     choose_idle,
     choose_legal,
     choose_oracle,
@@ -209,7 +209,7 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         require(env.get_state() == before, f"{name} was refused, but changed the running episode")
 
 
-def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
+def _reach(subject: Subject, env: Any, depth: int) -> list[StepResult]:
     """Play `depth` turns of an episode that does not end before, if there is one.
 
     The actions are legal if possible, else the replies are unreadable.

@@ -15,7 +15,7 @@ from ..play.rollout import Runner, run_episodes
 from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
-from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of
+from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play, seeds_of
 
 TURN_BUDGET = {"val": 500, "test": 300}
 """Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least `FEWEST`
@@ -73,7 +73,7 @@ class Subject:
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
     so_far: list[str] = field(default_factory=list)
     _behaviour: Behaviour | None = None
-    _sample: list[list[Seen]] | None = None
+    _sample: list[list[StepResult]] | None = None
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
@@ -119,7 +119,7 @@ class Subject:
         """All turns played by policies so far, without prompts and images."""
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
 
-    def sample(self) -> list[list[Seen]]:
+    def sample(self) -> list[list[StepResult]]:
         """Return episodes of the train split, played once.
 
         Every fourth is the oracle's, one has no readable reply, and the others are random legal actions with some
@@ -129,7 +129,7 @@ class Subject:
             env = self.make()
             deadline = Deadline(SAMPLE_SECONDS)
             turns = min(SAMPLE_TURNS, self.spec.max_turns)
-            episodes: list[list[Seen]] = []
+            episodes: list[list[StepResult]] = []
             for index, seed in enumerate(seeds_of(self.spec.id, "train", STARTS)):
                 choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
                 choose = choose_idle if index == 2 else choose

@@ -80,7 +80,7 @@ HEADERS = {
 }
 
 
-class Guard(BaseHTTPMiddleware):
+class PageGuard(BaseHTTPMiddleware):
     """Lets a request through if it has the token and, where it changes something, comes from a page of this server."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

@@ -29,7 +29,7 @@ from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
 from ..sight.blind_gap import find_blind_share, rate_difficulty
-from .games import Game, Games
+from .games import PageGame, PageGames
 from .guarding import STATIC, render
 from .index import make_key
 from .watch import read_count
@@ -116,7 +116,7 @@ def show_game(request: Request) -> Response:
     game = _find_game(request)
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"]:
-        _games(request).go_on(game, game.count, Game.ask_oracle)
+        _games(request).go_on(game, game.count, PageGame.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
     spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
     return render(
@@ -136,12 +136,12 @@ def answer(request: Request, said: dict[str, str]) -> Response:
     count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
     x, y = read_count(said.get("point.x", "")), read_count(said.get("point.y", ""))
     if said.get("next"):
-        games.go_on(game, count, Game.begin_episode)
+        games.go_on(game, count, PageGame.begin_episode)
     elif min(x, y) >= 0:
-        games.go_on(game, count, Game.click, x, y)
+        games.go_on(game, count, PageGame.click, x, y)
     else:
         written = said.get("reply", "").replace("\r\n", "\n")
-        games.go_on(game, count, Game.answer, action if action >= 0 else written)
+        games.go_on(game, count, PageGame.answer, action if action >= 0 else written)
     kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
     return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
 
@@ -166,15 +166,15 @@ def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
     return found
 
 
-def _find_game(request: Request) -> Game:
+def _find_game(request: Request) -> PageGame:
     game = _games(request).open.get(str(request.path_params["game"]))
     if game is None:
         raise HTTPException(404, "There is no such game any more. What was finished stands in the list of episodes.")
     return game
 
 
-def _games(request: Request) -> Games:
-    games: Games = request.app.state.games
+def _games(request: Request) -> PageGames:
+    games: PageGames = request.app.state.games
     return games
 
 

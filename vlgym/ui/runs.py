@@ -29,7 +29,7 @@ from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
 from ..reports.writing import PAGE, describe_results
 from .guarding import LOG, open_inside, render
-from .index import Episode, Index, Run, get_index, make_key, read_row, split_lines
+from .index import Index, IndexedEpisode, IndexedRun, get_index, make_key, read_row, split_lines
 from .watch import choose, cut_page, read_choice
 
 SHOWN = 20  # episodes on a run's page
@@ -52,7 +52,7 @@ _RATES = ("episode/success", "rollout/invalid_rate")
 _ACROSS = "env_steps"
 
 
-def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
+def describe_run(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
     """Return a run's card.
 
     `success` is the mean over its parts with their pictures, with its interval. A training run has the `curve` of its
@@ -125,7 +125,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def find_date(run: Run, header: Mapping[str, Any]) -> str:
+def find_date(run: IndexedRun, header: Mapping[str, Any]) -> str:
     """Return when a run was begun, or else when its run.json was written."""
     with suppress(LookupError, TypeError, AttributeError):
         return header["sessions"][0]["started"][:16].replace("T", " ")
@@ -136,7 +136,7 @@ def find_date(run: Run, header: Mapping[str, Any]) -> str:
 def show_runs(request: Request) -> Response:
     """Answer with all runs, the newest first."""
     index = get_index(request)
-    of_run: dict[str, list[Episode]] = {key: [] for key in index.runs}
+    of_run: dict[str, list[IndexedEpisode]] = {key: [] for key in index.runs}
     for episode in index.episodes():
         of_run[episode.run].append(episode)
     dates = {key: find_date(run, read_header(run.path)) for key, run in index.runs.items()}
@@ -169,7 +169,7 @@ def show_report(request: Request) -> Response:
     return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
 
 
-def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
+def find_results(index: Index, run: IndexedRun) -> tuple[dict[str, Any] | None, str]:
     """Return what the page shows of an evaluation's report, or a line that says why it cannot be computed."""
     folder = index.folders.get(make_key(run.path))
     if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
@@ -209,7 +209,7 @@ def _compute(folder: Path) -> Future[Any]:
     return found
 
 
-def _find_run(request: Request, index: Index) -> Run:
+def _find_run(request: Request, index: Index) -> IndexedRun:
     run = index.runs.get(request.path_params["run"])
     if run is None:
         raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")

@@ -19,8 +19,8 @@ from starlette.staticfiles import StaticFiles
 from ..env_groups.tcp_server import listen
 from ..errors import UserError
 from . import play, runs, watch
-from .games import Games
-from .guarding import STATIC, Guard, show_error
+from .games import PageGames
+from .guarding import STATIC, PageGuard, show_error
 from .index import Index
 
 LOOPBACK = "127.0.0.1"
@@ -66,8 +66,8 @@ def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     app = Starlette(
         routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *play.ROUTES],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"]),
-                    Middleware(Guard, token=token)],
+                    Middleware(PageGuard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
-    app.state.index, app.state.games = Index((*paths, out)), Games(out)
+    app.state.index, app.state.games = Index((*paths, out)), PageGames(out)
     return app

@@ -18,9 +18,9 @@ from ..errors import plain_line
 from ..files import FIELD, unseal
 from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.charts import Curve, draw_curve
-from ..reports.turns import Turn
+from ..reports.turns import ShownTurn
 from .guarding import open_inside, render
-from .index import Episode, Index, get_index, read_row
+from .index import Index, IndexedEpisode, get_index, read_row
 
 MOST_TURNS = 100  # of an episode on one page
 _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
@@ -28,7 +28,7 @@ PAGE = 50  # episodes on a page
 LONGEST = 200  # characters of a word in an address
 RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
 NEWEST = "-newest"
-ORDERS: dict[str, Callable[[Episode], Any]] = {
+ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
     "newest": lambda episode: episode.newest,
     "return": lambda episode: episode.total,
     "turns": lambda episode: episode.turns,
@@ -61,7 +61,7 @@ def read_count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
-def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
+def choose(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[IndexedEpisode]:
     """Return the episodes that a choice shows, on all its pages, in its order."""
     run, env, result, code, words, sort = choice.values()
     words = words.casefold()
@@ -118,7 +118,7 @@ def show_episode(request: Request) -> Response:
     )  # fmt: skip
 
 
-def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
+def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
     """Return the curves of what each turn was paid and what a learner thought of it; of the probabilities of a turn's
     tokens, the geometric mean."""
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -170,7 +170,7 @@ def show_side(request: Request) -> Response:
     )  # fmt: skip
 
 
-def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> Episode:
+def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> IndexedEpisode:
     """Return the episode of an address, which has that turn."""
     found = index.folders.get(folder)
     if found is None or order >= len(found.episodes) or turn >= found.episodes[order].turns:
@@ -178,7 +178,7 @@ def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> Episod
     return found.episodes[order]
 
 
-def read_turn(index: Index, episode: Episode, number: int) -> Turn:
+def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     """Read a turn of an episode."""
     start, size = episode.offsets[number]
     names: dict[Any, Any] = defaultdict(lambda: NO_PICTURE)
@@ -190,14 +190,14 @@ def read_turn(index: Index, episode: Episode, number: int) -> Turn:
         if not all(isinstance(name, str) for name in names):
             raise TypeError("the name of a picture is no text")
     except (OSError, *MALFORMED) as error:
-        return Turn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
+        return ShownTurn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
     damage = ""
     try:
         unseal(row, required=FIELD in row)
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
     at = f"/picture/{episode.folder}"
-    return Turn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
+    return ShownTurn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
 
 
 ROUTES = [
