@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from vlgym.env.pictures import MOST, SIZE, compare_sheets, pack, shrink, unpack
+from vlgym.env.pictures import MOST_PICTURES, SIZE, compare_sheets, pack, shrink, unpack
 
 
 def draw(places: list[int], stroke: int = 12, noise: int = 0) -> np.ndarray:
@@ -36,7 +36,7 @@ def test_pictures_come_back_from_their_text() -> None:
 @pytest.mark.parametrize(
     "text",
     ["?", "AAAA", base64.b64encode(zlib.compress(b"x" * 5)).decode(),
-     base64.b64encode(zlib.compress(bytes(SIZE * (MOST + 5)))).decode()],
+     base64.b64encode(zlib.compress(bytes(SIZE * (MOST_PICTURES + 5)))).decode()],
     ids=["no base64", "not compressed", "too short", "too many"],
 )  # fmt: skip
 def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:

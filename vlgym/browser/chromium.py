@@ -45,8 +45,8 @@ except ImportError as error:
     raise NotInstalledError(f"vlgym.browser needs packages ({error}): pip install selenium psutil") from error
 
 __all__ = [
-    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard", "kill_tree", "list_tree",
-    "measure_tree",
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard", "kill_tree",
+    "list_tree", "measure_tree",
 ]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)

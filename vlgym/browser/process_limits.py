@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import psutil
 
-_WATCH_S = 0.1
+_MEASURE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ProcessGuard:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(_WATCH_S):
+        while not self._stop.wait(_MEASURE_S):
             cpu_s, memory_mb = measure_tree(self.pid)
             if memory_mb - self._memory > self.limits.memory_mb:
                 self.reason = "memory"

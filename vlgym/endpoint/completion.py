@@ -29,7 +29,7 @@ ENDINGS: dict[str, Any] = {
 """`finish_reason` of servers -> status, or `cut`; any other is a plain end."""
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 """Fields of a message that hold thoughts; the first that is not empty counts."""
-CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
+TOOL_CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
 """Types of parts that are tool calls, and fields that hold one."""
 PROMPT: dict[Status, str] = {
     "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
@@ -129,7 +129,7 @@ def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None
             _sort_parts(part, kind, found)
     elif isinstance(content, dict):
         form = str(content.get("type"))
-        if form in CALLS:
+        if form in TOOL_CALLS:
             found["call"].append(content)
             return
         kind = "thought" if re.search("thinking|reasoning|summary", form) else "refusal" if form == "refusal" else kind
@@ -139,7 +139,7 @@ def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None
 
 def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return name and arguments of a native tool call; nothing where it has neither."""
-    call = next((call[name] for name in CALLS if isinstance(call.get(name), dict)), call)
+    call = next((call[name] for name in TOOL_CALLS if isinstance(call.get(name), dict)), call)
     given = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
     if isinstance(given, str):
         with contextlib.suppress(ValueError):  # stays a text

@@ -28,7 +28,7 @@ LIMIT = 120.0
 START = 300.0
 """Seconds for a worker's first answer: it may wait for a free processor, perhaps for a node."""
 
-PATIENCE = 3
+MOST_LOST = 3
 """Workers that may be lost over one request."""
 
 
@@ -244,7 +244,7 @@ class WorkerGroup:
             head, name = worker.waiting[0], worker.link.name
             head.lost += 1
             worker.link.end()
-            if head.lost > PATIENCE:
+            if head.lost > MOST_LOST:
                 asked = self._places[head.said["env"]].made or head.said
                 self.close()
                 raise FailedError(

@@ -27,9 +27,9 @@ from ..registry.making import make
 from ..types import Message, StepRecord
 
 CANARIES = ("vlgym/CanaryColour-v0", "vlgym/CanaryDigit-v0", "vlgym/CanaryMemory-v0")
-SEES, ARRIVES, UNCLEAR, BLIND = "sees", "pictures arrive", "cannot tell", "blind"
+SEES, ARRIVES, CANNOT_TELL, BLIND = "sees", "pictures arrive", "cannot tell", "blind"
 
-LEVEL = 0.99
+CONFIDENCE = 0.99
 """Level of the interval that a verdict rests on: a blind policy passes for a seeing one in at most 0.5 % of runs."""
 
 SMALLEST_GAP, LEAST_RATIO = 0.05, 3
@@ -47,7 +47,7 @@ class Sampled:
         right: number of right answers.
         episodes: number of episodes.
         unreadable: episodes that an unreadable reply ended.
-        low: lower end of the exact interval of the share of right answers, at `LEVEL`.
+        low: lower end of the exact interval of the share of right answers, at `CONFIDENCE`.
         high: upper end.
         verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less than halfway from
             chance to 1; else, and where most replies were unreadable, `cannot tell`.
@@ -100,8 +100,8 @@ def judge_answers(env_id: str, chance: float, right: int, episodes: int, unreada
     >>> judge_answers("vlgym/CanaryDigit-v0", 0.1, 2, 20).verdict
     'blind'
     """
-    low, high = binomial_interval(right, episodes, LEVEL)
-    verdict = SEES if low > chance else BLIND if high < (1 + chance) / 2 and 2 * unreadable <= episodes else UNCLEAR
+    low, high = binomial_interval(right, episodes, CONFIDENCE)
+    verdict = SEES if low > chance else BLIND if high < (1 + chance) / 2 and 2 * unreadable <= episodes else CANNOT_TELL
     return Sampled(env_id, chance, right, episodes, unreadable, low, high, verdict)
 
 
@@ -207,7 +207,7 @@ def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
     low, high = mean - half, mean + half
     size = sum(map(abs, gaps)) / len(gaps)
     noise = sum(abs(one - other) for one, other in zip(shown, again, strict=True)) / len(gaps)
-    verdict = BLIND if size < SMALLEST_GAP else ARRIVES if size >= LEAST_RATIO * noise else UNCLEAR
+    verdict = BLIND if size < SMALLEST_GAP else ARRIVES if size >= LEAST_RATIO * noise else CANNOT_TELL
     return SightGap(mean, low, high, verdict, len(gaps))
 
 

@@ -43,15 +43,14 @@ from starlette.websockets import WebSocket
 
 from ..env.arguments import to_plain
 from ..env_groups import EnvGroup, open_group
+from ..env_groups.served import HIGHEST_SEED
 from ..env_groups.tcp_server import is_loopback
 from ..env_groups.workers import EnvError
 from ..errors import UserError, plain_line
 from ..registry import get_registry
 
-MOST_BYTES = 1 << 20
+LARGEST_MESSAGE = 1 << 20
 """Longest message of a client; a reply is shortened to 16,384 characters."""
-
-HIGHEST_SEED = 2**31
 
 _ID = re.compile(r"/([\w-]+/[\w-]+-v\d+)(?:/|$)", re.ASCII)
 
@@ -204,8 +203,8 @@ async def answer_error(request: Request, error: Exception) -> JSONResponse:
 
 
 class OpenEnvGuard:
-    """Refuses requests without the token, to an unknown id, or of more than `MOST_BYTES`; without a token, those of web
-    pages."""
+    """Refuses requests without the token, to an unknown id, or of more than `LARGEST_MESSAGE`; without a token, those
+    of web pages."""
 
     def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
@@ -217,8 +216,8 @@ class OpenEnvGuard:
         while refusal is None and scope["type"] == "http" and not held:
             message = await receive()
             body += message.get("body", b"")
-            if len(body) > MOST_BYTES:
-                refusal = 413, f"A request has at most {MOST_BYTES} bytes."
+            if len(body) > LARGEST_MESSAGE:
+                refusal = 413, f"A request has at most {LARGEST_MESSAGE} bytes."
             elif not message.get("more_body", False):
                 held.append({**message, "body": bytes(body)})
         if refusal is None:
@@ -291,7 +290,7 @@ def serve(
     pool = WorkerPool(sessions)
     config = uvicorn.Config(
         create_app(env_ids, pool, token=token, idle=idle), log_level="warning", access_log=False, server_header=False,
-        ws_max_size=MOST_BYTES, timeout_graceful_shutdown=1,
+        ws_max_size=LARGEST_MESSAGE, timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
         with listening:

@@ -20,11 +20,23 @@ from ..types import StepRecord
 SHARD = 5000
 """Rows of a file."""
 
-GROUP = 100
+ROW_GROUP = 100
 """Rows that are held in memory and written at once."""
 
-KEPT = ("env_id", "episode", "seed", "turn", "text", "reply", "parse", "reward", "terminated", "truncated", "invalid")
-TYPES = {
+TURN_COLUMNS = (
+    "env_id",
+    "episode",
+    "seed",
+    "turn",
+    "text",
+    "reply",
+    "parse",
+    "reward",
+    "terminated",
+    "truncated",
+    "invalid",
+)
+COLUMN_TYPES = {
     "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
 }  # fmt: skip
@@ -53,7 +65,7 @@ def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """
     datasets = need("datasets")
     text, number, flag = (datasets.Value(kind) for kind in ("string", "float64", "bool"))
-    columns: dict[str, Any] = {name: datasets.Value(kind) for name, kind in TYPES.items()}
+    columns: dict[str, Any] = {name: datasets.Value(kind) for name, kind in COLUMN_TYPES.items()}
     columns |= {"actions": datasets.List(text), "success": flag, "score": number, "prompt": text}
     columns["images"] = datasets.List(datasets.Image())
     return _write(datasets.Features(columns), map(_row_of_turn, _turns(episodes)), out)
@@ -89,7 +101,7 @@ def _row_of_turn(turn: tuple[Path, StepRecord]) -> dict[str, Any]:
     if record.seed is not None and record.seed >= 2**64:
         raise TrajectoryError(f"{folder}: the seed {record.seed} does not fit into 64 bits.")
     messages, images = _split(folder, record)
-    row = {name: getattr(record, name) for name in KEPT}
+    row = {name: getattr(record, name) for name in TURN_COLUMNS}
     row |= {"actions": list(record.actions), "success": record.success, "score": record.score}
     return {**row, "prompt": json.dumps(messages), "images": images}
 
@@ -136,7 +148,7 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
                 writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
             held.append(encodable(row))
             count += 1
-            if len(held) >= GROUP:
+            if len(held) >= ROW_GROUP:
                 flush()
         flush()
     finally:

@@ -35,7 +35,7 @@ from .turn_rows import TurnRow, make_row, measure_rows
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
-NEEDED = ("trl", "torchvision")
+TRL_MODULES = ("trl", "torchvision")
 """Modules of the extra `vlgym[trl]`; without torchvision TRL's processors take no pictures."""
 
 Blocks = list[dict[str, Any]]
@@ -136,7 +136,7 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], TrlGame]:
     Raises:
         UserError: TRL is not installed, the id cannot be made, or an argument is wrong; it is made once to see.
     """
-    for module in NEEDED:
+    for module in TRL_MODULES:
         if importlib.util.find_spec(module) is None:
             raise NotInstalledError(f"TRL needs {module}, which is not installed: {how_to_install('vlgym[trl]')}")
     if get_registry().get(env_id).reply_styles[0] in ("auto", "tag", "json") and arguments.get("planner") != "global":

@@ -31,9 +31,9 @@ from .compute import (
 )
 from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import Groups, average_intervals
-from .verification import CARD, is_verified
+from .verification import CARD_FIELDS, is_verified
 
-CONDITIONS = (*CARD, "prompt_hash", "history", "changed")
+CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")
 """Fields of run.json that are equal if two parts are the same task."""
 
 

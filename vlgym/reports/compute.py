@@ -23,7 +23,7 @@ from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
-from ..types import OWN, StepRecord
+from ..types import MODEL_STATUSES, StepRecord
 from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import (
     Groups,
@@ -89,7 +89,7 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 def find_foreign(run: RecordedRun) -> dict[str, Any] | None:
     """Return how many replies are not the model's, by status, of how many; `None` where all are."""
     found = count_kinds(record.status for episodes in run.played.values() for episode in episodes for record in episode)
-    statuses = {status: count for status, count in found.items() if status not in OWN}
+    statuses = {status: count for status, count in found.items() if status not in MODEL_STATUSES}
     return {"statuses": statuses, "replies": sum(found.values())} if statuses else None
 
 
@@ -165,8 +165,10 @@ def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[st
     for, the success of the episodes without an invalid reply (`all_valid`), and how many replies were of other kinds.
     """
     records = [record for episode in episodes for record in episode]
-    own = [record for record in records if record.status in OWN]
-    valid = [episode for episode in episodes if not any(each.invalid and each.status in OWN for each in episode)]
+    own = [record for record in records if record.status in MODEL_STATUSES]
+    valid = [
+        episode for episode in episodes if not any(each.invalid and each.status in MODEL_STATUSES for each in episode)
+    ]
     success = _describe_success(group_by_seed(part, valid, won)) if valid else {}
     return {
         "invalid": {

@@ -19,9 +19,9 @@ from ..types import LearnerNotes, StepRecord
 from .records import RecordedRun
 
 SHADES = 6
-MOST = 5_000  # tokens of a turn that are shown
+MOST_TOKENS = 5_000  # tokens of a turn that are shown
 EACH = 5  # episodes won, and lost
-LARGEST = 384  # pixels of a picture's longer side
+PICTURE_SIDE = 384  # pixels of a picture's longer side
 MOST_TURNS = 8  # of an episode in a report
 
 RULE = "Five won and five lost episodes are shown, at even distances in the order of their parts and numbers."
@@ -51,7 +51,7 @@ class ShownTurn:
     @property
     def tokens(self) -> list[tuple[str, str, int]]:
         """Text, probability in words and shade of each token, where a learner wrote them."""
-        pairs = zip(self.notes.tokens[:MOST], self.notes.log_probs, strict=False)
+        pairs = zip(self.notes.tokens[:MOST_TOKENS], self.notes.log_probs, strict=False)
         return [(text, f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)) for text, log_prob in pairs]
 
 
@@ -88,7 +88,7 @@ def show_episodes(run: RecordedRun, chosen: Iterable[tuple[str, int]]) -> list[l
 def _read_picture(run: RecordedRun, name: str) -> str:
     """Return a picture of the folder as a data URL, made small enough for a page."""
     picture = PILImage.fromarray(read_picture(run.folder, name)[1])
-    picture.thumbnail((LARGEST, LARGEST), PILImage.Resampling.LANCZOS)
+    picture.thumbnail((PICTURE_SIDE, PICTURE_SIDE), PILImage.Resampling.LANCZOS)
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", lossless=True)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

@@ -24,7 +24,7 @@ from ..registry import get_registry
 from ..types import hash_code
 from .records import RecordedPart, RecordedRun, read_run
 
-CARD = (
+CARD_FIELDS = (
     "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
 )  # fmt: skip
 """Fields of a part in run.json that follow from the installed environment and the part's arguments."""
@@ -110,7 +110,7 @@ def _check_part(run: RecordedRun, part: RecordedPart) -> None:
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
-    held, live = ({name: each.get(name) for name in CARD} for each in (part.entry, live))
+    held, live = ({name: each.get(name) for name in CARD_FIELDS} for each in (part.entry, live))
     held["changed"], live["changed"] = part.changed, plan.Part.changed.__get__(part)
     if found := find_differences(held, live):
         raise FailedError(f"{part.key}: run.json differs from the installed environment in {', '.join(found)}.")

@@ -38,7 +38,7 @@ NONSENSE = ("fly to the moon", "qwertz", "?", "-17", "null", "do whatever wins")
 MOST_WORDS = 150
 """Strings of the environment's source that are tried as replies."""
 
-_PLAIN = re.compile(r"[\w' -]{2,40}")
+_READABLE = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
@@ -75,7 +75,7 @@ def _ask_twice(env: VLEnv) -> None:
     again = env.oracle()
     require(advice == again, f"asked twice, the oracle says {advice!r:.60} and {again!r:.60}")
     require(env.think(advice) == env.think(advice), f"asked twice, the oracle thinks otherwise of {advice!r:.60}")
-    open_ended = type(env).match_action is not Game.match_action and not _PLAIN.fullmatch(advice)
+    open_ended = type(env).match_action is not Game.match_action and not _READABLE.fullmatch(advice)
     listed = advice in env.legal_actions()
     require(
         listed or (open_ended and env.match_action(advice) is not None),
@@ -185,7 +185,7 @@ def check_words(subject: Subject) -> str:
             resets += 1
             env.reset(seed=episode_seed(subject.spec.id, "train", 80 + resets))
         hidden = env.match_action(word)
-        free = open_ended and not _PLAIN.fullmatch(word)  # code or a search: any is an action
+        free = open_ended and not _READABLE.fullmatch(word)  # code or a search: any is an action
         require(
             free
             or hidden is None
@@ -196,7 +196,7 @@ def check_words(subject: Subject) -> str:
     talking, silent = env, subject.make()
     for index in range(3):
         choose = choose_legal(90 + index)
-        talk = " ".join(word for number, word in enumerate(words) if number % 3 == index and _PLAIN.fullmatch(word))
+        talk = " ".join(word for number, word in enumerate(words) if number % 3 == index and _READABLE.fullmatch(word))
         quiet = play(silent, episode_seed(subject.spec.id, "train", 90 + index), choose, 8)
         spoken = [_speak(talking, step.reply, talk, step.legal) for step in quiet[1:]]
         loud = play(talking, episode_seed(subject.spec.id, "train", 90 + index), repeat(spoken), len(quiet) - 1)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..env.pictures import MOST, pack, shrink
+from ..env.pictures import MOST_PICTURES, pack, shrink
 from ..env.probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
 from ..env.seeding import episode_seed
 from ..env.spec import EnvSpec
@@ -91,7 +91,7 @@ def measure_behaviour(
                 break
     finally:
         usual.close()
-    return Behaviour(reached[-1], pack(pictures[:MOST]))
+    return Behaviour(reached[-1], pack(pictures[:MOST_PICTURES]))
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:

@@ -18,10 +18,10 @@ from .fingerprint import Behaviour, measure_behaviour
 from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play, seeds_of
 
 TURN_BUDGET = {"val": 500, "test": 300}
-"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least `FEWEST`
-and at most `MOST`."""
+"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least
+`FEWEST_EPISODES` and at most `MOST_SAMPLED`."""
 
-FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
+FEWEST_EPISODES, MOST_SAMPLED = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
 MOST_SLOW = 10
 """At most so many where the card has `figure_episodes`, which says that an episode is slow."""
@@ -84,8 +84,8 @@ class Subject:
         """Play the policy on the val or the test split (once; later calls reuse it)."""
         key = (policy.name, split)
         if key not in self._episodes:
-            most = MOST_SLOW if self.spec.figure_episodes else MOST[split]
-            episodes = max(FEWEST[split], min(most, TURN_BUDGET[split] // self.spec.max_turns))
+            most = MOST_SLOW if self.spec.figure_episodes else MOST_SAMPLED[split]
+            episodes = max(FEWEST_EPISODES[split], min(most, TURN_BUDGET[split] // self.spec.max_turns))
             self._episodes[key] = self.run(policy, split, episodes)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
 

@@ -54,12 +54,12 @@ PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "_
 
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
-LISTED = (
+LISTED_FIELDS = (
     "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
     "success",
 )  # fmt: skip
 """Fields of a turn in the list."""
-USUAL = {"part": "", "repeat": 0}
+FORMAT_3_VALUES = {"part": "", "repeat": 0}
 """Fields that records of format 3 may lack."""
 
 
@@ -230,8 +230,8 @@ class Index:
     def _add(self, folder: Folder, start: int, size: int, text: bytes) -> None:
         folder.read, folder.tail = start + size, text
         try:
-            row = {**USUAL, **read_row(text)}
-            check_values({name: row.get(name) for name in LISTED})
+            row = {**FORMAT_3_VALUES, **read_row(text)}
+            check_values({name: row.get(name) for name in LISTED_FIELDS})
         except ValueError:
             folder.broken += 1
             return

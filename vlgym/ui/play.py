@@ -34,10 +34,10 @@ from .guarding import STATIC, render
 from .index import make_key
 from .watch import read_count
 
-FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
+FIRST_IDS = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""
 
-FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
+FLOOR_WORDS = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 MOST_EPISODES = 1000
 MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
@@ -74,7 +74,7 @@ def _find_card(env_id: str) -> dict[str, Any]:
         "picture": f"/static/{picture}" if (STATIC / picture).is_file() else "",
         "spec": spec, "distribution": registry.owner[env_id],
         "difficulty": rate_difficulty(spec.difficulty, find_blind_share(recorded)),
-        "figures": [(words, (recorded or {}).get(name)) for name, words in FIGURES],
+        "figures": [(words, (recorded or {}).get(name)) for name, words in FLOOR_WORDS],
     }  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def show_start(request: Request, said: Mapping[str, str] | None = None, error: s
         families.setdefault(spec.family, []).append(env_id)
     return render(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
-        first=[env_id for env_id in FIRST if env_id in registry.specs], games=list(games.open.values()),
+        first=[env_id for env_id in FIRST_IDS if env_id in registry.specs], games=list(games.open.values()),
         said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
         others=["self", *PLAYERS],
     )  # fmt: skip
@@ -193,7 +193,7 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
     return endpoint
 
 
-ROUTES = [
+PLAY_ROUTES = [
     Route("/gallery", show_gallery),
     Route("/gallery/env/{env_id:path}", show_environment),
     Route("/play", show_start, methods=["GET"]),

@@ -32,14 +32,14 @@ from .guarding import LOG, open_inside, render
 from .index import Index, IndexedEpisode, IndexedRun, get_index, make_key, read_row, split_lines
 from .watch import choose, cut_page, read_choice
 
-SHOWN = 20  # episodes on a run's page
+EPISODES_OF_RUN = 20  # episodes on a run's page
 WAITS_S = 0.5  # for the numbers of a run; later they are shown where they are ready
 FRAMES = 6  # pictures of an episode on a run's card
 SANDBOX = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-MOST = 1e300  # sums of larger numbers are infinite
+LARGEST_NUMBER = 1e300  # sums of larger numbers are infinite
 MOST_CURVES = 80
 MAIN = {
     "episode/success": "success",
@@ -102,7 +102,7 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
             rows.append({
                 name: float(value)
                 for name, value in row.items()
-                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= MOST
+                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= LARGEST_NUMBER
             })  # fmt: skip
     across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
     unit = "environment steps" if across == _ACROSS else "updates"
@@ -154,8 +154,9 @@ def show_run(request: Request) -> Response:
     logged, others = draw_curves(run.path)
     return render(
         request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
-        **(results or {"report": None}), logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
-        has_page=(run.path / PAGE).is_file(), record=json.dumps(read_header(run.path), indent=2),
+        **(results or {"report": None}), logged=logged, others=others, found=len(episodes),
+        shown=episodes[:EPISODES_OF_RUN], has_page=(run.path / PAGE).is_file(),
+        record=json.dumps(read_header(run.path), indent=2),
     )  # fmt: skip
 
 
@@ -216,4 +217,4 @@ def _find_run(request: Request, index: Index) -> IndexedRun:
     return run
 
 
-ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]
+RUN_ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]

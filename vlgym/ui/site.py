@@ -64,7 +64,9 @@ def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     if not token:
         raise ValueError("the token is empty, so every request has it")
     app = Starlette(
-        routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *play.ROUTES],
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)), *runs.RUN_ROUTES, *watch.WATCH_ROUTES, *play.PLAY_ROUTES,
+        ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"]),
                     Middleware(PageGuard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},

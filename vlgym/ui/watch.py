@@ -22,11 +22,11 @@ from ..reports.turns import ShownTurn
 from .guarding import open_inside, render
 from .index import Index, IndexedEpisode, get_index, read_row
 
-MOST_TURNS = 100  # of an episode on one page
-_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
-PAGE = 50  # episodes on a page
-LONGEST = 200  # characters of a word in an address
-RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
+TURNS_ON_PAGE = 100  # of an episode on one page
+_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+EPISODES_ON_PAGE = 50  # episodes on a page
+LONGEST_WORD = 200  # characters of a word in an address
+RESULT_WORDS = {"won": "won", "lost": "lost", "open": "not ended"}
 NEWEST = "-newest"
 ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
     "newest": lambda episode: episode.newest,
@@ -37,15 +37,15 @@ ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
 """Name in an address: what is compared."""
 
 Choice = Mapping[str, str]
-"""`run` (its key), `env`, `result` (of `RESULTS`), `code` (a failure that occurred) and `q` (words that replies hold
-next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
+"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure that occurred) and `q` (words that replies
+hold next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
 largest first."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    said = {name: params.get(name, "")[:LONGEST] for name in ("run", "env", "result", "code", "q", "sort")}
-    said["result"] = said["result"] if said["result"] in RESULTS else ""
+    said = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
+    said["result"] = said["result"] if said["result"] in RESULT_WORDS else ""
     said["sort"] = said["sort"] if said["sort"].removeprefix("-") in ORDERS else NEWEST
     return said
 
@@ -80,9 +80,9 @@ def choose(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[IndexedEp
 def cut_page(found: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
     """Return the `rows` of the page that an address says, its number (`page`, from 1; the last one where there are
     fewer) and the number of all `pages`."""
-    pages = max(1, -(-len(found) // PAGE))
+    pages = max(1, -(-len(found) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
-    return {"rows": found[(page - 1) * PAGE : page * PAGE], "page": page, "pages": pages}
+    return {"rows": found[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
 
 
 def show_list(request: Request) -> Response:
@@ -93,7 +93,7 @@ def show_list(request: Request) -> Response:
     found = choose(episodes, choice)
     return render(
         request, "episodes.html", choice=choice, query=write_query(choice), found=len(found), total=len(episodes),
-        index=index, orders=ORDERS, results=RESULTS, envs=sorted({episode.env_id for episode in episodes}),
+        index=index, orders=ORDERS, results=RESULT_WORDS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
         won=sum(episode.success for episode in found), ended=sum(episode.over for episode in found),
         **cut_page(found, request.query_params),
@@ -107,8 +107,8 @@ def show_episode(request: Request) -> Response:
     choice = read_choice(request.query_params)
     found = choose(index.episodes(), choice)
     place = next((place for place, each in enumerate(found) if each is episode), len(found))
-    begin = max(0, min(said["turn"] - MOST_TURNS // 2, episode.turns - MOST_TURNS))
-    turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + MOST_TURNS))]
+    begin = max(0, min(said["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
+    turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + TURNS_ON_PAGE))]
     return render(
         request, "turn.html", episode=episode, turn=turns[said["turn"] - begin], turns=turns, query=write_query(choice),
         before=found[place - 1] if place and place < len(found) else None,
@@ -149,7 +149,7 @@ def show_picture(request: Request) -> Response:
             data = file.read()
     except OSError as error:
         raise HTTPException(404, f"That picture cannot be read: {error}") from None
-    kind = next((kind for beginning, kind in _KINDS if data.startswith(beginning)), None)
+    kind = next((kind for beginning, kind in _SIGNATURES if data.startswith(beginning)), None)
     if kind is None:
         raise HTTPException(404, "That file is no PNG or JPEG picture.")
     return Response(data, media_type=kind, headers={"cache-control": "private, max-age=3600"})
@@ -200,7 +200,7 @@ def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     return ShownTurn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
 
 
-ROUTES = [
+WATCH_ROUTES = [
     Route("/episodes", show_list),
     Route("/turn/{folder}/{order:int}/{turn:int}", show_episode),
     Route("/picture/{folder}/{name:path}", show_picture),
