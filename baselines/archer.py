@@ -36,7 +36,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, check_options
 
 from .engine.engine import Sample
 from .learning import losses
@@ -64,46 +64,29 @@ from .vldac import kl_loss
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A policy's observation before a reply.
-
-    Attributes:
-        prompt: the exact prompt; feature: [H] float32, what the critics read of it.
-    """
+    """A policy's observation before a reply."""
 
     prompt: Prompt
-    feature: Tensor
+    feature: Tensor  # [H] float32, what the critics read of it
 
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """One environment step.
+    """One environment step."""
 
-    Attributes:
-        state: what was answered; action: [A] float32, what the critics read of the reply.
-        reward: as training sees it.
-        following: the next state, the final one of a truncated episode; None where the episode terminated.
-    """
-
-    state: State
-    action: Tensor
-    reward: float
-    following: State | None
+    state: State  # what was answered
+    action: Tensor  # [A] float32, what the critics read of the reply
+    reward: float  # as training sees it
+    following: State | None  # the final one of a truncated episode; None where the episode terminated
 
 
 class Replay:
-    """The newest `capacity` transitions.
-
-    `family` lays prompts out again when a checkpoint is read.
-
-    Attributes:
-        rows: transitions, oldest first.
-        states: by prompt key, those that a transition in `rows` refers to.
-    """
+    """The newest `capacity` transitions. `family` lays prompts out again when a checkpoint is read."""
 
     def __init__(self, capacity: int, family: Family) -> None:
         self.family = family
-        self.rows: deque[Transition] = deque(maxlen=capacity)
-        self.states: dict[bytes, State] = {}
+        self.rows: deque[Transition] = deque(maxlen=capacity)  # oldest first
+        self.states: dict[bytes, State] = {}  # those of the rows, by prompt key
 
     def add(self, rows: Iterable[Transition]) -> None:
         """Append transitions; beyond the capacity the oldest go, and with them the states that only they had."""
@@ -173,13 +156,8 @@ class Replay:
 
 
 class Critics(nn.Module):
-    """Two Q and two V: MLPs with two hidden layers and an output of zero before training.
-
-    Args:
-        state_size, action_size: lengths of the features.
-        width: of the hidden layers.
-        seed: initialisation; no global generator is read or moved.
-    """
+    """Two Q and two V: MLPs with two hidden layers and an output of zero before training. `seed` is of their
+    initialisation; no global generator is read or moved."""
 
     def __init__(self, state_size: int, action_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -250,10 +228,10 @@ class Config(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("critic_lr")
-        config.require_at_least(1, "buffer", "critic_steps", "critic_batch")
-        config.require_at_least(0, "critic_warmup")
-        config.require_share("gamma", "tau")
+        check_options(config, "critic_lr", above=0)
+        check_options(config, "buffer", "critic_steps", "critic_batch", least=1)
+        check_options(config, "critic_warmup", least=0)
+        check_options(config, "gamma", "tau", least=0, most=1)
         if announced() > 1:
             raise UserError(
                 f"ArCHer keeps its buffer in one process, but {announced()} were started; start it without torchrun."
@@ -397,10 +375,8 @@ class ArCHer:
 
     @torch.no_grad()
     def answer(self, states: Sequence[State]) -> Batch:
-        """Sample a reply of the current policy to each state, as many at a time as there are environments.
-
-        The batch's `hidden` are the states' features.
-        """
+        """Sample a reply of the current policy to each state, as many at a time as there are environments. The batch's
+        `hidden` are the states' features."""
         samples: list[Sample] = []
         for i in range(0, len(states), self.run.envs.count):
             samples += self.run.policy.sample([state.prompt for state in states[i : i + self.run.envs.count]])[0]

@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from vlgym.errors import check_number
+from vlgym.errors import check_number, check_options
 
 from .learning import losses
 from .learning.batch import (
@@ -67,7 +67,7 @@ class Config(ClippedConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_share("gamma")
+        check_options(config, "gamma", least=0, most=1)
         check_number("--group", config.group, 2, hint="Episodes are compared within their group.")
         share_of(config.num_envs, config.group, "--num-envs", "groups of --group")
         return config

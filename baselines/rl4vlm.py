@@ -25,6 +25,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from vlgym.errors import check_options
+
 from . import vldac
 from .engine.engine import Sample
 from .learning.batch import Batch
@@ -76,7 +78,7 @@ class Config(vldac.Config):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_share("thought_weight")
+        check_options(config, "thought_weight", least=0, most=1)
         config.require_one_of("ratio", "token")
         return config
 

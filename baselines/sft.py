@@ -14,7 +14,7 @@ import torch
 import tyro
 
 from vlgym.env.arguments import read_arguments
-from vlgym.errors import check_number
+from vlgym.errors import check_options
 from vlgym.files import seal
 
 from .engine.engine import ModelPolicy
@@ -22,7 +22,7 @@ from .engine.plain import make_engine
 from .learning.collect import Environments, count_image_tokens
 from .learning.command import main
 from .learning.config import MOST_SEED
-from .learning.warm_start import WarmConfig, WarmReport, check_oracles, show_check, warm_start
+from .learning.warm_start import WarmConfig, WarmReport, check_oracles, warm_start
 from .models.folders import NEW_TOKENS, Limits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
@@ -70,10 +70,8 @@ def run(config: Config) -> WarmReport:
     config = replace(config, device=choose_device(config.device))
     env_ids, env_kwargs = environment_ids(config.env), read_arguments(config.env_kwargs, "--env-kwargs")
     config.warm.validate()
-    check_number("--seed", config.seed, 0, MOST_SEED)
-    for name, value in (("--max-new-tokens", config.max_new_tokens), ("--image-tokens", config.image_tokens)):
-        if value is not None:
-            check_number(name, value, 1)
+    check_options(config, "seed", least=0, most=MOST_SEED)
+    check_options(config, "max_new_tokens", "image_tokens", least=1)
     set_up_torch(config.threads, config.device)
     check_oracles(env_ids)
     envs = Environments(env_ids, env_kwargs, 1)
@@ -88,7 +86,7 @@ def run(config: Config) -> WarmReport:
     print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")
 
     report = warm_start(
-        engine, envs, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens, on_check=show_check
+        engine, envs, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens
     )  # fmt: skip
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, env_kwargs, policy=policy)

@@ -44,6 +44,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from vlgym.errors import check_options
+
 from .learning import losses
 from .learning.batch import (
     Batch,
@@ -91,10 +93,10 @@ class Config(ClippedConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("value_lr", "value_coef")
-        config.require_at_least(0, "value_warmup", "target_kl")
-        config.require_at_least(1, "value_epochs")
-        config.require_share("gamma", "gae_lambda")
+        check_options(config, "value_lr", "value_coef", above=0)
+        check_options(config, "value_warmup", "target_kl", least=0)
+        check_options(config, "value_epochs", least=1)
+        check_options(config, "gamma", "gae_lambda", least=0, most=1)
         return config
 
 
@@ -162,7 +164,7 @@ class VLDAC:
     def compute_values(self, batch: Batch, rows: Rows) -> Values:
         """Value every state that was answered, and those with which the advantages bootstrap."""
         if self.config.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model
-            self.value.fit(distributed.gather(batch.hidden, self.run.world))
+            self.value.norm.fit(distributed.gather(batch.hidden, self.run.world).float())
         batch.values = self.steady(batch.hidden)
         return Values(batch.values.view(len(rows), -1), *self.collector.values_after(rows, self.steady))
 
@@ -204,14 +206,8 @@ class VLDAC:
             yield from minibatches(batch.units, self.config.minibatch, self.run.world, self.run.order)
 
     def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout.
-
-        Args:
-            batch: the rollout.
-            rows: rows of this process in the minibatch.
-            size: environment steps of the minibatch over all processes.
-            metrics: notes the loss.
-        """
+        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout; `rows` are this
+        process's in a minibatch of `size` environment steps over all processes."""
         loss = value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
         loss.backward()
         if len(rows):
@@ -257,12 +253,11 @@ class VLDAC:
 
 
 class Values(NamedTuple):
-    """Values of a rollout's states: `now` [T, N] of those that were answered, `last` [N] of those that are open,
-    `final` [T, N] of the final ones of truncated episodes, 0 elsewhere."""
+    """Values of a rollout's states."""
 
-    now: Tensor
-    last: Tensor
-    final: Tensor
+    now: Tensor  # [T, N], of those that were answered
+    last: Tensor  # [N], of those that are open
+    final: Tensor  # [T, N], of the final ones of truncated episodes, 0 elsewhere
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
@@ -274,12 +269,8 @@ def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
 
 
 class ValueHead(nn.Module):
-    """Two-layer MLP on standardised states, with an output of zero before training.
-
-    Args:
-        hidden_size, width: of the language model, and of the hidden layer.
-        seed: initialisation; no global generator is read or moved.
-    """
+    """Two-layer MLP on standardised states, with an output of zero before training. `seed` is of its initialisation; no
+    global generator is read or moved."""
 
     def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -290,10 +281,6 @@ class ValueHead(nn.Module):
             self.outer = nn.Linear(width, 1)
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
-
-    def fit(self, hidden: Tensor) -> None:
-        """Take the statistics of a rollout's states [B, H], before any of them is valued."""
-        self.norm.fit(hidden.float())
 
     def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
         """[B, H] states of the last prompt token -> [B] values, float32. Detached here, so no caller can forget it."""

@@ -162,6 +162,18 @@ def check_number(
     raise UserError(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
 
 
+def flag_of(name: str) -> str:
+    """Return the option of a field, as it is written on a command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def check_options(options: Any, *names: str, group: str = "", **bounds: Any) -> None:
+    """`check_number` of fields of an object of options, whose flags begin with `--GROUP`; None passes."""
+    for name in names:
+        if (value := getattr(options, name)) is not None:
+            check_number(flag_of(group + name), value, **bounds)
+
+
 def check_writable(name: str, path: Path) -> None:
     """Check, before any work, that a file or folder can be made at `path`, with its parents, or written where it is."""
     place = path.absolute()

@@ -32,30 +32,20 @@ Stop = Callable[[str], int | None]
 
 
 class Replies(NamedTuple):
-    """Sampled replies of a batch, right-padded.
+    """Sampled replies of a batch, right-padded."""
 
-    Attributes:
-        ids: [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond.
-        mask: [B, R] bool, True on sampled tokens; from the loop, never inferred from ids.
-        logp: [B, R] float32, log-probability of each token when it was sampled; 0 beyond.
-        hidden: [B, H] float32, state of the LAST PROMPT token: the value head's input.
-        cut: [B] bool, the reply ran into the token limit before it was over.
-        texts: the replies as text; `decode` leaves that to `sample`.
-    """
-
-    ids: Tensor
-    mask: Tensor
-    logp: Tensor
-    hidden: Tensor
-    cut: Tensor
-    texts: Sequence[str] = ()
+    ids: Tensor  # [B, R] int64, the end-of-turn token included where the reply has one; pad id beyond
+    mask: Tensor  # [B, R] bool, True on sampled tokens; from the loop, never inferred from ids
+    logp: Tensor  # [B, R] float32, log-probability of each token when it was sampled; 0 beyond
+    hidden: Tensor  # [B, H] float32, state of the LAST PROMPT token: the value head's input
+    cut: Tensor  # [B] bool, the reply ran into the token limit before it was over
+    texts: Sequence[str] = ()  # `decode` leaves them to `sample`
 
 
 class Engine(Scorer):
     """Samples and scores with one model.
 
     Args:
-        family: the model and what its family needs.
         max_new_tokens: longest reply, its end-of-turn token included.
         parsers: what reads the replies to prompts without a turn, whose environment knows its own stop rule. A reply
             is over as soon as one of them has what it asked for (`find_end`), or at its end-of-turn token; with none,
@@ -186,7 +176,9 @@ class Engine(Scorer):
         for done in range(1, limit + 1):
             asked = done % CHECK == 0
             if over is not None and asked:
-                ended.copy_(ended | ask(over, rows, ids[rows, :done], ended))
+                going = (~ended).nonzero().squeeze(-1)
+                replies = ids[rows[going], :done].tolist()
+                ended[going] = torch.tensor(over(rows[going].tolist(), replies), dtype=torch.bool, **new)
             # Counting waits for the device, which a graph would leave idle. The last count ends before the graph does.
             counted = asked or not static or done == limit
             alive = len(rows) - int(ended.sum()) if counted else len(rows)
@@ -227,20 +219,8 @@ class Engine(Scorer):
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
-        """State of the last prompt token, [B, H] float32: what the value head reads.
-
-        The same numbers as `Replies.hidden`.
-        """
+        """State of the last prompt token, [B, H] float32, as in `Replies.hidden`: what the value head reads."""
         return torch.stack([entry[2] for entry in self.prefill_cached(prompts)]).float()
-
-
-def ask(over: Over, rows: Tensor, ids: Tensor, ended: Tensor) -> Tensor:
-    """Ask of the rows that have not ended whether they are over: numbers [B], ids [B, t], bool [B] -> bool [B]."""
-    answer = ended.clone()
-    going = (~ended).nonzero().squeeze(-1)
-    if len(going):
-        answer[going] = torch.tensor(over(rows[going].tolist(), ids[going].tolist()), device=ended.device)
-    return answer
 
 
 def choose(log_probs: Tensor, uniform: Tensor, temperature: float) -> Tensor:
@@ -252,9 +232,7 @@ def choose(log_probs: Tensor, uniform: Tensor, temperature: float) -> Tensor:
 
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """Sample one token per row by inverting the cumulative distribution, in float64: [B, V], [B] in [0, 1) -> [B].
-
-    Probability 0 is never drawn.
-    """
+    Probability 0 is never drawn."""
     device = log_probs.device
     where = "cpu" if device.type == "mps" else device  # MPS has no float64
     cumulative = log_probs.to(where).double().exp().cumsum(-1)
@@ -268,30 +246,17 @@ def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One sampled reply, attached to its step record.
+    """One sampled reply, attached to its step record."""
 
-    Attributes:
-        prompt: the exact prompt that was answered; it is stored, never rebuilt.
-        ids: [r] int64, end-of-turn token included where the reply has one; logp: [r] float32 when sampled; hidden: [H]
-            float32, state of the last prompt token.
-        cut: the reply ran into the token limit before it was over.
-    """
-
-    prompt: Prompt
-    ids: Tensor
-    logp: Tensor
-    hidden: Tensor
-    cut: bool
+    prompt: Prompt  # the exact one that was answered; it is stored, never rebuilt
+    ids: Tensor  # [r] int64, end-of-turn token included where the reply has one
+    logp: Tensor  # [r] float32, when sampled
+    hidden: Tensor  # [H] float32, state of the last prompt token
+    cut: bool  # the reply ran into the token limit before it was over
 
 
 class ModelPolicy:
-    """Samples replies from an engine, at its temperature.
-
-    Args:
-        engine: the model.
-        generator: CPU generator of the sampler; its state is part of a checkpoint.
-        name: as reports show it.
-    """
+    """Samples replies from an engine, at its temperature, with a CPU generator whose state is part of a checkpoint."""
 
     def __init__(self, engine: Engine, generator: torch.Generator, *, name: str = "vlm") -> None:
         self.engine, self.generator, self.name = engine, generator, name

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
@@ -43,14 +44,11 @@ class PlainEngine(Engine):
                 logits_processor=LogitsProcessorList([chooser]),
                 stopping_criteria=StoppingCriteriaList([_Stop(over, width)] if over else []),
             )[:, width:]
-        ids = torch.full((len(prompts), limit), self.family.pad_id, device=rows.device)
-        ids[:, : rows.shape[1]] = rows
-        stops = torch.isin(ids, self.stop) & (torch.arange(limit, device=ids.device) < rows.shape[1])
-        mask = (stops.cumsum(-1) - stops.long() == 0) & (torch.arange(limit, device=ids.device) < rows.shape[1])
-        logp = torch.zeros(ids.shape, device=ids.device)
-        logp[:, : rows.shape[1]] = torch.stack(chooser.chosen, dim=1)[:, : rows.shape[1]]
-        ids = ids.masked_fill(~mask, self.family.pad_id)
-        return Replies(ids, mask, logp.masked_fill(~mask, 0.0), states[0][:, -1], ~stops.any(-1))
+        stops, spare = torch.isin(rows, self.stop), (0, limit - rows.shape[1])
+        mask = F.pad(stops.cumsum(-1) - stops.long() == 0, spare)
+        ids = F.pad(rows, spare).masked_fill(~mask, self.family.pad_id)
+        logp = F.pad(torch.stack(chooser.chosen, dim=1)[:, : rows.shape[1]], spare).masked_fill(~mask, 0.0)
+        return Replies(ids, mask, logp, states[0][:, -1], ~stops.any(-1))
 
     @torch.no_grad()
     def last_hidden(self, prompts: Sequence[Prompt]) -> Tensor:
@@ -64,16 +62,14 @@ class PlainEngine(Engine):
     ) -> tuple[Tensor, Tensor]:
         """See `Scorer.score_states`. Gradients reach the vision tower where its weights ask for them."""
         length = int(mask.sum(-1).max())
-        ids, full = ids[:, :length], ids
+        ids, spare = ids[:, :length], (0, ids.shape[1] - length)
         with self._states() as states:
             out = self.family.model(
                 **self.family.inputs(prompts, ids, mask[:, :length]), logits_to_keep=length + 1, use_cache=False
             )
         scores = torch.log_softmax(self.restrict(out.logits[:, -length - 1 : -1].float()), dim=-1)
         found = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1).where(mask[:, :length], 0.0)
-        logp = torch.zeros(full.shape, device=found.device)
-        logp[:, :length] = found
-        return logp, states[0][:, -length - 1]
+        return F.pad(found, spare), states[0][:, -length - 1]
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,10 +24,8 @@ SHORTEST_PREFIX = 8  # tokens; a shorter common prefix is not worth a separate p
 
 
 def common_prefix(prompts: Sequence[Prompt]) -> int:
-    """Length of the text that all prompts begin with, before any image and short of the last token.
-
-    0 if it is not worth sharing.
-    """
+    """Length of the text that all prompts begin with, before any image and short of the last token; 0 if it is not
+    worth sharing."""
     if len(prompts) < 2:
         return 0
     limit = min(len(prompt) - 1 for prompt in prompts)
@@ -46,15 +44,8 @@ PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padd
 
 
 class Prefill:
-    """Runs prompts through a model.
-
-    Args:
-        family: the model and what its family needs.
-        vision_of: one with the same vision tower, whose features are used instead of computing them again.
-
-    Attributes:
-        temperature: what logits are divided by, in sampling and in scoring alike: the distribution that training knows.
-    """
+    """Runs prompts through a model. `vision_of` is one with the same vision tower, whose features are used instead of
+    computing them again."""
 
     def __init__(self, family: Family, *, vision_of: Prefill | None = None) -> None:
         self.family, self.decoder = family, family.decoder
@@ -62,7 +53,7 @@ class Prefill:
         self.embedding = family.language_model.embed_tokens
         self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
-        self.temperature = 1.0
+        self.temperature = 1.0  # logits are divided by it, in sampling and scoring alike: what training knows
         self._features: Lru = Lru(CACHED_IMAGES)
         self._entries: Lru = Lru(CACHED_PROMPTS)
         vision = set(family.vision_parameters())
@@ -118,10 +109,7 @@ class Prefill:
         return [*segments, Segment(kv, bias)], hidden[:, -1]
 
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]).
-
-        Computed once per distinct prompt and state of the weights.
-        """
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), computed once while the weights stay."""
         self._forget_stale()
         found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
         distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
@@ -142,10 +130,8 @@ class Prefill:
     def place_images(
         self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool
     ) -> tuple[Tensor, ImageTokens | None]:
-        """Put vision features where the prompts have image tokens, and say where that is.
-
-        `offsets` shift a prompt's slots to its columns in `x`.
-        """
+        """Put vision features where the prompts have image tokens, and say where that is. `offsets` shift a prompt's
+        slots to its columns in `x`."""
         rows, columns = [], []
         for row, (prompt, offset) in enumerate(zip(prompts, offsets, strict=True)):
             rows.append(torch.full((len(prompt.image_slots),), row))
@@ -163,11 +149,8 @@ class Prefill:
         if self.vision_of is not None:
             return self.vision_of.features(images, train)
         self._forget_stale()
-        known = (
-            {}
-            if train
-            else {image.digest: self._features[image.digest] for image in images if image.digest in self._features}
-        )
+        stored = {} if train else self._features
+        known = {image.digest: stored[image.digest] for image in images if image.digest in stored}
         missing = list({image.digest: image for image in images if image.digest not in known}.values())
         if missing:
             with torch.set_grad_enabled(train and torch.is_grad_enabled()):
@@ -177,10 +160,8 @@ class Prefill:
         return [known[image.digest] for image in images]
 
     def forget(self) -> None:
-        """Drop every cached prompt and image.
-
-        What is computed next then depends on nothing that came before: exact resumption needs that.
-        """
+        """Drop every cached prompt and image. What is computed next then depends on nothing that came before: exact
+        resumption needs that."""
         self._features.clear()
         self._entries.clear()
 

@@ -29,32 +29,19 @@ from .losses import PolicyLoss
 
 @dataclass
 class Batch:
-    """One rollout, flat: B environment steps.
+    """One rollout, flat: B environment steps."""
 
-    Attributes:
-        samples: what was sampled, with the exact prompt of each step.
-        spans: character range of the action in each reply, None where none was read.
-        ids: [B, R] int64; mask: [B, R] bool.
-        old: [B, R] float32, log-probabilities when sampled.
-        hidden: [B, H] float32, states of the last prompt tokens.
-        advantages: [B] float32, one per environment step; returns: [B] float32.
-        units: rows of the batch that belong together, in the order that minibatches count them: single steps, or the
-            steps of one episode.
-        ref: [B, R] float32 under the reference, or None without one.
-        values: [B] float32, what a critic expected of each state when it was answered; None without a critic.
-    """
-
-    samples: list[Sample]
-    spans: list[tuple[int, int] | None]
-    ids: Tensor
-    mask: Tensor
-    old: Tensor
-    hidden: Tensor
-    advantages: Tensor
-    returns: Tensor
-    units: list[list[int]]
-    ref: Tensor | None = None
-    values: Tensor | None = None
+    samples: list[Sample]  # with the exact prompt of each step
+    spans: list[tuple[int, int] | None]  # character range of the action in each reply, None where none was read
+    ids: Tensor  # [B, R] int64
+    mask: Tensor  # [B, R] bool
+    old: Tensor  # [B, R] float32, log-probabilities when sampled
+    hidden: Tensor  # [B, H] float32, states of the last prompt tokens
+    advantages: Tensor  # [B] float32, one per environment step
+    returns: Tensor  # [B] float32
+    units: list[list[int]]  # rows that minibatches count as one: single steps, or the steps of one episode
+    ref: Tensor | None = None  # [B, R] float32, log-probabilities under the reference; None without one
+    values: Tensor | None = None  # [B] float32, a critic's of each state when it was answered; None without one
 
 
 def lay_out(samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], pad_id: int) -> Batch:
@@ -98,17 +85,11 @@ def minibatches(
 
 @dataclass(frozen=True)
 class Passes:
-    """Forward passes of a batch.
+    """Forward passes of a batch."""
 
-    Attributes:
-        rows: most rows of one.
-        tokens: most tokens of one instead, padding counted; rows of similar length are together.
-        train_vision: gradients reach the vision tower.
-    """
-
-    rows: int = 64
-    tokens: int | None = None
-    train_vision: bool = False
+    rows: int = 64  # most of one
+    tokens: int | None = None  # most of one instead, padding counted; rows of similar length are together
+    train_vision: bool = False  # gradients reach the vision tower
 
 
 def micro_batches(batch: Batch, rows: Tensor, passes: Passes) -> list[Tensor]:
@@ -215,19 +196,13 @@ def policy_optimizer(parameters: Iterable[nn.Parameter], lr: float) -> torch.opt
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning rate of the policy: 0 in the first updates, then a cosine.
-
-    Attributes:
-        first, last: its ends; last is a share of the first.
-        updates: length of the run in updates; env_steps: in environment steps, where that is not None.
-        rests: updates in which the policy does not learn.
-    """
+    """Learning rate of the policy: 0 in the first updates, then a cosine."""
 
     first: float
-    last: float
-    updates: int
-    env_steps: int | None = None
-    rests: int = 0
+    last: float  # as a share of the first
+    updates: int  # of the run
+    env_steps: int | None = None  # of the run, which then count instead of updates
+    rests: int = 0  # updates in which the policy does not learn
 
     def rate(self, update: int, env_steps: int) -> float:
         """Return the rate of an update, counted from 1, after `env_steps` environment steps."""
@@ -242,15 +217,11 @@ class Schedule:
 
 
 class Optimizers:
-    """The optimizers of a learner, stepped with clipped gradients that are summed over processes.
-
-    Attributes:
-        skips: gradient steps left out because a loss or gradient was not finite; skips_in_a_row: the newest of them.
-    """
+    """The optimizers of a learner, stepped with clipped gradients that are summed over processes."""
 
     def __init__(self, named: dict[str, torch.optim.Optimizer], max_grad_norm: float, world: World = ALONE) -> None:
         self.named, self.max_grad_norm, self.world = named, max_grad_norm, world
-        self.skips = self.skips_in_a_row = 0
+        self.skips = self.skips_in_a_row = 0  # gradient steps left out: the loss or a gradient was not finite
 
     def set_rate(self, name: str, rate: float) -> float:
         """Give an optimizer its learning rate, and return it."""

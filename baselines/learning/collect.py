@@ -11,6 +11,7 @@ nothing but a turn; where a wrong action costs more, a model would learn to say 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +23,7 @@ from torch import Tensor
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.reset_options import LEVEL
 from vlgym.env_groups import EnvGroup, open_group
-from vlgym.errors import UserError, check_number
+from vlgym.errors import UserError, check_options
 from vlgym.parsers import Parser
 from vlgym.play.controls import SHOWN
 from vlgym.play.curriculum import Course, Place
@@ -31,7 +32,7 @@ from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
-from vlgym.types import Message, Reply, StepRecord, Turn
+from vlgym.types import Message, StepRecord
 
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
@@ -61,12 +62,6 @@ class Environments:
         curriculum: `--curriculum`, None for none; seed: of its choices.
         pictures: `--pictures`, of the prompts in training.
 
-    Attributes:
-        count: environments of this process; total: of all; first: number of this process's first one.
-        failures: of environments in this process that the run has not written down yet; whatever plays adds to it.
-        group: where the environments live.
-        course: the curriculum at work, which learns from this process's episodes; None without one.
-
     Raises:
         UserError: an option is wrong, or the environments cannot be split evenly.
     """
@@ -88,13 +83,14 @@ class Environments:
     ) -> None:
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.pictures = pictures
-        self.failures: list[Failure] = []
+        self.failures: list[Failure] = []  # in this process, not written down yet; whatever plays adds to it
         if curriculum is not None and LEVEL in kwargs:
             raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
+        # The curriculum at work, which learns from this process's episodes.
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
         self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
-        self.total, self.count = total, share_of(total, world.size)
-        self.first = world.rank * self.count
+        self.total, self.count = total, share_of(total, world.size)  # of all processes, and of this one
+        self.first = world.rank * self.count  # number of this process's first one
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
         self.group: EnvGroup = open_group(
             where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
@@ -134,13 +130,14 @@ class Environments:
 
     def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
         """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
-        found: list[Prompt] = []
+        found, policy = list[Prompt](), RandomPolicy()
         for index, env_id in enumerate(self.ids):
             runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
             for _ in range(turns):
-                found += [encode(turn.messages) for turn in runner.turns()]
-                if not runner.done:
-                    runner.step(_Talker("a " * words))
+                waiting = runner.turns()
+                found += [encode(turn.messages) for turn in waiting]
+                replies = policy.reply(waiting)
+                runner.advance(waiting, [replace(reply, text="a " * words + reply.text) for reply in replies])
             runner.close()
         return max(found, key=len)
 
@@ -149,16 +146,6 @@ class Environments:
         while self._aside:
             close_env(self._aside.popitem()[1])
         self.group.close()
-
-
-class _Talker(RandomPolicy):
-    """Random play after many words."""
-
-    def __init__(self, words: str) -> None:
-        self.words = words
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        return [replace(reply, text=self.words + reply.text) for reply in super().reply(turns)]
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
@@ -195,11 +182,9 @@ class RewardOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        check_number("--reward.scale", self.scale, above=0)
-        check_number("--reward.unreadable-penalty", self.unreadable_penalty, 0)
-        check_number("--reward.repetition-penalty", self.repetition_penalty, 0)
-        check_number("--reward.length-bonus", self.length_bonus, 0)
-        check_number("--reward.length-limit", self.length_limit, 1)
+        check_options(self, "scale", group="reward.", above=0)
+        check_options(self, "unreadable_penalty", "repetition_penalty", "length_bonus", group="reward.", least=0)
+        check_options(self, "length_limit", group="reward.", least=1)
 
     def shape(self, record: StepRecord) -> float:
         """The reward of a step that a `ModelPolicy` answered."""
@@ -219,13 +204,8 @@ def repeats_itself(record: StepRecord) -> bool:
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]
     words = text.split()
-    seen: dict[tuple[str, ...], int] = {}
-    for i in range(len(words) - NGRAM + 1):
-        key = tuple(words[i : i + NGRAM])
-        seen[key] = seen.get(key, 0) + 1
-        if seen[key] >= REPEATS:
-            return True
-    return False
+    seen = Counter(tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1))
+    return max(seen.values(), default=0) >= REPEATS
 
 
 Rows = Sequence[Sequence[StepRecord]]
@@ -244,28 +224,19 @@ def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, fl
 
 
 def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
-    """Return the metrics of ended episodes, given as (success, undiscounted return of the environment's own
-    rewards).
-    """
+    """Return the metrics of ended episodes, given as (success, return, neither discounted nor shaped)."""
     means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
     return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
 
 
 class Followed:
-    """Rollouts that a curriculum learns from and a recorder sees.
+    """Rollouts that a curriculum learns from and a recorder sees."""
 
-    Attributes:
-        policy: the model being trained; shaping: of rewards.
-        course: the curriculum at work; None without one.
-        places: of the turns of the last rollout, in the order of its batch.
-        recorder: is shown every record, where there is one.
-    """
-
-    policy: ModelPolicy
+    policy: ModelPolicy  # being trained
     shaping: RewardOptions | None = None
-    recorder: EpisodeRecorder | None = None
-    course: Course | None = None
-    places: Sequence[Place] = ()
+    recorder: EpisodeRecorder | None = None  # is shown every record
+    course: Course | None = None  # the curriculum at work
+    places: Sequence[Place] = ()  # of the turns of the last rollout, in the order of its batch
 
     def follow(self, records: Sequence[StepRecord]) -> dict[str, float]:
         """Tell the curriculum which episodes of a rollout ended; return its metrics: turns by place, mean level."""
@@ -352,17 +323,15 @@ class Collector(Followed):
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
         """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
         truncated; None where it terminated."""
-        encode, last = self.policy.engine.family.encode, self._next_prompts()
-        after: list[list[Prompt | None]] = []
-        for t, row in enumerate(rows):
-            coming = last if t + 1 == len(rows) else [record.extra.prompt for record in rows[t + 1]]
-            after.append(
-                [
-                    None if r.terminated else encode(r.final_messages or []) if r.truncated else coming[n]
-                    for n, r in enumerate(row)
-                ]
-            )
-        return after
+        encode = self.policy.engine.family.encode
+        answered = [[record.extra.prompt for record in row] for row in rows[1:]]
+        return [
+            [
+                None if r.terminated else encode(r.final_messages or []) if r.truncated else coming[n]
+                for n, r in enumerate(row)
+            ]
+            for row, coming in zip(rows, [*answered, self._next_prompts()], strict=True)
+        ]
 
     def _next_prompts(self) -> list[Prompt]:
         encode = self.policy.engine.family.encode
@@ -404,14 +373,7 @@ def flags(rows: Rows, name: str, device: torch.device) -> Tensor:
 
 
 class GroupCollector(Followed):
-    """Plays one whole episode in every environment per call, `group` environments from each start.
-
-    Args:
-        envs: the run's environments; consecutive ones form groups, each of one id.
-        policy: the model being trained.
-        group: attempts at each start (K).
-        shaping: of rewards.
-    """
+    """Plays one whole episode in every environment per call; `group` consecutive ones, of one id, begin alike."""
 
     def __init__(
         self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None
@@ -427,10 +389,7 @@ class GroupCollector(Followed):
         return self.run_envs.make((first + index) // self.group - first, env_id)
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play one episode in every environment.
-
-        Args:
-            gamma: discount of the episodes' returns.
+        """Play one episode in every environment; returns are discounted by `gamma`.
 
         Returns:
             (batch, its rows ordered by episode, one unit per episode; returns [G, K] of the episodes as training sees

@@ -18,7 +18,6 @@ from vlgym.terminal import measure_width, run_command
 
 from ..runs import distributed
 from .config import RunConfig, chosen
-from .run import Run
 
 USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
@@ -100,10 +99,6 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     status = run_command("error", work)
     if done:
         distributed.leave()
-    if status or not done or _status(done[0]):
-        sys.exit(status or (_status(done[0]) if done else 0))
-
-
-def _status(result: object) -> int:
-    """The exit status that a command's result asks for."""
-    return 128 + result.stopped_by if isinstance(result, Run) and result.stopped_by else 0
+    stopped_by = getattr(done[0], "stopped_by", 0) if done else 0  # a run's
+    if status or not done or stopped_by:
+        sys.exit(status or (stopped_by and 128 + stopped_by))

@@ -22,7 +22,7 @@ import tyro
 from vlgym.env.arguments import read_arguments
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env_groups import read_options
-from vlgym.errors import UserError, check_choice, check_number
+from vlgym.errors import UserError, check_choice, check_options, flag_of
 from vlgym.play.controls import PICTURES
 
 from ..models.folders import MOST_TEMPERATURE
@@ -230,11 +230,7 @@ class RunConfig:
         return f"training {trained} of {self.model}: {self.dtype}, {where}, learning rate {self.policy_lr:g}"
 
     def resolve(self) -> Self:
-        """Fill in what depends on the model, and check ranges.
-
-        Raises:
-            UserError: a value is out of its range.
-        """
+        """Fill in what depends on the model, and raise `UserError` for a value out of its range."""
         model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
         warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
         tiny = is_tiny(model)
@@ -248,29 +244,28 @@ class RunConfig:
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
-        config.require_at_least(
-            1, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
-            "max_new_tokens", "image_tokens", "save_every", "record_keep",
+        check_options(
+            config, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
+            "max_new_tokens", "image_tokens", "save_every", "record_keep", least=1,
         )  # fmt: skip
         config.require_one_of("preset", "none", *PRESETS)
         config.require_one_of("pictures", *PICTURES)
-        check_number("--num-envs", config.num_envs, 1, MOST_ENVS)
-        check_number("--seed", config.seed, 0, MOST_SEED)
-        config.require_at_least(
-            0, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
-            "kl_coef", "invalid_penalty", "max_logp_gap",
+        check_options(config, "num_envs", least=1, most=MOST_ENVS)
+        check_options(config, "seed", least=0, most=MOST_SEED)
+        check_options(
+            config, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
+            "kl_coef", "invalid_penalty", "max_logp_gap", least=0,
         )  # fmt: skip
-        config.require_positive("lr", "max_grad_norm", "eval_minutes")
-        check_number("--temperature", config.temperature, above=0, most=MOST_TEMPERATURE)
+        check_options(config, "lr", "max_grad_norm", "eval_minutes", "env_timeout", above=0)
+        check_options(config, "temperature", above=0, most=MOST_TEMPERATURE)
         if config.system is not None and not config.system.strip():
             raise UserError("--system is empty; leave it out for the message of the model's own chat template.")
-        config.require_share("final_lr")
+        check_options(config, "final_lr", least=0, most=1)
         config.require_one_of("kl_estimator", *get_args(losses.KLEstimator))
         config.require_one_of("dtype", *DTYPES)
         config.require_one_of("tracker", *get_args(TrackerName))
         check_tracker(config.tracker)
         read_options(config.envs, "--envs")
-        check_number("--env-timeout", config.env_timeout, above=0)
         check_threads(config.threads or 0)
         check_device(config.device)
         if dtype != "float32" and (warm_steps or not config.lora.rank):
@@ -288,32 +283,12 @@ class RunConfig:
         config.environment_arguments()
         return config
 
-    def require_positive(self, *names: str) -> None:
-        """Raise `UserError` unless the named values are > 0."""
-        for name in names:
-            check_number(flag_of(name), getattr(self, name), above=0)
-
-    def require_at_least(self, least: int, *names: str) -> None:
-        """Raise `UserError` unless the named values are >= `least`, or None."""
-        for name in names:
-            if getattr(self, name) is not None:
-                check_number(flag_of(name), getattr(self, name), least)
-
-    def require_share(self, *names: str) -> None:
-        """Raise `UserError` unless the named values are in [0, 1]."""
-        for name in names:
-            check_number(flag_of(name), getattr(self, name), 0, 1)
-
     def require_one_of(self, name: str, *choices: str) -> None:
         """Raise `UserError` unless the named value is one of the choices."""
         check_choice(flag_of(name), getattr(self, name), choices)
 
     def environment_arguments(self) -> dict[str, Any]:
-        """Constructor arguments of the environments.
-
-        Raises:
-            UserError: an --env-kwargs entry is not name=value.
-        """
+        """Constructor arguments of the environments; a `UserError` where an --env-kwargs entry is not name=value."""
         named = {name: getattr(self, name) for name in ("invalid_action", "invalid_penalty", "parser")}
         arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         return arguments | read_arguments(self.env_kwargs, "--env-kwargs")
@@ -335,15 +310,10 @@ class ClippedConfig(RunConfig):
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
         config = super().resolve()
-        config.require_positive("clip")
-        config.require_at_least(0, "clip_high", "entropy_coef")
+        check_options(config, "clip", above=0)
+        check_options(config, "clip_high", "entropy_coef", least=0)
         config.require_one_of("ratio", "token", "sequence")
         return config
-
-
-def flag_of(name: str) -> str:
-    """The option of a field, as it is written on a command line."""
-    return f"--{name.replace('_', '-')}"
 
 
 # ---- presets ---------------------------------------------------------------------------------------------------------
@@ -493,11 +463,7 @@ def listing() -> str:
 
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
     """The defaults of a command line: the configuration's own, changed by the preset that the arguments name. Without a
-    name, or for `list`, the presets are printed and the program ends.
-
-    Raises:
-        UserError: no such preset, or it has values for another learner.
-    """
+    name, or for `list`, the presets are printed and the program ends. Errors are those of `apply`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
     if (name := parser.parse_known_args(arguments)[0].preset) == "list":

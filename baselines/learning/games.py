@@ -6,7 +6,6 @@ paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import torch
 from torch import Tensor
 
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import UserError, check_number
+from vlgym.errors import UserError, check_options
 from vlgym.files import make_folder
 from vlgym.games.loop import Player, RunningGame, play_games
 from vlgym.games.multi import MultiVLEnv
@@ -34,10 +33,7 @@ from vlgym.types import Reply, StepRecord, Turn
 from ..engine.engine import ModelPolicy
 from ..runs.folder import load_tensors, save_tensors
 from .collect import Environments, Followed, RewardOptions, Rows
-from .config import flag_of
 from .state import Weights
-
-RATING = "rating"
 
 MEMBERS = 5
 """Past models that are rated, at equal distances; all pairs play, so more would take long."""
@@ -62,10 +58,9 @@ def rate_pool(run: Any, games: Games) -> None:
         policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
         players: dict[str, Player] = {each.name: each for each in choose_members(games.pool, policy)}
         players |= {name: OWN[name]() if name in OWN else name for name in ("random", *config.pool.names())}
-        folder = run.out / RATING / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
-        arguments = {name: value for name, value in run.envs.kwargs.items() if name not in ONE_SEAT}
+        folder = run.out / "rating" / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         tournament = Tournament(
-            env_id, players, config.pool.rating_games, folder, arguments=arguments,
+            env_id, players, config.pool.rating_games, folder, arguments=games.arguments,
             resume=(folder / "results.jsonl").exists(),
         )  # fmt: skip
         with run.log.counting(f"rating {env_id.split('/')[-1]}", tournament.total) as advance:
@@ -114,15 +109,15 @@ class PoolOptions:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        for name in ("past", "fixed"):
-            check_number(flag_of(f"pool.{name}"), getattr(self, name), 0, 1)
+        check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
             raise UserError(
                 f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
                 "they may be 1 at most."
             )
-        for name, least, most in (("every", 1, 10**9), ("size", 1, 1000), ("rating_games", 0, 10**6)):
-            check_number(flag_of(f"pool.{name}"), getattr(self, name), least, most)
+        check_options(self, "every", group="pool.", least=1, most=10**9)
+        check_options(self, "size", group="pool.", least=1, most=1000)
+        check_options(self, "rating_games", group="pool.", least=0, most=10**6)
 
     def names(self) -> list[str]:
         """The game's players that are asked for."""
@@ -130,15 +125,11 @@ class PoolOptions:
 
 
 class Pool:
-    """Models of earlier updates.
-
-    Attributes:
-        members: `{"update", "file"}` of each, oldest first; `file` is size and checksum.
-    """
+    """Models of earlier updates."""
 
     def __init__(self, folder: Path, weights: Weights, options: PoolOptions, device: str) -> None:
         self.folder, self.weights, self.options, self.device = folder, weights, options, device
-        self.members: list[dict[str, Any]] = []
+        self.members: list[dict[str, Any]] = []  # update, and the file's size and checksum, of each; oldest first
         self._left: dict[int, int] = {}  # who left -> checkpoints since then
         self._held: dict[int, dict[str, Tensor]] = {}
         named = {id(parameter): name for name, parameter in weights.family.model.named_parameters()}
@@ -160,11 +151,7 @@ class Pool:
 
     @contextmanager
     def playing(self, update: int) -> Iterator[None]:
-        """Give the run's engines a member's weights while the block runs.
-
-        Raises:
-            UserError: its file is missing or damaged.
-        """
+        """Give the run's engines a member's weights while the block runs; a `UserError` where its file is damaged."""
         (member,) = [each for each in self.members if each["update"] == update]
         if update not in self._held:
             self._held = dict(list(self._held.items())[-1:])  # two at most: a game of two past models swaps them
@@ -200,13 +187,8 @@ class Pool:
 
 
 class Past:
-    """A member of the pool as a policy.
-
-    Args:
-        pool: where it is.
-        update: after how many updates it was taken; `None` for the weights as they are.
-        policy: samples with the run's engine.
-    """
+    """A member of the pool as a policy: the model after `update` updates, `None` for the weights as they are. `policy`
+    samples with the run's engine."""
 
     def __init__(self, pool: Pool, update: int | None, policy: ModelPolicy) -> None:
         self.pool, self.update, self.policy = pool, update, policy
@@ -243,6 +225,7 @@ class Games(Followed):
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
         self.envs, self.policy, self.pool = envs, policy, pool
+        self.arguments = {name: value for name, value in envs.kwargs.items() if name not in ONE_SEAT}
         self.tables = [self._open(index) for index in range(envs.count)]
         for table in self.tables:
             for name in pool.options.names():
@@ -254,8 +237,7 @@ class Games(Followed):
         self._failures = EnvFailures(envs.failures.append)
 
     def _open(self, index: int) -> Table:
-        kwargs = {name: value for name, value in self.envs.kwargs.items() if name not in ONE_SEAT}
-        table = open_table(self.envs.ids[index % len(self.envs.ids)], **kwargs)
+        table = open_table(self.envs.ids[index % len(self.envs.ids)], **self.arguments)
         table.builder = self.envs.builder or table.builder
         table.shares = self.pool.options.share_reward
         return table
@@ -333,14 +315,14 @@ class Games(Followed):
         """JSON-able state; between updates no game is open."""
         return {
             "next": self.next,
-            "rng": copy.deepcopy(self.rng.bit_generator.state),
+            "rng": self.rng.bit_generator.state,
             "pool": self.pool.get_state(),
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""
         self.next = state["next"]
-        self.rng.bit_generator.state = copy.deepcopy(state["rng"])
+        self.rng.bit_generator.state = state["rng"]
         self.pool.set_state(state["pool"])
 
     def close(self) -> None:

@@ -12,11 +12,11 @@ import math
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from vlgym.files import discard, make_folder, written_whole
 from vlgym.play.trajectory import TrajectoryWriter
@@ -126,20 +126,14 @@ class EpisodeRecorder:
 
 def make_notes(batch: Batch, row: int, family: Family) -> LearnerNotes:
     """Return the learner's numbers on a row of its batch."""
-    sample = batch.samples[row]
-    decode = family.tokenizer.decode
-    return LearnerNotes(
-        None if batch.values is None else _finite(batch.values[row]),
-        _finite(batch.advantages[row]),
-        tuple(decode([token], clean_up_tokenization_spaces=False) for token in sample.ids.tolist()),
-        tuple(sample.logp.tolist()),
-    )
+    sample, known = batch.samples[row], (batch.values, batch.advantages)
+    numbers = (math.nan if x is None else float(x[row]) for x in known)
+    value, advantage = (number if math.isfinite(number) else None for number in numbers)
+    decode = partial(family.tokenizer.decode, clean_up_tokenization_spaces=False)
+    tokens = tuple(decode([token]) for token in sample.ids.tolist())
+    return LearnerNotes(value, advantage, tokens, tuple(sample.logp.tolist()))
 
 
 def recordings(folder: Path) -> list[Path]:
     """The folders of recorded updates, oldest first."""
     return sorted(path for path in folder.glob("update-*") if path.is_dir())
-
-
-def _finite(number: Tensor) -> float | None:
-    return float(number) if math.isfinite(float(number)) else None

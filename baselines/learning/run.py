@@ -17,6 +17,7 @@ import math
 import shlex
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -26,8 +27,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from vlgym.errors import UserError
-from vlgym.evaluation import Report
-from vlgym.play.controls import CONTROLS, SHOWN
+from vlgym.play.controls import CONTROLS
 from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine
@@ -38,23 +38,9 @@ from ..runs import distributed, folder
 from ..runs.distributed import World, interruptible, peak_memory
 from ..runs.folder import checkpoints
 from ..runs.logs import LEVEL_MEAN, PLAYED, note_failures
+from . import evaluation
 from .batch import Batch, moments
-from .evaluation import (
-    ADAPTER,
-    BASE,
-    BEST,
-    MODEL,
-    TEST,
-    VAL,
-    control_in_words,
-    draw_run,
-    held_out,
-    in_words,
-    keep_best,
-    load_best,
-    measure_gap,
-    read_best,
-)  # fmt: skip
+from .evaluation import ADAPTER, BASE, BEST, MODEL, TEST, VAL
 from .setup import C, Setup, memory_advice
 from .state import list_repeated
 
@@ -62,16 +48,11 @@ from .state import list_repeated
 
 
 class Update:
-    """One update, while a learner makes it.
-
-    Attributes:
-        number: from 1.
-        seconds: of each phase.
-    """
+    """One update, while a learner makes it; `number` is from 1."""
 
     def __init__(self, number: int, advice: Mapping[str, str], engines: Sequence[Engine] = ()) -> None:
         self.number, self._advice, self._engines = number, advice, engines
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # of each phase
         self.result: tuple[Batch, dict[str, float]] | None = None
 
     @contextmanager
@@ -93,32 +74,22 @@ class Update:
 
 # ---- metrics over all processes --------------------------------------------------------------------------------------
 
-SUMS = ("episode/count", "env/failures")
+SUMS = ("steps", "tokens", "episode/count", "env/failures")
 
 
-def is_sum(name: str) -> bool:
-    """True for a metric that counts."""
-    return name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
-
-
-def merge_metrics(metrics: Mapping[str, float], batch: Batch, world: World) -> tuple[dict[str, float], int, int]:
-    """Metrics, environment steps and reply tokens of an update over all processes: sums of counts, the largest maximum,
-    else the mean of the processes that have a number.
-    """
-    steps, tokens = len(batch.samples), int(batch.mask.sum())
-    all_of: list[dict[str, Any]] = distributed.gather_objects(
-        {"metrics": dict(metrics), "steps": steps, "tokens": tokens}, world
-    )
-    found: dict[str, list[float]] = {name: [] for each in all_of for name in each["metrics"]}
-    for each in all_of:
-        for name, value in each["metrics"].items():
+def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float]:
+    """Metrics of an update over all processes: sums of counts, the largest maximum, else the mean of the processes that
+    have a number."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for each in distributed.gather_objects(dict(metrics), world):
+        for name, value in each.items():
             found[name] += [value] if math.isfinite(value) else []
-    merged = {
-        name: math.nan if not values else sum(values) if is_sum(name) else max(values) if name.endswith("_max")
-        else sum(values) / len(values)
+    return {
+        name: math.nan if not values
+        else sum(values) if name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
+        else max(values) if name.endswith("_max") else sum(values) / len(values)
         for name, values in found.items()
     }  # fmt: skip
-    return merged, sum(each["steps"] for each in all_of), sum(each["tokens"] for each in all_of)
 
 
 class Run(Setup[C]):
@@ -183,7 +154,7 @@ class Run(Setup[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
-            curve = draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
+            curve = evaluation.draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
@@ -202,17 +173,19 @@ class Run(Setup[C]):
         if done or not self.config.eval_episodes:
             return []
         if self.world.first:
-            play = partial(self._play, self.weights.engine, self.policy.name, split=split)
-            if state.update == 0 and split == TEST:
-                play = partial(play, episodes=self.first_episodes)
+            play = partial(
+                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, split=split,
+                episodes=self.first_episodes if state.update == 0 and split == TEST else self.config.eval_episodes,
+                name=self.policy.name,
+            )  # fmt: skip
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
-                self.log.say(in_words(report, state.env_steps))
+                self.log.say(evaluation.in_words(report, state.env_steps))
             for pictures in CONTROLS if self.config.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
-                    self.log.say(control_in_words(report, state.env_steps, self.envs, pictures))
-            if gap and (measured := measure_gap(self.weights.engine)):
+                    self.log.say(evaluation.control_in_words(report, state.env_steps, self.envs, pictures))
+            if gap and (measured := evaluation.measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
                 self.log.say(f"sight: {measured}")
         new = distributed.first_says(new, self.world)
@@ -222,37 +195,28 @@ class Run(Setup[C]):
             folder.write_record(self.out / "evaluation.json", state.evaluations)
         return new
 
-    def _play(
-        self, engine: Engine, name: str, *, split: str = TEST, pictures: str = SHOWN, episodes: int | None = None
-    ) -> Iterator[Report]:
-        """Let a model play held-out episodes; `--eval-episodes` by default."""
-        c = self.config
-        return held_out(
-            engine, self.envs, self.log, episodes=episodes or c.eval_episodes, seed=c.seed, name=name, split=split,
-            pictures=pictures,
-        )  # fmt: skip
-
     def _validate(self) -> None:
         """Play validation episodes when they are due, and keep the model if it is the best so far."""
         c = self.config
         if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
             return
-        reports = self.evaluate(VAL)
-        if reports and self.world.first and keep_best(self.out / BEST, reports, self.weights.family, self._note()):
-            self.log.say(f"the best model so far; kept in {self.out / BEST}")
+        reports, best = self.evaluate(VAL), self.out / BEST
+        if reports and self.world.first and evaluation.keep_best(best, reports, self.weights.family, self._note()):
+            self.log.say(f"the best model so far; kept in {best}")
 
     def _judge_best(self) -> None:
         """Let the best model play the split test, and print its success (in the first process)."""
-        path, best = self.out / BEST / EVALUATION, read_best(self.out / BEST)
+        path, best = self.out / BEST / EVALUATION, evaluation.read_best(self.out / BEST)
         if best is None or not self.config.eval_every or not self.world.first:
             return
         reports = best.get(TEST) or [
             e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)
         ]
         if not reports:
-            engine = load_best(self.out / BEST, self.weights.engine)
-            for report in self._play(engine, f"{self.policy.name}, best"):
-                self.log.say(f"best model, {in_words(report, best['env_steps'])}")
+            engine, c = evaluation.load_best(self.out / BEST, self.weights.engine), self.config
+            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
+            for report in evaluation.held_out(engine, self.envs, self.log, **options):
+                self.log.say(f"best model, {evaluation.in_words(report, best['env_steps'])}")
                 reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
         folder.write_record(path, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
@@ -296,7 +260,8 @@ class Run(Setup[C]):
         (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
         metrics |= moments(batch) | {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
-        row, steps, tokens = merge_metrics(metrics, batch, self.world)
+        row = merge_metrics(metrics | {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}, self.world)
+        steps, tokens = int(row.pop("steps")), row.pop("tokens")
         row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
         state.update = update.number
         state.env_steps += steps

@@ -32,24 +32,17 @@ from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from .batch import Optimizers, Passes
 from .collect import count_image_tokens
 from .config import DEFAULT_MODEL, RunConfig
-from .evaluation import (
-    BEST,
-    read_best,
-)  # fmt: skip
+from .evaluation import BEST, read_best
 from .recording import FOLDER, EpisodeRecorder
 from .state import Kept, RunState, Weights, saved_config
-from .warm_start import WarmReport, check_oracles, share_warm_start, show_check, warm_start
+from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
+    """Turn running out of memory in the block into a `UserError` that says what to try."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -61,17 +54,13 @@ def memory_advice(advice: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Probe:
-    """The largest pass that fits into memory, of `rows` rows as long as `tokens`.
-
-    Attributes:
-        peak: most bytes; seconds: of one row.
-    """
+    """The largest pass that fits into memory, of `rows` rows as long as `tokens`."""
 
     passes: Passes
     rows: int
     tokens: int
-    peak: int
-    seconds: float
+    peak: int  # bytes
+    seconds: float  # of one row
 
     def __str__(self) -> str:
         held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
@@ -239,15 +228,15 @@ class Setup(Generic[C]):
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
         c = self.config
-        episodes = {
+        episodes = {  # by purpose, which split and numbers are played
             "seeds": SEED_RULE,
             "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
             "held_out": {"split": "test", "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
         }
-        return folder.describe(
-            self.title, {"algorithm": c.algorithm, **asdict(c), "out": self.out}, self.envs.ids, self.envs.kwargs,
-            builder=self.envs.builder, episodes=episodes, group=self.envs.group,
-        )  # fmt: skip
+        config = {"algorithm": c.algorithm, **asdict(c), "out": self.out}
+        envs = self.envs
+        record = folder.describe(self.title, config, envs.ids, envs.kwargs, builder=envs.builder, group=envs.group)
+        return record | {"episodes": episodes}
 
     def _warm_start(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
         """Do it; return what was done, and size and checksum of the file with the weights under adapters."""
@@ -257,7 +246,7 @@ class Setup(Generic[C]):
         )
         try:
             report = warm_start(
-                engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens, on_check=show_check,
+                engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens,
                 on_failure=self.envs.failures.append,
             )  # fmt: skip
         except KeyboardInterrupt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vlgym.env.arguments import fits, read_arguments
-from vlgym.errors import UserError, nearest
+from vlgym.errors import UserError, flag_of, nearest
 from vlgym.parsers import check_named
 
 from ..engine.engine import Engine
@@ -25,7 +25,7 @@ from ..runs.distributed import World
 from ..runs.folder import load_module, module_tensors, save_checkpoint
 from ..runs.logs import SERVICES
 from .batch import Optimizers
-from .config import RunConfig, flag_of
+from .config import RunConfig
 from .warm_start import WarmReport
 
 
@@ -78,9 +78,7 @@ class Weights:
         return [self.engine, *([self.reference] if self.reference is not None else [])]
 
     def _modules(self) -> dict[str, nn.Module]:
-        """Return the modules of a checkpoint: the adapters alone, or model and reference, which may share a vision
-        tower.
-        """
+        """Return a checkpoint's modules: the adapters alone, or model and reference, which may share a vision tower."""
         if self.adapted:
             return {"model": lora.adapters(self.family)}
         kept = {} if self.reference is None else {"reference": self.reference.family.model}
@@ -91,48 +89,31 @@ class Weights:
         return {k: x for name, module in self._modules().items() for k, x in module_tensors(name, module).items()}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Restore `tensors`, in place.
-
-        Raises:
-            UserError: the checkpoint is of another model.
-        """
+        """Restore `tensors`, in place; a `UserError` where they are of another model."""
         for name, module in self._modules().items():
             load_module(name, module, tensors)
 
 
 @dataclass
 class Kept:
-    """A learner's state other than the model.
-
-    Attributes:
-        optimizers: its own.
-        collector: plays the rollouts; has `recorder`, `get_state`, `set_state` and `close`.
-        modules: further networks by name, such as the value head.
-        parts: further state by name, with `tensors` and `restore`.
-    """
+    """A learner's state other than the model."""
 
     optimizers: Optimizers
-    collector: Any
-    modules: Mapping[str, nn.Module] = field(default_factory=dict)
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    collector: Any  # plays the rollouts; has `recorder`, `get_state`, `set_state` and `close`
+    modules: Mapping[str, nn.Module]  # further networks by name, such as the value head
+    parts: Mapping[str, Any]  # further state by name, with `tensors` and `restore`
 
 
 class RunState:
-    """All that the next update depends on.
-
-    Attributes:
-        update, env_steps: how many have been made.
-        evaluations: reports on held-out episodes so far.
-        base: size and checksum of the file with the weights under adapters; None where there is none.
-    """
+    """All that the next update depends on."""
 
     def __init__(
         self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport, world: World
     ) -> None:
         self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
-        self.update = self.env_steps = 0
-        self.evaluations: list[dict[str, Any]] = []
-        self.base: dict[str, Any] | None = None
+        self.update = self.env_steps = 0  # how many have been made
+        self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
+        self.base: dict[str, Any] | None = None  # size and checksum of the file with the weights under adapters
 
     def save(self, folder: Path, kept: Kept) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
@@ -183,13 +164,11 @@ class RunState:
 
 # ---- options of a resumed run ----------------------------------------------------------------------------------------
 
-FREE_ON_RESUME = frozenset(
-    {
-        "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-        "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-        "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
-    }
-)  # fmt: skip
+FREE_ON_RESUME = frozenset({
+    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
+    "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
+    "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
+})  # fmt: skip
 
 WRITTEN = ("export", "export_adapter")
 """Options that name a folder."""
@@ -229,11 +208,8 @@ def saved_config(asked: C) -> C:
 
 
 def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was.
-
-    Raises:
-        UserError: it is asked to be another, and is not free to change; or it was code, and is not asked for.
-    """
+    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was. Another
+    value of one that is not free to change is a `UserError`, and so is code that is not asked for."""
     if is_dataclass(before) and not isinstance(before, type):
         inner = {
             item.name: _resumed(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from vlgym.errors import UserError, check_number
+from vlgym.errors import UserError, check_number, check_options
 from vlgym.evaluation import evaluate
 from vlgym.parsers import read_reply, write_reply
 from vlgym.play.curriculum import Course
@@ -58,12 +58,10 @@ class WarmConfig:
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
-        for name in ("noise", "reading"):
-            check_number(_flag(name), getattr(self, name), 0, 1)
-        for name in ("samples", "batch", "check_every", "val_episodes"):
-            check_number(_flag(name), getattr(self, name), 1)
-        check_number(_flag("steps"), self.steps or 0, 0, hint="0 is no warm start.")
-        check_number(_flag("lr"), self.lr, above=0)
+        check_options(self, "noise", "reading", group="warm.", least=0, most=1)
+        check_options(self, "samples", "batch", "check_every", "val_episodes", group="warm.", least=1)
+        check_number("--warm.steps", self.steps or 0, 0, hint="0 is no warm start.")
+        check_options(self, "lr", group="warm.", above=0)
 
 
 @dataclass
@@ -86,7 +84,6 @@ class Check(NamedTuple):
     """Metrics of one validation."""
 
     success: float
-    mean_return: float
     invalid_rate: float
     reading: float
 
@@ -96,15 +93,11 @@ MOST_COMPARED = 500
 
 
 class Reader:
-    """A policy, and how often its reply is what the oracle writes with the same action.
-
-    Attributes:
-        given: replies; read: those that are.
-    """
+    """A policy, and how often its reply is what the oracle writes with the same action."""
 
     def __init__(self, policy: ModelPolicy) -> None:
         self.policy, self.name = policy, policy.name
-        self.given = self.read = 0
+        self.given = self.read = 0  # replies that were compared, and those that are
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
@@ -203,7 +196,6 @@ def warm_start(
     *,
     seed: int,
     max_new_tokens: int | None = None,
-    on_check: Callable[[int, WarmReport, Check], None] | None = None,
     on_failure: Callable[[Failure], object] = warn,
 ) -> WarmReport:
     """Train the whole model, vision tower included, on noisy oracle turns until it reads the pictures or the last step.
@@ -211,10 +203,8 @@ def warm_start(
     Args:
         engine: the model to train; left in eval mode.
         envs: mixed evenly by turns; validation plays the highest level of a curriculum.
-        config: what to do.
         seed: of the data, the batches and the validation sampler.
         max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
-        on_check: called with (step, the report so far, validation).
         on_failure: called with each failure of an environment, which is replaced.
 
     Raises:
@@ -261,8 +251,7 @@ def warm_start(
             check = validate(engine, envs, config.val_episodes, seed, on_failure)
             report.success.append((step, check.success))
             report.reading = check.reading
-            if on_check is not None:
-                on_check(step, report, check)
+            show_check(step, report, check)
             if check.reading >= config.reading:
                 break
     optimizer.zero_grad(set_to_none=True)
@@ -294,15 +283,13 @@ def validate(
             env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
             env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
         )  # fmt: skip
-        found.append((report.success, report.mean_return, report.invalid_rate, policy.read / policy.given))
+        found.append((report.success, report.invalid_rate, policy.read / policy.given))
     return Check(*(float(x) for x in np.mean(found, axis=0)))
 
 
 def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
-    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text.
-
-    Where no two prompts have the same text, it is 0.
-    """
+    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text. Where
+    no two prompts have the same text, it is 0."""
     replies: dict[bytes, Counter[bytes]] = {}
     for prompt, ids in data:
         replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1
@@ -317,7 +304,3 @@ def show_check(step: int, report: WarmReport, check: Check) -> None:
         f"success {check.success:.2f}  invalid {check.invalid_rate:.2f}",
         flush=True,
     )
-
-
-def _flag(name: str) -> str:
-    return f"--warm.{name.replace('_', '-')}"

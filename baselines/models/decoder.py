@@ -26,15 +26,10 @@ KV = list[tuple[Tensor, Tensor]]
 
 @dataclass
 class Segment:
-    """Keys and values that come before the tokens of a forward pass.
+    """Keys and values that come before the tokens of a forward pass."""
 
-    Attributes:
-        kv: per layer; batch 1 is shared by all rows, and is then neither copied nor padded.
-        bias: [B, S] float, 0 on real tokens and -inf on padding; None without padding.
-    """
-
-    kv: KV
-    bias: Tensor | None = None
+    kv: KV  # batch 1 is shared by all rows, and is then neither copied nor padded
+    bias: Tensor | None = None  # [B, S] float, 0 on real tokens and -inf on padding; None without padding
 
     def select(self, index: Tensor) -> Segment:
         """The segment with its rows rearranged; a shared one stays as it is."""
@@ -51,39 +46,24 @@ rotation."""
 
 @dataclass
 class ImageTokens:
-    """Positions of a batch's image tokens, and their data in addition to their embeddings.
+    """Positions of a batch's image tokens, and their data in addition to their embeddings."""
 
-    Attributes:
-        rows, columns: [M] int64, the M image tokens in the batch [B, T].
-        deep: features [M, H] to be added to the output of the first layers, one tensor per layer; most families have
-            none.
-    """
-
-    rows: Tensor
-    columns: Tensor
-    deep: tuple[Tensor, ...] = ()
+    rows: Tensor  # [M] int64, of the M image tokens in the batch [B, T]
+    columns: Tensor  # [M] int64
+    deep: tuple[Tensor, ...] = ()  # features [M, H] to add to the output of each of the first layers; most have none
 
 
 @dataclass
 class DecodeState:
-    """The static cache of one batch while it is being decoded. Slots are filled from the left; prompts are left-padded.
+    """Static cache of one batch while it is being decoded. Slots are filled from the left; prompts are left-padded."""
 
-    Attributes:
-        keys: per layer [B * kv_heads, head_dim, S]; transposed, as the score product wants them.
-        values: per layer [B * kv_heads, S, head_dim].
-        bias: [B * kv_heads, 1, S] float, -inf on padding and on empty slots.
-        filled: slots in use; all from the start if the cache is static.
-        rotary: (cos, sin) of all reply positions, each [R, B, heads + kv_heads, head_dim], queries already scaled.
-        slot, t: [1] int64 each, on the device: the slot that the next step fills, and the reply token that it feeds.
-    """
-
-    keys: list[Tensor]
-    values: list[Tensor]
-    bias: Tensor
-    filled: int
-    rotary: Rotary
-    slot: Tensor
-    t: Tensor
+    keys: list[Tensor]  # per layer [B * kv_heads, head_dim, S]; transposed, as the score product wants them
+    values: list[Tensor]  # per layer [B * kv_heads, S, head_dim]
+    bias: Tensor  # [B * kv_heads, 1, S] float, -inf on padding and on empty slots
+    filled: int  # slots in use; all from the start if the cache is static
+    rotary: Rotary  # of all reply positions, each [R, B, heads + kv_heads, head_dim], queries already scaled
+    slot: Tensor  # [1] int64, on the device: the slot that the next step fills
+    t: Tensor  # [1] int64, on the device: the reply token that the next step feeds
 
     def keep(self, rows: Tensor) -> None:
         """Go on with some of the rows only, in this order."""
@@ -96,13 +76,10 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a Qwen2-type language model: the weights are read from its modules, so adapters around them
-    work too.
+    """Functional view of a `Qwen2VLTextModel`, a `Qwen2_5_VLTextModel` or any module with the same parts: weights are
+    read from its modules, so adapters around them work too.
 
     Other families override the small methods in which their layers differ.
-
-    Args:
-        language_model: a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or any module with the same parts.
     """
 
     def __init__(self, language_model: Any) -> None:
@@ -187,12 +164,8 @@ class Qwen2Decoder:
         past: Sequence[tuple[Tensor, Tensor, Tensor | None]],
         own: Tensor | None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Layer `i` on [B, T, H], and its new keys and values.
-
-        Args:
-            past: keys, values and bias of each segment before; own: bias among the new tokens, None where plain causal
-                attention without a past will do.
-        """
+        """Layer `i` on [B, T, H], and its new keys and values. `past` are keys, values and bias of each segment before,
+        `own` is the bias of `_mask`."""
         layer = self.layers[i]
         q, k, v = self._project(layer.self_attn, self.norm(layer.input_layernorm, x), angles)
         if own is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -86,6 +87,10 @@ class Lru(OrderedDict[Any, Any]):
             self.popitem(last=False)
         return value
 
+    def recall(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return the value of a key, made and stored where there is none."""
+        return self[key] if key in self else self.put(key, make())
+
 
 class Family:
     """A model, its tokenizer, and what its family needs. Subclasses write `_pieces`, `_size_images`, `_fit`,
@@ -93,14 +98,12 @@ class Family:
 
     Args:
         model: the library's model for conditional generation, in eval mode.
-        tokenizer: its tokenizer.
         image_tokens: most tokens per image; None: as many as the model's processor allows.
         system: the system message; None: what the layout has without one.
         processor: what the model's own processor says; None: nothing is known of it.
         images_last: put the images of a turn after its text instead of where the message has them, so that equal
             instructions are a common prefix.
-        turn_end: the token that ends a turn.
-        pad: the padding token; it is never sampled.
+        turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
         media: ids of placeholders that no reply may hold, the image placeholder first.
 
     Attributes:
@@ -108,9 +111,6 @@ class Family:
         rows: how many logits a token has.
         stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
         suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
-        mean, std: per channel, of pixels in [0, 1].
-        image_tokens: most tokens per image.
-        pixels: least and most pixels of an image that is sized as the published processors do it; None: another rule.
 
     Raises:
         UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
@@ -118,10 +118,10 @@ class Family:
 
     decoder_class: ClassVar[type[Qwen2Decoder]] = Qwen2Decoder
     resample: PillowImage.Resampling = PillowImage.Resampling.BICUBIC
-    mean: Triple = (0.5, 0.5, 0.5)
+    mean: Triple = (0.5, 0.5, 0.5)  # per channel, of pixels in [0, 1]
     std: Triple = (0.5, 0.5, 0.5)
-    pixels: tuple[int, int] | None = None
-    image_tokens: int | None
+    pixels: tuple[int, int] | None = None  # least and most of an image sized as published processors do it
+    image_tokens: int | None  # most per image
 
     def __init__(
         self,
@@ -200,8 +200,7 @@ class Family:
 
     def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
         """Vision features, one [tokens, H or a multiple] tensor per image; differentiable unless the caller says
-        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer.
-        """
+        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
@@ -262,26 +261,17 @@ class Family:
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of plain text; special tokens spelt in it stay letters."""
-        found = self._texts.get(text)
-        if found is None:
-            found = self._texts.put(
-                text, self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
-            )
-        return list(found)
+        encode = partial(self.tokenizer.encode, text, add_special_tokens=False, split_special_tokens=True)
+        return list(self._texts.recall(text, encode))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply's ids, without special tokens."""
-        found = self._texts.get(key := tuple(ids))
-        if found is None:
-            found = self.tokenizer.decode(list(key), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return str(self._texts.put(key, found))
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return str(self._texts.recall(tuple(ids), partial(self.tokenizer.decode, list(ids), **options)))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has at least `characters` characters; all where none has.
-
-        Decoding beginnings handles characters that are split over tokens. The text grows with its tokens, so a
-        bisection finds the place.
-        """
+        """Return the fewest first tokens whose text has at least `characters` characters; all where none has. A
+        bisection decodes beginnings, which handles characters that are split over tokens."""
         low, high = 1, len(ids)
         while low < high:
             middle = (low + high) // 2
@@ -298,10 +288,8 @@ class Family:
     # ---- prompts ---------------------------------------------------------------------------------------------------
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, ending where the reply begins.
-
-        Equal messages give the same object while it is remembered.
-        """
+        """Lay out neutral chat messages, ending where the reply begins. Equal messages give the same object while it is
+        remembered."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
@@ -316,9 +304,7 @@ class Family:
                     spelling.append(("image", images[-1].digest))
                 else:
                     spelling.append(("text", part["text"]))
-        key = (system, *spelling)
-        known = self._prompts.get(key)
-        return known if known is not None else self._prompts.put(key, self._lay_out(spelling, images, system))
+        return self._prompts.recall((system, *spelling), partial(self._lay_out, spelling, images, system))
 
     def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None) -> Prompt:
         ids: list[int] = []
@@ -353,10 +339,7 @@ class Family:
 
     def prepare_image(self, image: np.ndarray) -> ImageInput:
         """Resize an image `[H, W, 3] uint8` as the family asks for. Remembered by content."""
-        digest = (
-            hashlib.sha256(np.ascontiguousarray(image).data).digest()
-            + np.asarray(image.shape, dtype=np.int32).tobytes()
-        )
+        digest = hashlib.sha256(np.ascontiguousarray(image).data).digest() + np.array(image.shape, np.int32).tobytes()
         known = self._prepared.get(digest)
         if known is not None:
             return known
@@ -379,8 +362,7 @@ class Family:
 
 class Float32Product(torch.autograd.Function):
     """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy of the weights on
-    CUDA. Gradients are of the weights' type, as those of `F.linear` are.
-    """
+    CUDA. Gradients are of the weights' type, as those of `F.linear` are."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

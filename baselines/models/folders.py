@@ -21,10 +21,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from vlgym.errors import UserError, check_writable
+from vlgym.errors import UserError, check_options, check_writable
 from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
+from vlgym.play.trajectory import check_values
 
-# ---- limits of a training --------------------------------------------------------------------------------------------
+# ---- folders ---------------------------------------------------------------------------------------------------------
 
 FILE = "vlgym.json"
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
@@ -101,22 +102,13 @@ def read_limits(model: str) -> Limits:
     if not path.is_file():
         return Limits()
     try:
-        data = json.loads(path.read_text())
-        limits = Limits(**data)
-    except (OSError, ValueError, TypeError) as error:
+        limits = Limits(**json.loads(path.read_text()))
+        check_values(asdict(limits), Limits)
+        check_options(limits, "max_new_tokens", "image_tokens", "history_turns", "history_images", least=0)
+        check_options(limits, "temperature", above=0, most=MOST_TEMPERATURE)
+        return limits
+    except (OSError, ValueError, TypeError, UserError) as error:
         raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
-    for name, value in asdict(limits).items():
-        if value is not None and not _is_valid(name, value):
-            raise UserError(f"{path}: {name} is {value!r}. Delete the file to go on with the defaults.")
-    return limits
-
-
-def _is_valid(name: str, value: Any) -> bool:
-    if name in ("parser", "system"):
-        return isinstance(value, str)
-    if name == "temperature":
-        return type(value) in (int, float) and 0 < value <= MOST_TEMPERATURE
-    return type(value) is int and value >= 0
 
 
 # ---- processor -------------------------------------------------------------------------------------------------------
@@ -132,19 +124,12 @@ CUT = ("do_resize", "do_rescale", "do_normalize")
 
 @dataclass(frozen=True)
 class Processor:
-    """The settings of a saved processor; empty where none is saved with the model.
+    """The settings of a saved processor; empty where none is saved with the model."""
 
-    Attributes:
-        images: the settings of its image processor, as saved.
-        template: the chat template, in Jinja; None: there is none.
-        own: the settings of the processor itself.
-        videos: the settings of its video processor, for exports alone.
-    """
-
-    images: Mapping[str, Any]
-    template: str | None = None
-    own: Mapping[str, Any] = field(default_factory=dict)
-    videos: Mapping[str, Any] = field(default_factory=dict)
+    images: Mapping[str, Any]  # of its image processor, as saved
+    template: str | None = None  # the chat template, in Jinja; None: there is none
+    own: Mapping[str, Any] = field(default_factory=dict)  # of the processor itself
+    videos: Mapping[str, Any] = field(default_factory=dict)  # of its video processor, for exports alone
 
     def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
         """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""
@@ -173,9 +158,8 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
 
     images = _read_images(model, source)
     lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
-    lacking += (
-        ["a rescale_factor other than 1/255"] if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 else []
-    )
+    if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
+        lacking.append("a rescale_factor other than 1/255")
     if lacking and ours:
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
     try:  # its settings, with its chat template, from whichever file holds it

@@ -138,13 +138,8 @@ class LibraryFamily(Family):
     def inputs(
         self, prompts: Sequence[Prompt], ids: Tensor | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the input of the model's forward pass: prompts left-padded to one length, then replies as they are
-        padded.
-
-        Args:
-            prompts: B prompts.
-            ids, mask: replies [B, R] int64 and [B, R] bool; None: the prompts alone.
-        """
+        """Return the input of the model's forward pass: B prompts left-padded to one length, then replies, `ids` [B, R]
+        int64 and `mask` [B, R] bool, as they are padded; None: the prompts alone."""
         width = max(len(prompt) for prompt in prompts)
         rows = torch.full((len(prompts), width), self.pad_id)
         real = torch.zeros(rows.shape, dtype=torch.int64)

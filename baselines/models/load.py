@@ -50,8 +50,7 @@ def load_family(
         model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
         image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
         seed: initialisation of `tiny`.
-        dtype: `float32` or `bfloat16`.
-        device: a torch device.
+        dtype: one of `DTYPES`.
         system: the system message; None: what the model's chat template has without one.
         plain: load it as a `LibraryFamily` though it has a fast path.
 
@@ -138,18 +137,12 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
     """
     from transformers import AutoModelForImageTextToText
 
+    kind: Any = AutoModelForImageTextToText
+    options = {"output_loading_info": True, "use_safetensors": True, "ignore_mismatched_sizes": True}
     try:
-        read: Any = AutoModelForImageTextToText.from_pretrained(
-            model,
-            dtype=getattr(torch, dtype),
-            output_loading_info=True,
-            use_safetensors=True,
-            ignore_mismatched_sizes=True,
-            **source,
-        )
+        loaded, report = kind.from_pretrained(model, dtype=getattr(torch, dtype), **options, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
-    loaded, report = read
     wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if wrong:  # the library would fill them with random numbers
         raise UserError(
@@ -161,11 +154,8 @@ def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
 
 
 def _stay_offline(model: str) -> bool:
-    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer.
-
-    Raises:
-        UserError: it can be no model's name, or the Hub does not answer and the model is not in its cache.
-    """
+    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer. What can
+    be no model's name is a `UserError`, and so is a silent Hub where the model is not in its cache."""
     if Path(model).exists():
         if not (Path(model) / "config.json").is_file():
             raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {HINT}")

@@ -38,10 +38,10 @@ from .family import Family, Float32Product
 from .folders import EVALUATION, FILE, check_replaceable, first_line, write_notes
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
+ALONG = ("tokenizer*", "special_tokens_map.json", "chat_template.jinja", FILE, CHECKSUMS)
 MODEL_FILES = (
-    "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json", "tokenizer*",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "*processor_config.json", FILE, EVALUATION, CHECKSUMS,
+    *ALONG, "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
+    "added_tokens.json", "vocab.json", "merges.txt", "*processor_config.json", EVALUATION,
 )  # fmt: skip
 """Files of a saved model; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
@@ -72,11 +72,8 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices.
-
-    Kept in float32, so that small steps are not lost; applied in the precision of its input, so that a bfloat16 model
-    does no float32 products.
-    """
+    """One of an adapter's two matrices: kept in float32, so that small steps are not lost, and applied in the precision
+    of its input, so that a bfloat16 model does no float32 products."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
@@ -130,7 +127,6 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 
     Args:
         family: the model, warm start done: what its weights are now is the base and the reference.
-        options: rank and scale.
         seed: of the first factors; no global generator is read or moved.
 
     Raises:
@@ -169,11 +165,8 @@ def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
 
 
 def adapters(family: Family) -> nn.ModuleDict:
-    """All factors by name, such as `layers/0/self_attn/q_proj/A`.
-
-    They are float32: what an optimizer trains and, by `checkpoint.module_tensors` and `load_module`, what a
-    checkpoint holds.
-    """
+    """All factors by name, such as `layers/0/self_attn/q_proj/A`: float32, what an optimizer trains and a checkpoint
+    holds."""
     factors = {}
     for path, layer in adapted_layers(family):
         key = path.replace(".", "/")
@@ -185,10 +178,8 @@ def adapters(family: Family) -> nn.ModuleDict:
 
 
 def reference(family: Family) -> Family:
-    """The model with its adapters left out: the same base weights, none copied. Give it a separate engine.
-
-    It stays what it is while the adapters learn.
-    """
+    """The model with its adapters left out, which stays what it is while they learn: the same base weights, none
+    copied. Give it a separate engine."""
     return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
@@ -206,10 +197,7 @@ def merged_copy(family: Family) -> Family:
 
 
 def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
-    """A second tree of modules in which some layers, by `id`, are others.
-
-    All tensors outside those layers are the very same in both.
-    """
+    """A second tree of modules in which some layers, by `id`, are others; all other tensors are the very same."""
     model = family.model
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     shared |= exchanged
@@ -237,24 +225,15 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
     return folder
 
 
-def check_export(folder: Path, name: str = "--export") -> None:
+def check_export(folder: Path) -> None:
     """Raise `UserError` unless a model can be written to a folder: new, empty, or an older model's."""
-    check_replaceable(folder, name, MODEL_FILES, "config.json", "model")
+    check_replaceable(folder, "--export", MODEL_FILES, "config.json", "model")
 
 
 # ---- folders as PEFT keeps them --------------------------------------------------------------------------------------
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (
-    CONFIG,
-    WEIGHTS,
-    FILE,
-    CHECKSUMS,
-    "README.md",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-)
+ADAPTER_FILES = (*ALONG, CONFIG, WEIGHTS, "README.md")
 """Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 
@@ -295,9 +274,9 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
     return folder
 
 
-def check_adapter(folder: Path, name: str = "--export-adapter") -> None:
+def check_adapter(folder: Path) -> None:
     """Raise `UserError` unless adapters can be written to a folder: new, empty, or older adapters'."""
-    check_replaceable(folder, name, ADAPTER_FILES, CONFIG, "adapter")
+    check_replaceable(folder, "--export-adapter", ADAPTER_FILES, CONFIG, "adapter")
 
 
 def is_adapter(model: str) -> bool:

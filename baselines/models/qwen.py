@@ -90,10 +90,8 @@ class QwenVL(Family):
         yield from (self.turn_end, "\n", self.turn_start, "assistant\n")
 
     def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
-        """Multimodal rotary positions [3, length].
-
-        Text counts on in all three; an image spans (0, row, column) and then the count jumps over its longer side.
-        """
+        """Multimodal rotary positions [3, length]. Text counts on in all three; an image spans (0, row, column), and
+        then the count jumps over its longer side."""
         positions = torch.empty(3, length, dtype=torch.int64)
         done, count = 0, 0
         for start, image in starts:
@@ -147,10 +145,8 @@ class QwenVL(Family):
         return size, (1, rows * self.merge, columns * self.merge), rows * columns
 
     def patchify(self, image: ImageInput) -> Tensor:
-        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order.
-
-        A still image is repeated over the frames.
-        """
+        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order; a still image is
+        repeated over the frames."""
         p, m = self.patch, self.merge
         _, h, w = image.grid
         x = (
@@ -197,11 +193,8 @@ class QwenVL(Family):
 
 
 class TinyQwen2VL(QwenVL):
-    """The tiny default.
-
-    No system message, text before images, so that all environments of a batch share the instructions' keys and values.
-    An image has at most `image_tokens` (by default 16) and is never enlarged.
-    """
+    """The tiny default: no system message, and text before images, so that all environments of a batch share the
+    instructions' keys and values. An image has at most `image_tokens` (by default 16) and is never enlarged."""
 
     default_system = None
 
@@ -253,10 +246,8 @@ class Qwen3VL(QwenVL):
 
 
 def _use_linear_patch_embedding(module: Any) -> None:
-    """Compute the patch embedding as the matrix product that it is (its stride equals its kernel).
-
-    The 3-D convolution is several times slower on a CPU.
-    """
+    """Compute the patch embedding as the matrix product that it is (its stride equals its kernel): the 3-D convolution
+    is several times slower on a CPU."""
 
     def forward(patches: Tensor) -> Tensor:
         weight = module.proj.weight

@@ -179,10 +179,7 @@ class TinyConfig:
 
 
 def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved.
-
-    A saved one is known again as the tiny default.
-    """
+    """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved."""
     tokenizer = build_tokenizer()
     tokenizer.chat_template, tokenizer.response_template = TEMPLATE, CALLS
     vision: dict[str, Any] = {
@@ -193,7 +190,7 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTra
         "mlp_ratio": 2,
     }
     hf_config = Qwen2VLConfig(
-        text_config=text_options(config, tokenizer) | {"rope_parameters": rope_options(config)},
+        text_config=text_options(config, tokenizer),
         vision_config=vision,
         architectures=["Qwen2VLForConditionalGeneration"],
         **media_options(tokenizer),
@@ -205,8 +202,9 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTra
 
 
 def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
-    """Options of the library's text model."""
-    ids = tokenizer.convert_tokens_to_ids
+    """Options of the library's text model; the three sections of its rotary positions sum to half a head."""
+    half = config.hidden_size // config.heads // 2
+    section = [half // 4, (half - half // 4) // 2, half - half // 4 - (half - half // 4) // 2]
     return {
         "vocab_size": len(tokenizer),
         "hidden_size": config.hidden_size,
@@ -216,8 +214,9 @@ def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
         "num_key_value_heads": config.kv_heads,
         "max_position_embeddings": 8192,
         "bos_token_id": None,
-        "eos_token_id": ids(EOS),
-        "pad_token_id": ids(PAD),
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section},
     }
 
 
@@ -228,13 +227,6 @@ def media_options(tokenizer: Any) -> dict[str, Any]:
         "image_token_id": ids(IMAGE_PAD), "video_token_id": ids(VIDEO_PAD),
         "vision_start_token_id": ids(VISION_START), "vision_end_token_id": ids(VISION_END),
     }  # fmt: skip
-
-
-def rope_options(config: TinyConfig) -> dict[str, Any]:
-    """Multimodal rotary positions; the three sections sum to half a head."""
-    head = config.hidden_size // config.heads // 2
-    section = [head // 4, (head - head // 4) // 2, head - head // 4 - (head - head // 4) // 2]
-    return {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section}
 
 
 @torch.no_grad()

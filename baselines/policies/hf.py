@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.files import list_folder
+from vlgym.files import list_folder, measure_file
 from vlgym.parsers import make_stop
 from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
@@ -31,41 +31,29 @@ from ..models.folders import Limits
 
 @dataclass(frozen=True)
 class Sampling:
-    """Settings for choosing tokens.
-
-    Attributes:
-        seed: of the random numbers.
-        temperature: what logits are divided by before a draw; 0 takes the likeliest tokens.
-        max_new_tokens: longest reply, its end-of-turn token included.
-    """
+    """Settings for choosing tokens."""
 
     seed: int
-    temperature: float
-    max_new_tokens: int
+    temperature: float  # logits are divided by it before a draw; 0 takes the likeliest tokens
+    max_new_tokens: int  # longest reply, its end-of-turn token included
 
     def draws(self, turns: Sequence[Turn]) -> Tensor:
         """Random numbers in [0, 1), [max_new_tokens, B] float32. Those of a turn depend on the seed and on environment
-        id, episode seed, repeat and number of the turn alone; a longer limit only adds to them.
-        """
+        id, episode seed, repeat and number of the turn alone; a longer limit only adds to them."""
         if self.temperature == 0:
             return torch.zeros(self.max_new_tokens, len(turns))
-        rows = [self._generator(turn).random(self.max_new_tokens, dtype=np.float32) for turn in turns]
+        keys = (f"{self.seed}\n{turn.env_id}\n{turn.seed}\n{turn.repeat}\n{turn.turn}" for turn in turns)
+        seeds = (int.from_bytes(hashlib.sha256(key.encode()).digest()) for key in keys)
+        rows = [np.random.default_rng(seed).random(self.max_new_tokens, dtype=np.float32) for seed in seeds]
         return torch.from_numpy(np.stack(rows, axis=1))
-
-    def _generator(self, turn: Turn) -> np.random.Generator:
-        key = f"{self.seed}\n{turn.env_id}\n{turn.seed}\n{turn.repeat}\n{turn.turn}"
-        return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()))
-
-
-CONCURRENCY = 16
-"""Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
 
 
 class EnginePolicy:
     """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for."""
 
     sees = True
-    concurrency = CONCURRENCY
+    concurrency = 16
+    """Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
 
     def __init__(self, engine: Engine, sampling: Sampling, *, name: str, limits: Limits, weights: str = "") -> None:
         self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
@@ -132,8 +120,7 @@ def _hash_files(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in list_folder(folder):
         if path.is_file() and path.suffix in READ:
-            with path.open("rb") as file:
-                digest.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{path.name}\n{measure_file(path)['sha256']}\n".encode())
     return digest.hexdigest()[:16]
 
 

@@ -118,10 +118,8 @@ def peak_memory(device: torch.device) -> int:
 
 @contextmanager
 def interruptible() -> Iterator[dict[str, int]]:
-    """Turn the first Ctrl-C or SIGTERM into a request to stop after the current update (`flag["signal"]`, 0 before).
-
-    A second one stops at once.
-    """
+    """Turn the first Ctrl-C or SIGTERM into a request to stop after the current update (`flag["signal"]`, 0 before). A
+    second one stops at once."""
     flag = {"signal": 0}
 
     def handle(number: int, frame: Any) -> None:
@@ -184,11 +182,7 @@ def join(device: str) -> World:
 
 
 def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
-    """`count / parts`.
-
-    Raises:
-        UserError: it is not whole.
-    """
+    """Return `count / parts`; a `UserError` where it is not whole."""
     if count % parts:
         raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
     return count // parts

@@ -15,6 +15,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,7 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
 
 def next_folder(base: Path, stem: str) -> Path:
     """The first of `base/stem-001`, `base/stem-002`, ... that does not exist."""
-    number = 1
-    while (base / f"{stem}-{number:03d}").exists():
-        number += 1
-    return base / f"{stem}-{number:03d}"
+    return next(path for number in count(1) if not (path := base / f"{stem}-{number:03d}").exists())
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -109,11 +107,7 @@ def write_record(path: Path, data: Mapping[str, Any] | Sequence[Mapping[str, Any
 
 
 def read_record(path: Path) -> Any:
-    """Read what `write_record` wrote, without the checksums.
-
-    Raises:
-        UserError: it is damaged.
-    """
+    """Read what `write_record` wrote, without the checksums; a `UserError` where it is damaged."""
     try:
         data = json.loads(path.read_bytes())
         return [unseal(each) for each in data] if isinstance(data, list) else unseal(data)
@@ -122,11 +116,7 @@ def read_record(path: Path) -> Any:
 
 
 def read_run(out: Path) -> dict[str, Any]:
-    """Read a run's record.
-
-    Raises:
-        UserError: there is none, or it cannot be read.
-    """
+    """Read a run's record; a `UserError` where there is none, or it cannot be read."""
     path = out / RUN_FILE
     try:
         record = json.loads(path.read_bytes())
@@ -148,7 +138,6 @@ def describe(
     env_kwargs: Mapping[str, Any],
     *,
     builder: PromptBuilder | None = None,
-    episodes: Mapping[str, Any] | None = None,
     policy: Any = None,
     group: EnvGroup = LOCAL,
 ) -> dict[str, Any]:
@@ -156,12 +145,10 @@ def describe(
     learners' packages.
 
     The value of an option that is left out of `config` stands elsewhere in the record (history, parser and penalty with
-    each environment, token limits with the model). `episodes` says by purpose which split and numbers are played.
+    each environment, token limits with the model).
     """
     envs = [group.make(env_id, **env_kwargs) for env_id in env_ids]
     record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)
-    if episodes is not None:
-        record["episodes"] = dict(episodes)
     for env in envs:
         env.close()
     record["versions"] |= {package: metadata.version(package) for package in PACKAGES}
@@ -170,11 +157,7 @@ def describe(
 
 
 def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on with another learner's run, or with environments that have changed since.
-
-    Raises:
-        UserError: naming the first difference.
-    """
+    """Raise `UserError` for another learner's run, or environments that have changed since; it names the first."""
     if saved["config"].get("algorithm") != now["config"].get("algorithm"):
         raise UserError(
             f"That run is of {saved['config'].get('algorithm')}, not of {now['config'].get('algorithm')}; "
@@ -301,11 +284,7 @@ def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Copy `prefix.*` into a module, in place.
-
-    Raises:
-        UserError: the checkpoint is of another model.
-    """
+    """Copy `prefix.*` into a module, in place; a `UserError` where they are of another model."""
     own = module_tensors(prefix, module)
     saved = {name: tensor for name, tensor in tensors.items() if name.startswith(f"{prefix}.")}
     different = sorted(set(own) ^ set(saved)) or sorted(n for n in own if own[n].shape != saved[n].shape)

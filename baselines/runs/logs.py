@@ -13,8 +13,8 @@ import io
 import json
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
@@ -135,6 +135,9 @@ class RunLog:
     ) -> None:
         self.quiet, self.idle = quiet, 0
         self.tracker: Board | Service | None = None
+        self.console = open_console()
+        self.console.quiet = quiet
+        self.progress = open_progress(self.console)
         if quiet:
             return
         self.path = out / LOG_FILE
@@ -142,8 +145,6 @@ class RunLog:
             forget_later(path, done)
         append_whole(self.path, "")
         self.tracker = open_tracker(tracker, out, done)
-        self.console = open_console()
-        self.progress = open_progress(self.console)
         self.progress.start()
         self.limits = {"update": total} | ({} if env_steps is None else {"env_steps": env_steps})
         completed, shown = self._nearest({"update": done, "env_steps": steps})
@@ -193,25 +194,14 @@ class RunLog:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        if self.quiet:
-            return
         self.console.print(text, soft_wrap=True)
 
-    @contextmanager
-    def counting(self, name: str, total: int) -> Iterator[Advance]:
-        """Show the progress of something other than the updates, below their bar; the yielded function moves it by
-        one.
-        """
-        if self.quiet:
-            yield lambda *_: None
-            return
-        with counting(self.progress, name, total) as advance:
-            yield advance
+    def counting(self, name: str, total: int) -> AbstractContextManager[Advance]:
+        """Show the progress of something other than the updates, below their bar; yield what moves it by one."""
+        return counting(self.progress, name, total)
 
     def close(self) -> None:
         """Finish every destination."""
-        if self.quiet:
-            return
         self.progress.stop()
         if self.tracker is not None:
             with suppress(OSError):
@@ -232,11 +222,8 @@ def summary(row: Mapping[str, Any]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL log, without their checksums; a half-written last line is left out.
-
-    Raises:
-        UserError: a line is damaged; the message names it.
-    """
+    """The rows of a JSONL log, without their checksums; a half-written last line is left out. A `UserError` names a
+    line that is damaged."""
     rows: list[dict[str, Any]] = []
     if not path.exists():
         return rows
@@ -289,9 +276,7 @@ def draw_curve(
     """Write the picture.
 
     Args:
-        path: PNG to write.
-        rows: the log's rows.
-        title: over the picture.
+        rows: the log's.
         name: of the learner.
         num_envs: environments; training is drawn from the update on by which as many episodes have ended: before, only
             short ones have.
@@ -302,13 +287,11 @@ def draw_curve(
             the oracle; blind: of the best policies without the picture; None where unknown.
         controls: (environment steps, success) on held-out episodes with other pictures, by the name of these.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
     played = [name for name in rows[-1] if name.startswith(PLAYED) and name != LEVEL_MEAN] if rows else []
     figure = Figure(figsize=(14.5, 6.2 if played else 4.2))
-    FigureCanvasAgg(figure)
     panels = figure.subplot_mosaic(
         [["warm", "success", "return", name] for name in ("replies", "critic", *["levels"] * bool(played))],
         width_ratios=(1, 2.2, 2.2, 1.5),

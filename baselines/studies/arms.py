@@ -35,27 +35,19 @@ class Arm:
 
 @dataclass(frozen=True)
 class Study:
-    """A figure's worth of runs.
-
-    Attributes:
-        title, question: what the page says.
-        env: trained on.
-        arms: what is compared; env_steps: budget of each run; seeds: runs per arm.
-        options: for every run; warm_options: for the warm start that all arms of a seed share, None where each run
-            makes its own.
-        bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
-            won end: a bin must hold as many steps as all environments need for the longest episodes.
-    """
+    """A figure's worth of runs."""
 
     title: str
     question: str
     env: str
-    arms: tuple[Arm, ...]
-    env_steps: int
-    seeds: int = 5
-    options: tuple[str, ...] = TINY
-    warm_options: tuple[str, ...] | None = ()
+    arms: tuple[Arm, ...]  # what is compared
+    env_steps: int  # of each run
+    seeds: int = 5  # runs per arm
+    options: tuple[str, ...] = TINY  # for every run
+    warm_options: tuple[str, ...] | None = ()  # of the warm start that a seed's arms share; None: each makes its own
     bin: int = 512
+    """Environment steps per point of the figure. Environments start together, so early on only episodes that are won
+    end: a bin must hold as many steps as all environments need for the longest episodes."""
 
 
 VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")

@@ -27,7 +27,8 @@ MADE = "made.json"
 
 KEPT = Path(__file__).parents[2] / "docs" / "studies"
 
-Job = Callable[[], object]
+Phase = tuple[str, Sequence[Callable[[], object]]]
+"""Title, and the jobs that are done side by side."""
 
 
 class Runs:
@@ -132,7 +133,7 @@ class Runs:
             note_made(name)
         return self.folder
 
-    def carry_out(self, workers: int, phases: Sequence[tuple[str, Sequence[Job]]]) -> KeyboardInterrupt | None:
+    def carry_out(self, workers: int, phases: Sequence[Phase]) -> KeyboardInterrupt | None:
         """Do the jobs of each phase side by side, one phase after the other; return what stopped them."""
         with open_progress(open_console()) as bar, ThreadPoolExecutor(workers) as pool:
             tasks = [bar.add_task(title, total=len(jobs)) for title, jobs in phases]
@@ -155,11 +156,8 @@ def note_made(name: str) -> None:
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
-    """Make or reopen the folder of a study; return its lock.
-
-    Raises:
-        UserError: it cannot be written to, or holds this study with another plan.
-    """
+    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be written to, or holds this
+    study with another plan."""
     check_writable("--out", folder)
     if (folder / PLAN).is_file() and (folder / PLAN).read_bytes() != encode_json(plan):
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from vlgym.intervals import student_p, student_t
@@ -22,12 +23,10 @@ from .arms import Arm, Study
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
     """(mean, standard deviation, half-width of the 95 % interval); NaN for what too few values cannot say."""
-    if not values:
-        return math.nan, math.nan, math.nan
-    n, mean = len(values), sum(values) / len(values)
+    mean, n = fmean(values) if values else math.nan, len(values)
     if n < 2:
         return mean, math.nan, math.nan
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (n - 1))
+    deviation = stdev(values)
     return mean, deviation, student_t(n - 1) * deviation / math.sqrt(n)
 
 
@@ -47,12 +46,10 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
 
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: a panel per arm with every seed and their mean."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
     curves = {
         arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms
@@ -99,26 +96,18 @@ def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[f
 
 @dataclass(frozen=True)
 class Outcome:
-    """Held-out play of one arm before and after training, a value per seed.
+    """Held-out play of one arm before and after training, a value per seed."""
 
-    Attributes:
-        label: of the arm; trained: False for a control, which gets grey pictures or no observation.
-        before, after: success; gain: their difference, seed by seed.
-        grey, unreadable: success and share of unreadable replies after training, with grey pictures.
-        blind: success of the best player without the picture; None where the arm is told its content in words.
-        p_blind, p_gain: one-sided p values of success above `blind`, and of a gain above 0; NaN where not tested.
-    """
-
-    label: str
-    trained: bool
-    before: list[float]
+    label: str  # of the arm
+    trained: bool  # False for a control, which gets grey pictures or no observation
+    before: list[float]  # success
     after: list[float]
-    gain: list[float]
-    grey: list[float]
-    unreadable: list[float]
-    blind: float | None
-    p_blind: float
-    p_gain: float
+    gain: list[float]  # seed by seed
+    grey: list[float]  # success after training, with grey pictures
+    unreadable: list[float]  # share of the replies then
+    blind: float | None  # success of the best player without the picture; None where the arm is told it in words
+    p_blind: float  # one-sided, of success above `blind`; NaN where not tested
+    p_gain: float  # one-sided, of a gain above 0; NaN where not tested
 
 
 def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome:

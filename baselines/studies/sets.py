@@ -24,7 +24,7 @@ from vlgym.registry import get_registry
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, read_rows, write_figure
 from .arms import TINY, Study
-from .processes import DONE, MODEL, Runs, open_study
+from .processes import DONE, MODEL, Phase, Runs, open_study
 from .report import spread
 
 SETS = "sets"
@@ -82,7 +82,6 @@ def run_sets(
         UserError: the folder holds the study with other options.
         FailedError: runs have failed.
     """
-    lock = open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)})
     runs, every = Runs(folder), list_runs(seeds)
 
     def begin(seed: int) -> str:
@@ -104,16 +103,14 @@ def run_sets(
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
     held = [(*each, env) for env in HELD_OUT for each in every]
-    print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
-    stopped = runs.carry_out(
-        workers,
-        [
-            ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
-            ("sets", [partial(train_set, *each) for each in every if each[1]]),
-            ("held-out types", [partial(go_on, *each) for each in held]),
-        ],
-    )
-    lock.close()
+    phases: list[Phase] = [
+        ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
+        ("sets", [partial(train_set, *each) for each in every if each[1]]),
+        ("held-out types", [partial(go_on, *each) for each in held]),
+    ]
+    with open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)}):
+        print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
+        stopped = runs.carry_out(workers, phases)
     found = collect(folder, seeds)
     complete = len(found) == len(held)
     return runs.publish(
@@ -182,11 +179,9 @@ def cluster(seeds: Mapping[int, Sequence[float]]) -> list[float]:
 
 def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: the gain on held-out types by the number of types trained, with its interval."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 4), layout="constrained")
-    FigureCanvasAgg(figure)
     axis = figure.subplots()
     axis.axhline(0, color="0.6", linewidth=0.8)
     for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):

@@ -20,14 +20,14 @@ from typing import Annotated, Any
 
 import tyro
 
-from vlgym.errors import check_choice, check_number
+from vlgym.errors import check_choice, check_options
 from vlgym.play.controls import GREY, SHUFFLED
 
 from ..learning.command import main, parse
 from ..runs.folder import read_record
 from ..runs.logs import LOG_FILE, read_rows
 from .arms import STUDIES, Study
-from .processes import DONE, Runs, open_study
+from .processes import DONE, Phase, Runs, open_study
 from .report import draw, page
 from .sets import SETS, run_sets
 from .sets import STUDY as SETS_STUDY
@@ -105,12 +105,9 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
     return []
 
 
-def check_options(study: Study, options: Sequence[str]) -> None:
-    """Check the further options of the runs with their own parsers, before the warm starts take time.
-
-    Raises:
-        UserError: a value is out of its range; a name that a parser does not know ends the program.
-    """
+def check_further(study: Study, options: Sequence[str]) -> None:
+    """Check the further options of the runs with their own parsers, before the warm starts take time: a value out of
+    its range is a `UserError`; a name that a parser does not know ends the program."""
     for module in sorted({arm.module for arm in study.arms}) if options else ():
         parse(importlib.import_module(module).Config, None, options).resolve()
 
@@ -123,9 +120,8 @@ def run(config: Config) -> Path:
         FailedError: runs have failed.
     """
     check_choice("study", config.name, (*STUDIES, SETS))
-    check_number("--workers", config.workers, 1, MOST_WORKERS)
-    check_number("--seeds", 1 if config.seeds is None else config.seeds, 1)
-    check_number("--env-steps", 1 if config.env_steps is None else config.env_steps, 1)
+    check_options(config, "workers", least=1, most=MOST_WORKERS)
+    check_options(config, "seeds", "env_steps", least=1)
     if config.name == SETS:
         return run_sets(
             config.out / SETS, workers=config.workers, seeds=config.seeds or SETS_STUDY.seeds,
@@ -133,24 +129,17 @@ def run(config: Config) -> Path:
             write=config.write,
         )  # fmt: skip
     study = STUDIES[config.name]
-    if config.seeds is not None:
-        study = replace(study, seeds=config.seeds)
-    if config.env_steps is not None:
-        study = replace(study, env_steps=config.env_steps)
-    check_options(study, config.options)
+    study = replace(study, seeds=config.seeds or study.seeds, env_steps=config.env_steps or study.env_steps)
+    check_further(study, config.options)
     folder = config.out / config.name
-    lock = open_study(folder, {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)})
     every = [(arm, seed) for seed in range(study.seeds) for arm in study.arms]
     runs = Runs(folder)
     starts = [partial(runs.warm, study, seed) for seed in range(study.seeds)]
-    stopped = runs.carry_out(
-        config.workers,
-        [
-            *([] if study.warm_options is None else [("warm starts", starts)]),
-            ("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]),
-        ],
-    )
-    lock.close()
+    phases: list[Phase] = [] if study.warm_options is None else [("warm starts", starts)]
+    phases.append(("runs", [partial(runs.train, study, arm, seed, config.options) for arm, seed in every]))
+    plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
+    with open_study(folder, plan):
+        stopped = runs.carry_out(config.workers, phases)
     found = collect(folder, study)
     complete = len(found) == len(every)
     text = page(config.name, study, found, complete=complete)

@@ -19,7 +19,6 @@ from baselines.models.tiny import (
     build_tokenizer,
     initialise,
     media_options,
-    rope_options,
     text_options,
 )
 
@@ -55,7 +54,6 @@ def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> Pre
         "window_size": 56,
         "fullatt_block_indexes": [config.vision_depth - 1],
     }
-    text |= {"rope_parameters": rope_options(config)}
     return Qwen2_5_VLForConditionalGeneration(
         Qwen2_5_VLConfig(
             text_config=text,
@@ -71,10 +69,8 @@ def _qwen3_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTr
         "num_position_embeddings": 16,
         "deepstack_visual_indexes": list(range(config.vision_depth)),
     }
-    rope = rope_options(config) | {
-        "mrope_interleaved": True,
-        "mrope_section": sorted(rope_options(config)["mrope_section"])[::-1],
-    }
+    own = text["rope_parameters"]
+    rope = own | {"mrope_interleaved": True, "mrope_section": sorted(own["mrope_section"])[::-1]}
     head = {"head_dim": config.hidden_size // config.heads, "rope_parameters": rope}
     return Qwen3VLForConditionalGeneration(
         Qwen3VLConfig(

@@ -26,7 +26,7 @@ from report import finish, parse, table
 
 from baselines.engine.plain import make_engine
 from baselines.learning.collect import Environments, count_image_tokens
-from baselines.learning.warm_start import WarmConfig, show_check, warm_start
+from baselines.learning.warm_start import WarmConfig, warm_start
 from baselines.models.folders import NEW_TOKENS, Limits
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
@@ -85,7 +85,7 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     layout = PromptBuilder.asked(bench.history, None)
     envs = Environments([bench.env], bench.kwargs, 1, builder=layout, curriculum=f"uniform{bench.limit}", seed=seed)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=envs.parsers())
-    warm_start(engine, envs, bench.warm, seed=seed, on_check=show_check)
+    warm_start(engine, envs, bench.warm, seed=seed)
     export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 

@@ -173,7 +173,7 @@ def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, every
     engine, seen = Engine(small_family(), max_new_tokens=4), []
     with (
         patch("baselines.sft.load_family", lambda *args, **options: engine.family),
-        patch("baselines.sft.show_check", lambda step, report, check: seen.append(check.reading)),
+        patch("baselines.learning.warm_start.show_check", lambda step, report, check: seen.append(check.reading)),
     ):
         report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=replace(config)))
     steps = [step for step, _ in report.success]

@@ -39,7 +39,7 @@ def scores(monkeypatch):
         success, mean_return = success if isinstance(success, tuple) else (success, 0.0)
         yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
 
-    monkeypatch.setattr(run_module, "held_out", held_out)
+    monkeypatch.setattr(run_module.evaluation, "held_out", held_out)
     return told, played
 
 

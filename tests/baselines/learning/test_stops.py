@@ -37,7 +37,7 @@ def test_after_ctrl_c_in_the_warm_start_the_same_command_begins_again(finished, 
 def test_a_stop_in_the_first_evaluation_loses_no_warm_start(finished, tmp_path, monkeypatch):
     config = replace(FINISHED, out=tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "held_out", stop)
+        patch.setattr(run_module.evaluation, "held_out", stop)
         with pytest.raises(KeyboardInterrupt):
             vldac.train(config)
     monkeypatch.setattr(setup, "warm_start", stop)  # it must not be made again
