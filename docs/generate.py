@@ -198,14 +198,16 @@ def write_cli() -> str:
     from typer.main import get_command
     from typer.testing import CliRunner
 
-    from vlgym.cli.app import build
+    from vlgym.cli.app import build_app
 
     calls: list[list[str]] = [[]]
-    for name, command in sorted(get_command(build()).commands.items()):  # type: ignore[attr-defined]
+    for name, command in sorted(get_command(build_app()).commands.items()):  # type: ignore[attr-defined]
         calls += [[name], *([name, sub] for sub in sorted(getattr(command, "commands", {})))]
     parts = ["# Command line\n"]
     for call in calls:
-        result = CliRunner().invoke(build(), [*call, "--help"], env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"})
+        result = CliRunner().invoke(
+            build_app(), [*call, "--help"], env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+        )
         parts.append(f"## `{' '.join(['vlgym', *call])}`\n\n```text\n{result.output.strip()}\n```\n")
     return "\n".join(parts)
 

@@ -29,7 +29,7 @@ from vlgym.integrations.canary import (
     CANNOT_TELL,
     SEES,
     canary_batch,
-    judge_answers,
+    judge_canary,
     sample_canaries,
     sight_gap,
 )
@@ -69,11 +69,11 @@ def test_another_environment_is_no_canary() -> None:
 def test_a_blind_policy_passes_for_a_seeing_one_in_at_most_half_a_percent_of_runs() -> None:
     for chance in (1 / 8, 1 / 10, 1 / 12):
         for episodes in (5, 20, 50):
-            least = next(k for k in range(episodes + 1) if judge_answers(MEMORY, chance, k, episodes).verdict == SEES)
+            least = next(k for k in range(episodes + 1) if judge_canary(MEMORY, chance, k, episodes).verdict == SEES)
             assert binomial_p(least, episodes, chance) <= 0.005
             assert binomial_p(least - 1, episodes, chance) > 0.005
-    assert [judge_answers(MEMORY, 1 / 12, k, 20).verdict for k in (0, 2, 20)] == [BLIND, BLIND, SEES]
-    assert judge_answers(MEMORY, 1 / 12, 0, 2).verdict == CANNOT_TELL
+    assert [judge_canary(MEMORY, 1 / 12, k, 20).verdict for k in (0, 2, 20)] == [BLIND, BLIND, SEES]
+    assert judge_canary(MEMORY, 1 / 12, 0, 2).verdict == CANNOT_TELL
 
 
 class Trainer:

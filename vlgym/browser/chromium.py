@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import MissingSystemPartError, NotInstalledError, VlgymError
 from ..files import discard, open_end
-from .room import Room, choose_user, make_folder
+from .room import Room, choose_user, make_room_folder
 
 try:
     import psutil
@@ -131,7 +131,7 @@ class Chromium:
     ) -> None:
         chromium, chromedriver = (self._find_program(variable) for variable in PROGRAMS)
         self.owner = os.getpid()
-        self.profile, user = make_folder(choose_user())
+        self.profile, user = make_room_folder(choose_user())
         self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
         said = ""

@@ -36,7 +36,7 @@ class Room:
     """A running keeper.
 
     Args:
-        folder: where it may write; `make_folder` makes one.
+        folder: where it may write; `make_room_folder` makes one.
         user: its owner, `None` for this process's user.
         ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
         log: where the keeper and what it starts write.
@@ -126,7 +126,7 @@ def choose_user() -> int | None:
             return user
 
 
-def make_folder(user: int | None) -> tuple[Path, int | None]:
+def make_room_folder(user: int | None) -> tuple[Path, int | None]:
     """Make a folder for what the programs write; return it and its owner, `None` for this process's user.
 
     The owner is `user` where root may give the folder away and a folder for temporary files can be entered by all.

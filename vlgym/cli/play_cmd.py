@@ -22,7 +22,7 @@ from .console import Arguments, EnvId, read_arguments
 POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 
 
-def play(
+def play_in_terminal(
     env_id: EnvId,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,

@@ -79,7 +79,7 @@ def serve(
     address = f"http://{host}:{listening.getsockname()[1]}"
     lines = [f"{address}/{env_id}" for env_id in ids]
     lines[-1] += f"  ({sessions} sessions; Ctrl-C ends it)"
-    openenv.serve(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)
+    openenv.serve_environments(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)
 
 
 def ui(
@@ -103,4 +103,4 @@ def ui(
     def say(address: str) -> None:
         open_console().print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
 
-    site.serve([path.resolve() for path in folders], out, port, say)
+    site.serve_page([path.resolve() for path in folders], out, port, say)

@@ -34,7 +34,7 @@ def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -
             hints |= _read_hints(vars(base)["__init__"])
     for name, value in arguments.items():
         if name in hints and not fits(value, hints[name]):
-            raise UserError(f"{env_id}: {name}={value!r} must be {describe(hints[name])}.")
+            raise UserError(f"{env_id}: {name}={value!r} must be {describe_hint(hints[name])}.")
 
 
 def _read_hints(function: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def fits(value: Any, hint: Any) -> bool:
         return True
 
 
-def describe(hint: Any) -> str:
+def describe_hint(hint: Any) -> str:
     """Return an annotation as it is written."""
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "").replace("collections.abc.", "")
 

@@ -43,13 +43,13 @@ def shrink(image: Image) -> NDArray[np.uint8]:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def pack(pictures: Sequence[NDArray[np.uint8]]) -> str:
+def pack_pictures(pictures: Sequence[NDArray[np.uint8]]) -> str:
     """Return shrunk pictures as text: base64 of compressed bytes."""
     return base64.b64encode(zlib.compress(np.stack(pictures).tobytes(), 9)).decode() if pictures else ""
 
 
-def unpack(text: str) -> Sheet:
-    """Return what `pack` wrote.
+def unpack_pictures(text: str) -> Sheet:
+    """Return what `pack_pictures` wrote.
 
     Raises:
         ValueError: it is something else, or too much.

@@ -104,7 +104,7 @@ def _explain_length(text: int, arrays: int) -> str:
     return "" if fits else f"text of {text} bytes (limit {MOST_TEXT}), arrays of {arrays} (limit {MOST_BYTES})"
 
 
-def same(a: Any, b: Any) -> bool:
+def packed_alike(a: Any, b: Any) -> bool:
     """True if two pieces of plain data are packed alike; arrays count by type and shape."""
     return _write(a, []) == _write(b, [])
 

@@ -20,7 +20,7 @@ from ..errors import FailedError, UserError, plain_line
 from ..play.remote import RemoteEnv
 from .answers import check_answer
 from .host import own_version
-from .wire import NonsenseError, pack, same
+from .wire import NonsenseError, pack, packed_alike
 
 LIMIT = 120.0
 """Seconds for an answer: an engine or a browser may have to start."""
@@ -301,7 +301,7 @@ def _came_out(place: _RemoteEnv, answers: Sequence[dict[str, Any]]) -> bool:
     """True if a replayed episode stands where it stood; pictures are not compared."""
     if any("error" in answer for answer in answers) or place.last is None:
         return False
-    return same(_without_picture(answers[-1]["value"]), place.last)
+    return packed_alike(_without_picture(answers[-1]["value"]), place.last)
 
 
 def _without_picture(value: dict[str, Any]) -> dict[str, Any]:

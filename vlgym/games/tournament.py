@@ -18,7 +18,7 @@ from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
 from ..evaluation import changes_bounds
 from ..files import LOCK, append_whole, is_cut, list_folder, lock_folder, make_folder, seal, unseal, write_whole
-from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values, read_numbered
+from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_record_values, read_numbered
 from .loop import Player, RunningGame, play_games
 from .several import open_table
 from .table import Table
@@ -289,7 +289,7 @@ def read_results(folder: Path) -> list[Result]:
                 lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
                 lists["uncredited"] = tuple(row.pop("uncredited", ()))
                 found.append(Result(**row, **lists))
-                check_values(vars(found[-1]), Result)
+                check_record_values(vars(found[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
     return in_order(found)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..endpoint.completion import PROMPT, find_status, read_answer
-from ..endpoint.messages import check_url, hide_in, make_hide, open_client, write_messages
+from ..endpoint.messages import check_url, encode_messages, hide_in, make_hide, open_client
 from ..env.prompts import PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
@@ -159,7 +159,7 @@ async def play(
     try:
         while not runner.done:
             turn = runner.turns()[0]
-            prompt = write_messages(turn.messages)
+            prompt = encode_messages(turn.messages)
             try:
                 completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
             except Exception as error:

@@ -81,7 +81,7 @@ def sample_canaries(
     parts = plan_ids(env_ids, episodes=episodes, split=split)
     Player(list_jobs(parts), policy, on_episode=lambda episode: played[episode[-1].env_id].append(episode[-1])).play()
     return [
-        judge_answers(
+        judge_canary(
             env_id,
             chances[env_id],
             sum(last.success for last in lasts),
@@ -92,12 +92,12 @@ def sample_canaries(
     ]
 
 
-def judge_answers(env_id: str, chance: float, right: int, episodes: int, unreadable: int = 0) -> Sampled:
+def judge_canary(env_id: str, chance: float, right: int, episodes: int, unreadable: int = 0) -> Sampled:
     """Return the verdict on a number of right answers.
 
-    >>> judge_answers("vlgym/CanaryDigit-v0", 0.1, 18, 20).verdict
+    >>> judge_canary("vlgym/CanaryDigit-v0", 0.1, 18, 20).verdict
     'sees'
-    >>> judge_answers("vlgym/CanaryDigit-v0", 0.1, 2, 20).verdict
+    >>> judge_canary("vlgym/CanaryDigit-v0", 0.1, 2, 20).verdict
     'blind'
     """
     low, high = binomial_interval(right, episodes, CONFIDENCE)
@@ -128,7 +128,7 @@ class CanaryItem:
         env_id: the canary.
         seed: of the episode.
         messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the episode that the card's
-            history holds; `vlgym.endpoint.messages.write_messages` makes chat completions of it.
+            history holds; `vlgym.endpoint.messages.encode_messages` makes chat completions of it.
         answer: the right reply, in the form that the prompt asks for.
     """
 

@@ -248,7 +248,7 @@ class OpenEnvGuard:
         return None
 
 
-def create_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str | None, idle: float) -> Starlette:
+def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str | None, idle: float) -> Starlette:
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
     Args:
@@ -282,15 +282,15 @@ def create_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str | None, i
     return Starlette(routes=routes, lifespan=run, middleware=[Middleware(OpenEnvGuard, token=token, env_ids=env_ids)])
 
 
-def serve(
+def serve_environments(
     env_ids: Sequence[str], listening: socket.socket, say: Callable[[], None], *, token: str | None, sessions: int,
     idle: float,
 ) -> None:  # fmt: skip
     """Serve environments on a socket until Ctrl-C."""
     pool = WorkerPool(sessions)
     config = uvicorn.Config(
-        create_app(env_ids, pool, token=token, idle=idle), log_level="warning", access_log=False, server_header=False,
-        ws_max_size=LARGEST_MESSAGE, timeout_graceful_shutdown=1,
+        create_openenv_app(env_ids, pool, token=token, idle=idle), log_level="warning",
+        access_log=False, server_header=False, ws_max_size=LARGEST_MESSAGE, timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
         with listening:

@@ -152,10 +152,10 @@ def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, 
 
 
 def _compare_pictures(old: str, new: str, exact: bool) -> str | None:
-    from ..env.pictures import compare_sheets, unpack  # not needed to list environments
+    from ..env.pictures import compare_sheets, unpack_pictures  # not needed to list environments
 
     try:
-        return compare_sheets(unpack(old), unpack(new), exact=exact)
+        return compare_sheets(unpack_pictures(old), unpack_pictures(new), exact=exact)
     except ValueError as error:
         return str(error)
 

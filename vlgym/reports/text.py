@@ -90,7 +90,7 @@ def split_reply(reply: str, span: Sequence[int] | None) -> list[tuple[str, bool]
     return [(text, marked) for text, marked in pieces if text]
 
 
-def shorten(text: str, longest: int = LONGEST_TEXT) -> str:
+def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
     """Return the text, or its beginning and its end where it has more characters than a page shows."""
     if len(text) <= longest:
         return text

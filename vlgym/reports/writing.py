@@ -103,7 +103,7 @@ def _open_templates() -> Any:
     )  # fmt: skip
     environment.globals.update({name: getattr(text, name) for name in dir(text) if name.startswith("write_")})
     environment.globals["split_reply"] = text.split_reply
-    environment.filters["shorten"] = text.shorten
+    environment.filters["shorten"] = text.cut_middle
     return environment
 
 

@@ -25,7 +25,7 @@ from .playing import (
     choose_oracle,
     digest_picture,
     first_difference,
-    play,
+    play_episode,
     repeat,
     seeds_of,
     write_garbage,
@@ -58,8 +58,8 @@ def check_conduct(subject: Subject) -> str:
     advice = 0
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=60)):
         choose = choose_oracle if index == 0 else choose_legal(index)
-        one = play(asked, seed, choose, turns, watch=_ask_twice)
-        other = play(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
+        one = play_episode(asked, seed, choose, turns, watch=_ask_twice)
+        other = play_episode(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
         difference = first_difference(one, other)
         require(difference is None, f"an episode goes otherwise where the oracle is asked: {difference}")
         advice += len(one) - 1
@@ -197,9 +197,9 @@ def check_words(subject: Subject) -> str:
     for index in range(3):
         choose = choose_legal(90 + index)
         talk = " ".join(word for number, word in enumerate(words) if number % 3 == index and _READABLE.fullmatch(word))
-        quiet = play(silent, episode_seed(subject.spec.id, "train", 90 + index), choose, 8)
+        quiet = play_episode(silent, episode_seed(subject.spec.id, "train", 90 + index), choose, 8)
         spoken = [_speak(talking, step.reply, talk, step.legal) for step in quiet[1:]]
-        loud = play(talking, episode_seed(subject.spec.id, "train", 90 + index), repeat(spoken), len(quiet) - 1)
+        loud = play_episode(talking, episode_seed(subject.spec.id, "train", 90 + index), repeat(spoken), len(quiet) - 1)
         difference = first_difference([_unspanned(step) for step in quiet], [_unspanned(step) for step in loud])
         require(difference is None, f"thoughts before the same actions change the episode: {difference}")
     talking.close()

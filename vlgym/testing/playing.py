@@ -97,7 +97,7 @@ class StepResult:
         return self.text, self.picture, self.reward, self.terminated, self.truncated, self.info
 
 
-def play(
+def play_episode(
     env: VLEnv,
     seed: int,
     choose: Choose,

@@ -19,7 +19,16 @@ from ..sight.blind import Searcher, leave_out_list
 from ..sight.blind_gap import WARN_ABOVE, find_share
 from ..sight.blind_policies import BlindPolicy, load_players, make_constant
 from .measure import choosing_split, find_best, find_constants
-from .playing import Deadline, choose_legal, choose_oracle, digest_picture, first_difference, play, repeat, seeds_of
+from .playing import (
+    Deadline,
+    choose_legal,
+    choose_oracle,
+    digest_picture,
+    first_difference,
+    play_episode,
+    repeat,
+    seeds_of,
+)
 from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require
 
 TRIAL_TURNS = 300
@@ -170,8 +179,8 @@ def check_looking(subject: Subject) -> str:
     """
     plain, watched = subject.make(), subject.make()
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=20)):
-        one = play(plain, seed, choose_legal(index, garbage_every=5), 16)
-        other = play(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
+        one = play_episode(plain, seed, choose_legal(index, garbage_every=5), 16)
+        other = play_episode(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
         difference = first_difference(one, other)
         require(difference is None, f"an episode that is looked at more often goes otherwise: {difference}")
     plain.close()
@@ -218,7 +227,7 @@ def check_described(subject: Subject) -> str:
         if deadline.over and index > 1:
             break
         for choose in (choose_legal(index), choose_oracle):
-            play(env, seed, choose, 8, watch=compare)
+            play_episode(env, seed, choose, 8, watch=compare)
     env.close()
     if not any(told.values()):
         return "nobody wrote words for its picture, so it has no modality but image and none"

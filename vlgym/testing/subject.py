@@ -15,7 +15,7 @@ from ..play.rollout import Runner, run_episodes
 from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
-from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play, seeds_of
+from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play_episode, seeds_of
 
 TURN_BUDGET = {"val": 500, "test": 300}
 """Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least
@@ -135,7 +135,7 @@ class Subject:
                 choose = choose_idle if index == 2 else choose
                 always = index % 4 == 1 or self.spec.max_turns <= 50
                 long = 0 if deadline.over and index > 2 else turns
-                episodes.append(play(env, seed, choose, long, ask=always))
+                episodes.append(play_episode(env, seed, choose, long, ask=always))
             env.close()
             self._sample = episodes
         return self._sample

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 
 from ..errors import plain_line
-from ..play.trajectory import HEADER, METADATA, check_values
+from ..play.trajectory import HEADER, METADATA, check_record_values
 from .guarding import LOG, open_inside
 
 
@@ -231,7 +231,7 @@ class Index:
         folder.read, folder.tail = start + size, text
         try:
             row = {**FORMAT_3_VALUES, **read_row(text)}
-            check_values({name: row.get(name) for name in LISTED_FIELDS})
+            check_record_values({name: row.get(name) for name in LISTED_FIELDS})
         except ValueError:
             folder.broken += 1
             return

@@ -30,7 +30,7 @@ from ..parsers import check_named
 from ..registry import get_registry
 from ..sight.blind_gap import find_blind_share, rate_difficulty
 from .games import PageGame, PageGames
-from .guarding import STATIC, render
+from .guarding import STATIC, render_page
 from .index import make_key
 from .watch import read_count
 
@@ -54,7 +54,7 @@ def show_gallery(request: Request) -> Response:
     for env_id in sorted(get_registry().current()):
         card = _find_card(env_id)
         families.setdefault(card["spec"].family, []).append(card)
-    return render(request, "gallery.html", families=families)
+    return render_page(request, "gallery.html", families=families)
 
 
 def show_environment(request: Request) -> Response:
@@ -62,7 +62,7 @@ def show_environment(request: Request) -> Response:
     env_id = str(request.path_params["env_id"])
     if env_id not in get_registry().specs:
         raise HTTPException(404, "No such environment is installed. `vlgym list` shows all.")
-    return render(request, "environment.html", card=_find_card(env_id))
+    return render_page(request, "environment.html", card=_find_card(env_id))
 
 
 def _find_card(env_id: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def show_start(request: Request, said: Mapping[str, str] | None = None, error: s
     families: dict[str, list[str]] = {}
     for env_id, spec in sorted(registry.current().items()):
         families.setdefault(spec.family, []).append(env_id)
-    return render(
+    return render_page(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
         first=[env_id for env_id in FIRST_IDS if env_id in registry.specs], games=list(games.open.values()),
         said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
@@ -119,7 +119,7 @@ def show_game(request: Request) -> Response:
         _games(request).go_on(game, game.count, PageGame.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
     spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
-    return render(
+    return render_page(
         request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
         choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
         lines=any("\n" in action for action in game.legal), find=lambda part: f"{address}/{numbers[id(part['image'])]}",
@@ -146,7 +146,7 @@ def answer(request: Request, said: dict[str, str]) -> Response:
     return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
 
 
-def show_picture(request: Request) -> Response:
+def show_game_picture(request: Request) -> Response:
     """Answer with a picture of the turn that a game is at."""
     number, pictures = int(request.path_params["number"]), _find_game(request).pictures
     if number >= len(pictures):
@@ -200,5 +200,5 @@ PLAY_ROUTES = [
     Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),
     Route("/play/{game}", _with_form(answer), methods=["POST"]),
-    Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
+    Route("/play/{game}/picture/{count:int}/{number:int}", show_game_picture, methods=["GET"]),
 ]

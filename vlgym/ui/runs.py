@@ -28,9 +28,9 @@ from ..reports.compute import compute_report, describe_shares
 from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
 from ..reports.writing import PAGE, describe_results
-from .guarding import LOG, open_inside, render
+from .guarding import LOG, open_inside, render_page
 from .index import Index, IndexedEpisode, IndexedRun, get_index, make_key, read_row, split_lines
-from .watch import choose, cut_page, read_choice
+from .watch import cut_page, filter_episodes, read_choice
 
 EPISODES_OF_RUN = 20  # episodes on a run's page
 WAITS_S = 0.5  # for the numbers of a run; later they are shown where they are ready
@@ -52,13 +52,13 @@ _RATES = ("episode/success", "rollout/invalid_rate")
 _ACROSS = "env_steps"
 
 
-def describe_run(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
+def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
     """Return a run's card.
 
     `success` is the mean over its parts with their pictures, with its interval. A training run has the `curve` of its
     success instead. `shown` is an episode, and `turns` are those of its turns whose pictures stand for the run.
     """
-    header = read_header(run.path)
+    header = peek_header(run.path)
     policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
     said = {
         "policy": policy.get("name", header.get("title", "")), "model": policy.get("model", config.get("model", "")),
@@ -116,7 +116,7 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     return drawn
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def peek_header(folder: Path) -> dict[str, Any]:
     """Return what a run.json says; nothing where it cannot be read."""
     try:
         with open_inside(folder, HEADER) as file:
@@ -139,24 +139,24 @@ def show_runs(request: Request) -> Response:
     of_run: dict[str, list[IndexedEpisode]] = {key: [] for key in index.runs}
     for episode in index.episodes():
         of_run[episode.run].append(episode)
-    dates = {key: find_date(run, read_header(run.path)) for key, run in index.runs.items()}
+    dates = {key: find_date(run, peek_header(run.path)) for key, run in index.runs.items()}
     cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
-    cards = [describe_run(index.runs[key], of_run[key]) for key in cut["rows"]]
-    return render(request, "runs.html", cards=cards, index=index, **cut)
+    cards = [make_run_card(index.runs[key], of_run[key]) for key in cut["rows"]]
+    return render_page(request, "runs.html", cards=cards, index=index, **cut)
 
 
 def show_run(request: Request) -> Response:
     """Answer with a run: results, curves, episodes and run.json."""
     index = get_index(request)
     run = _find_run(request, index)
-    episodes = choose(index.episodes(), read_choice({"run": run.key}))
+    episodes = filter_episodes(index.episodes(), read_choice({"run": run.key}))
     results, why_not = find_results(index, run)
     logged, others = draw_curves(run.path)
-    return render(
-        request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
+    return render_page(
+        request, "run.html", card=make_run_card(run, episodes), runs=index.runs, why_not=why_not,
         **(results or {"report": None}), logged=logged, others=others, found=len(episodes),
         shown=episodes[:EPISODES_OF_RUN], has_page=(run.path / PAGE).is_file(),
-        record=json.dumps(read_header(run.path), indent=2),
+        record=json.dumps(peek_header(run.path), indent=2),
     )  # fmt: skip
 
 
@@ -173,7 +173,7 @@ def show_report(request: Request) -> Response:
 def find_results(index: Index, run: IndexedRun) -> tuple[dict[str, Any] | None, str]:
     """Return what the page shows of an evaluation's report, or a line that says why it cannot be computed."""
     folder = index.folders.get(make_key(run.path))
-    if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
+    if folder is None or folder.problem or peek_header(run.path).get("kind") != "evaluation":
         return None, ""
     try:
         version = (folder.read, (run.path / METADATA).lstat().st_mtime_ns)

@@ -35,7 +35,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
+def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
     listening = listen(LOOPBACK, port)  # here, not in uvicorn: its own way to fail is an exit without advice
     token = secrets.token_urlsafe(24)

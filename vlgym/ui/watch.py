@@ -19,7 +19,7 @@ from ..files import FIELD, unseal
 from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.charts import Curve, draw_curve
 from ..reports.turns import ShownTurn
-from .guarding import open_inside, render
+from .guarding import open_inside, render_page
 from .index import Index, IndexedEpisode, get_index, read_row
 
 TURNS_ON_PAGE = 100  # of an episode on one page
@@ -61,7 +61,7 @@ def read_count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
-def choose(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[IndexedEpisode]:
+def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[IndexedEpisode]:
     """Return the episodes that a choice shows, on all its pages, in its order."""
     run, env, result, code, words, sort = choice.values()
     words = words.casefold()
@@ -90,8 +90,8 @@ def show_list(request: Request) -> Response:
     index = get_index(request)
     choice = read_choice(request.query_params)
     episodes = index.episodes()
-    found = choose(episodes, choice)
-    return render(
+    found = filter_episodes(episodes, choice)
+    return render_page(
         request, "episodes.html", choice=choice, query=write_query(choice), found=len(found), total=len(episodes),
         index=index, orders=ORDERS, results=RESULT_WORDS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
@@ -105,11 +105,11 @@ def show_episode(request: Request) -> Response:
     index, said = get_index(request), request.path_params
     episode = find_episode(index, said["folder"], said["order"], said["turn"])
     choice = read_choice(request.query_params)
-    found = choose(index.episodes(), choice)
+    found = filter_episodes(index.episodes(), choice)
     place = next((place for place, each in enumerate(found) if each is episode), len(found))
     begin = max(0, min(said["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
     turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + TURNS_ON_PAGE))]
-    return render(
+    return render_page(
         request, "turn.html", episode=episode, turn=turns[said["turn"] - begin], turns=turns, query=write_query(choice),
         before=found[place - 1] if place and place < len(found) else None,
         after=found[place + 1] if place + 1 < len(found) else None,
@@ -139,7 +139,7 @@ def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
     ]
 
 
-def show_picture(request: Request) -> Response:
+def show_record_picture(request: Request) -> Response:
     """Answer with a picture of a folder of records; its name holds a hash of it, so a browser may keep it."""
     folder = get_index(request).folders.get(request.path_params["folder"])
     try:
@@ -164,7 +164,7 @@ def show_side(request: Request) -> Response:
         sides.append((episode, read_turn(index, episode, min(said["turn"], episode.turns - 1))))
     longest = max(episode.turns for episode, _ in sides)
     base = f"/side/{said['folder']}/{said['order']}/{said['other']}/{said['other_order']}"
-    return render(
+    return render_page(
         request, "side.html", sides=sides, runs=index.runs, base=base, number=min(said["turn"], longest - 1),
         longest=longest,
     )  # fmt: skip
@@ -203,6 +203,6 @@ def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
 WATCH_ROUTES = [
     Route("/episodes", show_list),
     Route("/turn/{folder}/{order:int}/{turn:int}", show_episode),
-    Route("/picture/{folder}/{name:path}", show_picture),
+    Route("/picture/{folder}/{name:path}", show_record_picture),
     Route("/side/{folder}/{order:int}/{other}/{other_order:int}/{turn:int}", show_side),
 ]
