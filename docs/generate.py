@@ -184,14 +184,14 @@ def write_cli() -> str:
     """Write a section per command: usage, first clauses of its help, arguments and options with their defaults."""
     from typer.main import get_command
 
-    from vlgym.cli.app import build
+    from vlgym.cli.app import build_app
 
     lines = [
         "# Command line\n",
         "`vlgym COMMAND --help` has all values and ranges. Parentheses: defaults; dots: may be repeated. Policies: "
         "[evaluate.md](evaluate.md#policies).\n",
     ]
-    for name, command in get_command(build()).commands.items():  # type: ignore[attr-defined]
+    for name, command in get_command(build_app()).commands.items():  # type: ignore[attr-defined]
         context = command.context_class(command, info_name=name)
         usage, options = f"vlgym {name}", []
         for option in command.get_params(context):

@@ -26,7 +26,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-LARGEST = 2**31 - 1
+LARGEST_COUNT = 2**31 - 1
 """Largest number of anything that a user may count."""
 
 GREATEST = 1e100
@@ -131,7 +131,7 @@ def check_number(
     name: str,
     value: Any,
     least: float | None = None,
-    most: float = LARGEST,
+    most: float = LARGEST_COUNT,
     *,
     above: float | None = None,
     hint: str = "",
@@ -156,7 +156,7 @@ def check_number(
     if low and value <= most:
         return
     bound = f"> {above}" if above is not None else f">= {least}"
-    limit = f" and <= {most}" if low or most != LARGEST else ""
+    limit = f" and <= {most}" if low or most != LARGEST_COUNT else ""
     raise UserError(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
 
 

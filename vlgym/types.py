@@ -20,17 +20,17 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-CORE = ("vlgym", "gymnasium", "numpy", "pillow")
+CORE_PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow")
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_PACKAGE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 _EXTRA = re.compile(r";.*\bextra\b")
 
 
 def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
     """Return name -> version of Python, the core, the named distributions, and what these require (their engines)."""
     versions = {"python": platform.python_version()}
-    for name in (*CORE, *sorted(set(distributions))):
-        for each in (name, *(_list_required(name) if name not in CORE else ())):
+    for name in (*CORE_PACKAGES, *sorted(set(distributions))):
+        for each in (name, *(_list_required(name) if name not in CORE_PACKAGES else ())):
             version = find_version(each)
             if version is not None:
                 versions.setdefault(each, version)
@@ -63,7 +63,7 @@ def _list_required(distribution: str) -> list[str]:
         lines = metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
-    return [match[0] for line in lines if not _EXTRA.search(line) and (match := _NAME.match(line))]
+    return [match[0] for line in lines if not _EXTRA.search(line) and (match := _PACKAGE_NAME.match(line))]
 
 
 def find_version(distribution: str) -> str | None:
@@ -199,7 +199,7 @@ class Usage:
 Status = Literal["model", "tool_call", "reasoning_only", "filtered", "refused", "provider_error", "abort"]
 """Origin of a reply: the model wrote it, as text (`model`) or as a native tool call; the server sent thoughts and no
 text; a filter declined; the server refused the prompt; the provider failed; the request was aborted."""
-OWN: tuple[Status, ...] = ("model", "tool_call")
+MODEL_STATUSES: tuple[Status, ...] = ("model", "tool_call")
 """Statuses of replies that are the model's."""
 
 

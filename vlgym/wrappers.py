@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .errors import UserError, check_number
 from .registry.making import unwrap
 
-MOST = 100
+DEFAULT_ACTIONS = 100
 """Default `n`: more than any first-party environment was seen to offer (SeeCard-v0: 52)."""
 
 
@@ -33,7 +33,7 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         UserError: more than `n` actions are legal, or an action is no whole number.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], n: int = MOST, text: bool = False) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], n: int = DEFAULT_ACTIONS, text: bool = False) -> None:
         RecordConstructorArgs.__init__(self, n=n, text=text)
         gymnasium.Wrapper.__init__(self, env)
         check_number("n", n, 1)

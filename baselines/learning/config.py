@@ -21,7 +21,7 @@ import tyro
 
 from vlgym.env.arguments import read_arguments
 from vlgym.env.prompts import PromptBuilder, shows_picture
-from vlgym.env_groups import read_options
+from vlgym.env_groups import read_envs
 from vlgym.errors import UserError, check_choice, check_options, flag_of
 from vlgym.play.controls import PICTURES
 
@@ -272,7 +272,7 @@ class RunConfig:
         config.require_one_of("dtype", *DTYPES)
         config.require_one_of("tracker", *get_args(TrackerName))
         check_tracker(config.tracker)
-        read_options(config.envs, "--envs")
+        read_envs(config.envs, "--envs")
         check_threads(config.threads or 0)
         check_device(config.device)
         if dtype != "float32" and (warm_steps or not config.lora.rank):

@@ -19,7 +19,7 @@ from torch import Tensor
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError, check_options
 from vlgym.files import make_folder
-from vlgym.games.loop import Game, Player, play_games
+from vlgym.games.loop import Player, RunningGame, play_games
 from vlgym.games.multi import MultiVLEnv
 from vlgym.games.ratings import rate
 from vlgym.games.several import open_table
@@ -253,7 +253,7 @@ class Games(Followed):
         done: list[list[StepRecord]] = []
         taken = [0] * len(self.tables)
 
-        def begin(index: int) -> Game | None:
+        def begin(index: int) -> RunningGame | None:
             return self._begin(index, now, past) if taken[index] < steps else None
 
         for game in play_games(len(self.tables), begin):
@@ -270,7 +270,7 @@ class Games(Followed):
                         self.recorder.see([(index * self.seats + seat, record)])
         return done
 
-    def _begin(self, index: int, now: Past, past: Past) -> Game:
+    def _begin(self, index: int, now: Past, past: Past) -> RunningGame:
         """Begin a table's next game; one that cannot begin is left for the next."""
         while True:
             table, number = self.tables[index], self.next
@@ -284,7 +284,7 @@ class Games(Followed):
             except Exception as error:
                 self._replace(index, error, number, seed)
                 continue
-            return Game(table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning})
+            return RunningGame(table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning})
 
     def _seat_players(self, game: MultiVLEnv, now: Past, past: Past) -> tuple[list[Player], str]:
         """Draw who plays, the model on every seat or on one of them, and name the kind of its opponents."""

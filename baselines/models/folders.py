@@ -23,7 +23,7 @@ from typing import Any
 
 from vlgym.errors import UserError, check_options, check_writable
 from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
-from vlgym.play.trajectory import check_values
+from vlgym.play.trajectory import check_record_values
 
 # ---- folders ---------------------------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ def read_limits(model: str) -> Limits:
         return Limits()
     try:
         limits = Limits(**json.loads(path.read_text()))
-        check_values(asdict(limits), Limits)
+        check_record_values(asdict(limits), Limits)
         check_options(limits, "max_new_tokens", "image_tokens", "history_turns", "history_images", least=0)
         check_options(limits, "temperature", above=0, most=MOST_TEMPERATURE)
         return limits

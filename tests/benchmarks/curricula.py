@@ -35,7 +35,7 @@ from baselines.runs.logs import read_rows
 from baselines.studies.arms import LARGE
 from baselines.studies.processes import KEPT
 from vlgym.env.prompts import PromptBuilder
-from vlgym.play.curriculum import OWN
+from vlgym.play.curriculum import CURRICULA
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
 """Validations of a run after its first (on the highest level), episodes of each, environment steps of an update."""
@@ -146,13 +146,13 @@ def main() -> None:
         start = folder / f"start-{seed}"
         if not start.exists():
             make_start(bench, seed, start)
-        for name in OWN:
+        for name in CURRICULA:
             if not any((line["sampler"], line["seed"]) == (name, seed) for line in lines):
                 lines.append(play(bench, name, seed, start, folder / f"{name}-{seed}"))
                 with record.open("a") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
     rows = []
-    for name in OWN:
+    for name in CURRICULA:
         if own := [line for line in lines if line["sampler"] == name]:
             minutes = [line["cpu_minutes"] for line in own if not line["resumed"]]
             rows.append(

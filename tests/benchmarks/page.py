@@ -25,7 +25,7 @@ from report import finish, parse, table
 from vlgym.env.rendering import encode_png
 from vlgym.files import seal
 from vlgym.play.trajectory import FORMAT, hash_picture, read_trajectories
-from vlgym.ui.site import serve
+from vlgym.ui.site import serve_page
 
 EPISODES, TURNS, PICTURES, REPEATS = 10_000, 5, 100, 30
 
@@ -81,7 +81,7 @@ def main() -> None:
             found.append(address)
             ready.set()
 
-        threading.Thread(target=serve, args=([folder], Path(place) / "human", 0, say), daemon=True).start()
+        threading.Thread(target=serve_page, args=([folder], Path(place) / "human", 0, say), daemon=True).start()
         first = measure(lambda: ready.wait(120))
         urllib.request.install_opener(urllib.request.build_opener(urllib.request.HTTPCookieProcessor()))
         get(found[0])  # brings the token, and from then on the cookie does

@@ -17,7 +17,7 @@ from toys import Walk, make_spec
 
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
-from vlgym.env_groups.worker import serve
+from vlgym.env_groups.worker import serve_connection
 from vlgym.env_groups.workers import WorkerGroup
 
 ENVS, SLEEP_S, WORKERS, ROUNDS = 100, 0.05, 2, 5
@@ -61,7 +61,7 @@ def main() -> None:
     """Measure with and without threads; or be a worker."""
     if len(sys.argv) > 2:
         with socket.socket(fileno=int(sys.argv[2])) as learner:
-            return serve(learner, Host(make_sleeper, lambda env_id: sys.argv[1] == "threads"))
+            return serve_connection(learner, Host(make_sleeper, lambda env_id: sys.argv[1] == "threads"))
     parse(__doc__ or "")
     threads, turns = measure("threads"), measure("turns")
     body = (

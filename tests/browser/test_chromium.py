@@ -26,8 +26,8 @@ from vlgym.browser.chromium import (
     BrowserError,
     BrowserPool,
     Chromium,
-    Guard,
     Limits,
+    ProcessGuard,
     kill_tree,
     list_tree,
     measure_tree,
@@ -337,7 +337,7 @@ def test_a_child_that_passes_a_limit_ends_the_family(
 ) -> None:
     process = family(code)
     members = [member.pid for member in list_tree(process.pid)]
-    with Guard(process.pid, limits) as guard:
+    with ProcessGuard(process.pid, limits) as guard:
         process.wait(timeout=30)
     assert guard.reason == reason
     assert gone(members)

@@ -13,7 +13,7 @@ from toys import install_plugin
 from typer.testing import CliRunner
 
 import vlgym
-from vlgym.cli.app import build, main
+from vlgym.cli.app import build_app, main
 
 HERE = Path(__file__).resolve().parent.parent
 COMMANDS = ("list", "show", "check", "play", "registry", "eval", "report", "compare", "doctor")
@@ -42,10 +42,10 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str) -> None:
-    result = CliRunner().invoke(build(), [command, "--help"])
+    result = CliRunner().invoke(build_app(), [command, "--help"])
     assert result.exit_code == 0
     assert f"Usage: vlgym {command}" in result.output or f" {command} " in result.output
-    assert command in CliRunner().invoke(build(), ["--help"]).output
+    assert command in CliRunner().invoke(build_app(), ["--help"]).output
 
 
 @pytest.mark.parametrize(

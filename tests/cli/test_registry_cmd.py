@@ -25,7 +25,7 @@ def only_toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for env_id in list(part):
             monkeypatch.delitem(part, env_id)  # type: ignore[arg-type]
     monkeypatch.setattr("vlgym.testing.measure.MANY_EPISODES", 20)
-    monkeypatch.setattr("vlgym.sight.blind_learner.MOST_EPISODES", 20)
+    monkeypatch.setattr("vlgym.sight.blind_learner.LEARNING_EPISODES", 20)
     for name in ("CHOOSING_TURNS", "CONSTANT_TURNS"):
         monkeypatch.setattr(f"vlgym.testing.measure.{name}", 40)
     with installed(WALK, JUMP), installed(OUTSIDE, distribution="their-walks"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from vlgym.cli.app import build, main
+from vlgym.cli.app import build_app, main
 
 ENV = "vlgym/NumberLine-v0"
 NOWHERE = "/dev/null/x"  # cannot be made, by root either
@@ -52,7 +52,7 @@ FREE = {("play", "--seed", str(10**30)), ("show", "--seed", str(10**30)), ("show
 
 def cases() -> Iterator[tuple[str, str, str]]:
     """Command, option, wrong value."""
-    commands = get_command(build()).commands  # type: ignore[attr-defined]
+    commands = get_command(build_app()).commands  # type: ignore[attr-defined]
     for name in CALLS:
         command = commands[name]
         for parameter in command.params:
@@ -65,7 +65,7 @@ def cases() -> Iterator[tuple[str, str, str]]:
 
 
 def test_the_sweep_knows_every_command() -> None:
-    commands = get_command(build()).commands  # type: ignore[attr-defined]
+    commands = get_command(build_app()).commands  # type: ignore[attr-defined]
     assert set(commands) == set(CALLS)
     assert {(name, option) for name, option, _ in cases()} >= {("show", "--arg"), ("play", "--seed")}
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vlgym.endpoint.completion import BadAnswerError, read_answer, show
-from vlgym.endpoint.messages import write_messages, write_picture
+from vlgym.endpoint.completion import BadAnswerError, excerpt, read_answer
+from vlgym.endpoint.messages import encode_messages, write_picture
 from vlgym.env.rendering import decode_png
 from vlgym.types import Status
 
@@ -26,7 +26,7 @@ def test_a_message_keeps_the_order_of_its_parts_and_one_without_pictures_is_plai
         {"type": "text", "text": "a"}, {"type": "image", "image": picture(0)}, {"type": "text", "text": "b"},
     ]  # fmt: skip
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": parts[::2]}]
-    written = write_messages(messages)
+    written = encode_messages(messages)
     sent = [parts[0], {"type": "image_url", "image_url": {"url": write_picture(picture(0))}}, parts[2]]
     assert written == [{"role": "user", "content": sent}, {"role": "assistant", "content": "a\nb"}]
 
@@ -96,9 +96,9 @@ def test_whatever_json_comes_is_an_answer_or_a_bad_one(body: Any, chunks: list[A
 
 
 def test_one_line_is_cut_where_it_is_too_long() -> None:
-    assert show("a\r\n\tb\x00c") == "a b c"
-    assert show("x" * 300, 10) == "xxxxxxx..."
-    assert show(b"\xff ok") == "\ufffd ok"
+    assert excerpt("a\r\n\tb\x00c") == "a b c"
+    assert excerpt("x" * 300, 10) == "xxxxxxx..."
+    assert excerpt(b"\xff ok") == "\ufffd ok"
 
 
 def test_a_picture_url_is_a_png_of_the_same_pixels() -> None:

@@ -26,7 +26,7 @@ from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
 from vlgym.integrations.agent import Task, play
-from vlgym.play.trajectory import check_values, read_trajectories
+from vlgym.play.trajectory import check_record_values, read_trajectories
 from vlgym.types import Reply, Turn
 
 WALK = make_spec(max_turns=4)
@@ -268,7 +268,7 @@ def test_words_of_servers_on_a_prompt_that_they_do_not_take(status: int, said: s
 
 def test_a_record_says_no_other_status_and_an_error_for_all_turns_stays_one() -> None:
     with pytest.raises(ValueError, match="status is 'fine'"):
-        check_values({"status": "fine"})
+        check_record_values({"status": "fine"})
     faults = {1: Fault("401"), 2: Fault("abort")}
     with FaultServer(faults, latency=0.1) as server:
         policy = OpenAIPolicy("m", base_url=server.url, max_retries=0, concurrency=3)

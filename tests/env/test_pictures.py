@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from vlgym.env.pictures import MOST, SIZE, compare_sheets, pack, shrink, unpack
+from vlgym.env.pictures import MOST_PICTURES, SIZE, compare_sheets, pack_pictures, shrink, unpack_pictures
 
 
 def draw(places: list[int], stroke: int = 12, noise: int = 0) -> np.ndarray:
@@ -29,19 +29,19 @@ PLACES = [20, 40, 60, 80, 100, 120]
 
 def test_pictures_come_back_from_their_text() -> None:
     sheet = draw(PLACES)
-    assert np.array_equal(unpack(pack(list(sheet))), sheet)
-    assert unpack(pack([])).shape == (0, SIZE)
+    assert np.array_equal(unpack_pictures(pack_pictures(list(sheet))), sheet)
+    assert unpack_pictures(pack_pictures([])).shape == (0, SIZE)
 
 
 @pytest.mark.parametrize(
     "text",
     ["?", "AAAA", base64.b64encode(zlib.compress(b"x" * 5)).decode(),
-     base64.b64encode(zlib.compress(bytes(SIZE * (MOST + 5)))).decode()],
+     base64.b64encode(zlib.compress(bytes(SIZE * (MOST_PICTURES + 5)))).decode()],
     ids=["no base64", "not compressed", "too short", "too many"],
 )  # fmt: skip
 def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no stored pictures"):
-        unpack(text)
+        unpack_pictures(text)
 
 
 def test_the_same_pictures_are_the_same_in_both_ways() -> None:

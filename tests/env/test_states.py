@@ -14,7 +14,7 @@ import gymnasium
 import pytest
 from toys import Walk, make_spec, make_walk
 
-from vlgym.env.states import CONTENT, seal
+from vlgym.env.states import CONTENT, seal_state
 from vlgym.errors import UserError
 from vlgym.parsers import TagParser
 
@@ -50,13 +50,13 @@ def test_a_state_of_the_same_environment_is_restored_whatever_its_render_mode() 
         (lambda state: {**state, "counters": [0, 0.0, False]}, "is damaged"),
         (lambda state: {**state, "digest": "0" * 16}, "is damaged"),
         (lambda state: {**state, "env": None}, "is damaged"),
-        (lambda state: seal(state_content(state), "vlgym/Coin-v0", state["env"]["arguments"]),
+        (lambda state: seal_state(state_content(state), "vlgym/Coin-v0", state["env"]["arguments"]),
          "is of vlgym/Coin-v0, and this is vlgym/Walk-v0"),
-        (lambda state: seal(state_content(state), "vlgym/Walk-v0", {**state["env"]["arguments"], "max_turns": 3}),
+        (lambda state: seal_state(state_content(state), "vlgym/Walk-v0", {**state["env"]["arguments"], "max_turns": 3}),
          "made with max_turns=3, and this environment has max_turns=8"),
-        (lambda state: seal({**state_content(state), "events": [{}]}, "vlgym/Walk-v0", state["env"]["arguments"]),
+        (lambda state: seal_state({**state_content(state), "events": [{}]}, "vlgym/Walk-v0", state["env"]["arguments"]),
          "cannot be restored: KeyError"),
-        (lambda state: seal({**state_content(state), "rng": {}}, "vlgym/Walk-v0", state["env"]["arguments"]),
+        (lambda state: seal_state({**state_content(state), "rng": {}}, "vlgym/Walk-v0", state["env"]["arguments"]),
          "cannot be restored"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from toys import installed, make_spec, make_walk
 from vlgym.env.rendering import data_url, decode_png, encode_png, fit_image
 from vlgym.errors import UserError
 from vlgym.registry.making import unwrap
-from vlgym.wrappers import MOST, Numbers
+from vlgym.wrappers import DEFAULT_ACTIONS, Numbers
 
 
 def test_gymnasiums_statistics_wrapper_counts_an_episode() -> None:
@@ -60,9 +60,9 @@ def test_numbers_takes_the_index_of_a_legal_action_and_shows_the_picture_alone()
     env, twin = Numbers(make_walk()), make_walk()
     seen, info = env.reset(seed=1, options={"target": 3})
     assert np.array_equal(seen, twin.reset(seed=1, options={"target": 3})[0]["image"])
-    assert env.action_space == gymnasium.spaces.Discrete(MOST)
+    assert env.action_space == gymnasium.spaces.Discrete(DEFAULT_ACTIONS)
     legal = twin.legal_actions()
-    assert info["action_mask"].tolist() == [1] * len(legal) + [0] * (MOST - len(legal))
+    assert info["action_mask"].tolist() == [1] * len(legal) + [0] * (DEFAULT_ACTIONS - len(legal))
     for action in (np.int64(legal.index("right")), np.array(legal.index("left"))):
         seen, reward, *_, info = env.step(action)
         due = twin.step(f"<action>{legal[int(action)]}</action>")

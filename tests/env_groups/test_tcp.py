@@ -18,7 +18,7 @@ import pytest
 from vlgym.cli.app import main
 from vlgym.env.seeding import episode_seed
 from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server, workers
-from vlgym.env_groups.tcp_server import COMMAND, WorkerServer
+from vlgym.env_groups.tcp_server import TCP_WORKER_COMMAND, WorkerServer
 from vlgym.errors import FailedError, UserError
 
 KEY = "a token of this test"
@@ -27,7 +27,7 @@ SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 
 
 @contextmanager
-def serving(workers: int, command: Any = COMMAND) -> Iterator[WorkerServer]:
+def serving(workers: int, command: Any = TCP_WORKER_COMMAND) -> Iterator[WorkerServer]:
     server = WorkerServer("127.0.0.1", 0, workers, KEY, command)
     thread = threading.Thread(target=server.serve)
     thread.start()

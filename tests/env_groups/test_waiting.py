@@ -14,7 +14,7 @@ from toys import Walk, make_spec
 from vlgym.env_groups import host as host_module
 from vlgym.env_groups.host import Host, may_wait
 from vlgym.env_groups.processes import SocketLink
-from vlgym.env_groups.worker import serve
+from vlgym.env_groups.worker import serve_connection
 from vlgym.env_groups.workers import WorkerGroup
 
 ENVS = 8
@@ -40,7 +40,7 @@ def group() -> Iterator[WorkerGroup]:
     def start(index: int) -> SocketLink:
         ours, theirs = socket.socketpair()
         host = Host(lambda env_id, **given: Together(vlgym_spec=make_spec(), **given), lambda env_id: True)
-        workers.append(threading.Thread(target=serve, args=(theirs, host), daemon=True))
+        workers.append(threading.Thread(target=serve_connection, args=(theirs, host), daemon=True))
         workers[-1].start()
         return SocketLink(ours, "a thread")
 

@@ -15,7 +15,7 @@ from toy_games import NIM
 from toys import installed, litter, make_spec
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build, main
+from vlgym.cli.app import build_app, main
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
@@ -122,7 +122,7 @@ def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(
     assert "\n" not in str(told.value)
     assert files_of(tmp_path / "whole").items() - before.items() == set()
     call = ["eval", "--policy", "openai:m", "--base-url", "http://127.0.0.1:9", "--env", WALK.id, "--resume", "--out"]
-    done = CliRunner().invoke(build(), [*call, str(tmp_path / "whole")])
+    done = CliRunner().invoke(build_app(), [*call, str(tmp_path / "whole")])
     assert re.search(named, str(done.exception))
 
 

@@ -121,7 +121,7 @@ def test_the_command_warns_of_a_model_that_does_not_see(
 ) -> None:
     own = {**policy_names._list_own(), "sighted": (lambda: Sighted(blind=blind), "")}
     monkeypatch.setattr(policy_names, "_list_own", lambda: own)
-    monkeypatch.setattr(policy_names, "ALONE", (*policy_names.ALONE, "sighted"))
+    monkeypatch.setattr(policy_names, "PLAIN_POLICIES", (*policy_names.PLAIN_POLICIES, "sighted"))
     with installed(WALK):
         command = ["eval", "--policy", "sighted", "--env", WALK.id, "--episodes", "2", "--out", str(tmp_path / "run")]
         assert main(command) == 0

@@ -15,8 +15,8 @@ from vlgym.evaluation import without_images
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
 from vlgym.registry.making import make, unwrap
-from vlgym.sight.score import EPISODES, SUITE, Answer, judge, judge_answers
-from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, Probe, SightReport
+from vlgym.sight.score import QUESTIONS, SUITE, Answer, judge, judge_answers
+from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, ProbeVerdict, SightReport
 from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 300
@@ -87,7 +87,7 @@ def answer_parts(sighted: Model, seed: int, blind: Model = guess) -> dict[str, l
     rng = np.random.default_rng(seed)
     parts = {}
     for env_id in probes():
-        for pictures, count in EPISODES.items():
+        for pictures, count in QUESTIONS.items():
             model = sighted if pictures == "shown" else blind
             key = env_id if pictures == "shown" else f"{env_id} {pictures}"
             parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
@@ -98,7 +98,7 @@ def simulate(sighted: Model, seed: int = 0, blind: Model = guess) -> SightReport
     return judge_answers(answer_parts(sighted, seed, blind))
 
 
-def find(report: SightReport, env_id: str) -> Probe:
+def find(report: SightReport, env_id: str) -> ProbeVerdict:
     return next(probe for probe in report.probes if probe.env_id == env_id)
 
 
@@ -107,8 +107,8 @@ def find(report: SightReport, env_id: str) -> Probe:
 
 def test_the_suite_with_its_controls_stays_under_250_requests() -> None:
     turns = sum(get_registry().get(env_id).max_turns for env_id in probes())
-    assert (len(probes()), turns * sum(EPISODES.values())) == (8, 242)
-    assert {part.episodes for part in get_registry().suite(SUITE)} == {EPISODES["shown"]}
+    assert (len(probes()), turns * sum(QUESTIONS.values())) == (8, 242)
+    assert {part.episodes for part in get_registry().suite(SUITE)} == {QUESTIONS["shown"]}
 
 
 def count_blind(model: Model) -> int:
@@ -317,7 +317,7 @@ class Simulated:
         return replies
 
 
-def play(env_id: str, model: Model, episodes: int = EPISODES["shown"], **kwargs: object) -> list[list[StepRecord]]:
+def play(env_id: str, model: Model, episodes: int = QUESTIONS["shown"], **kwargs: object) -> list[list[StepRecord]]:
     runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
     try:
         return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
@@ -328,7 +328,7 @@ def play(env_id: str, model: Model, episodes: int = EPISODES["shown"], **kwargs:
 def play_suite(sighted: Model) -> dict[str, list[list[StepRecord]]]:
     parts = {}
     for env_id in probes():
-        for pictures, count in EPISODES.items():
+        for pictures, count in QUESTIONS.items():
             key = env_id if pictures == "shown" else f"{env_id} {pictures}"
             parts[key] = play(env_id, sighted if pictures == "shown" else guess, count)
     return parts

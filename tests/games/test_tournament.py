@@ -18,7 +18,7 @@ from toy_games import MEET, NIM
 from toys import installed
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build
+from vlgym.cli.app import build_app
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.files import seal, unseal
 from vlgym.games.ratings import ELO, fit, rate, sample
@@ -297,16 +297,16 @@ def test_pairs_are_counted_from_the_side_of_the_first() -> None:
 
 def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: Path) -> None:
     call = ["tournament", "oracle", "random", "--env", NIM_ID, "--games", "2", "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(build(), call)
+    done = CliRunner().invoke(build_app(), call)
     assert done.exit_code == 0, done.output
     assert "| oracle |" in done.output
     data = json.loads((tmp_path / "out" / "table.json").read_text())
     assert (data["games"], data["ratings"][0]["name"]) == (4, "oracle")
-    assert CliRunner().invoke(build(), [*call[:-1], str(tmp_path / "new"), "--resume"]).exit_code == 0
-    again = CliRunner().invoke(build(), call)
+    assert CliRunner().invoke(build_app(), [*call[:-1], str(tmp_path / "new"), "--resume"]).exit_code == 0
+    again = CliRunner().invoke(build_app(), call)
     assert isinstance(again.exception, UserError)
     assert "--resume" in str(again.exception)
-    assert CliRunner().invoke(build(), [*call, "--resume"]).exit_code == 0
+    assert CliRunner().invoke(build_app(), [*call, "--resume"]).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -321,7 +321,7 @@ def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: 
     ],
 )
 def test_bad_input_is_one_line_and_begins_nothing(tmp_path: Path, call: list[str], told: str) -> None:
-    done = CliRunner().invoke(build(), ["tournament", *call, "--out", str(tmp_path / "out")])
+    done = CliRunner().invoke(build_app(), ["tournament", *call, "--out", str(tmp_path / "out")])
     assert isinstance(done.exception, UserError)
     assert told in str(done.exception)
     assert "\n" not in str(done.exception)
@@ -343,7 +343,7 @@ def test_two_servers_of_one_model_play_each_other(tmp_path: Path) -> None:
             str(tmp_path / "out"),
         ]
         done = CliRunner().invoke(
-            build(), [*call, "--policy-arg", "extra.top_k=3", "--policy-arg", "hot.temperature=2"]
+            build_app(), [*call, "--policy-arg", "extra.top_k=3", "--policy-arg", "hot.temperature=2"]
         )
         assert done.exit_code == 0, done.output
         assert f"asking {one.url} ..." in done.output

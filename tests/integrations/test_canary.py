@@ -26,10 +26,10 @@ from vlgym.integrations.canary import (
     ARRIVES,
     BLIND,
     CANARIES,
+    CANNOT_TELL,
     SEES,
-    UNCLEAR,
     canary_batch,
-    judge_answers,
+    judge_canary,
     sample_canaries,
     sight_gap,
 )
@@ -58,7 +58,7 @@ def test_a_server_that_drops_the_third_picture_is_caught_by_the_canary_that_need
 
 def test_unreadable_replies_say_nothing_of_sight() -> None:
     found = sample_canaries(ScriptedPolicy(["what?"]), 12)
-    assert {(each.verdict, each.unreadable, each.right) for each in found} == {(UNCLEAR, 12, 0)}
+    assert {(each.verdict, each.unreadable, each.right) for each in found} == {(CANNOT_TELL, 12, 0)}
 
 
 def test_another_environment_is_no_canary() -> None:
@@ -69,11 +69,11 @@ def test_another_environment_is_no_canary() -> None:
 def test_a_blind_policy_passes_for_a_seeing_one_in_at_most_half_a_percent_of_runs() -> None:
     for chance in (1 / 8, 1 / 10, 1 / 12):
         for episodes in (5, 20, 50):
-            least = next(k for k in range(episodes + 1) if judge_answers(MEMORY, chance, k, episodes).verdict == SEES)
+            least = next(k for k in range(episodes + 1) if judge_canary(MEMORY, chance, k, episodes).verdict == SEES)
             assert binomial_p(least, episodes, chance) <= 0.005
             assert binomial_p(least - 1, episodes, chance) > 0.005
-    assert [judge_answers(MEMORY, 1 / 12, k, 20).verdict for k in (0, 2, 20)] == [BLIND, BLIND, SEES]
-    assert judge_answers(MEMORY, 1 / 12, 0, 2).verdict == UNCLEAR
+    assert [judge_canary(MEMORY, 1 / 12, k, 20).verdict for k in (0, 2, 20)] == [BLIND, BLIND, SEES]
+    assert judge_canary(MEMORY, 1 / 12, 0, 2).verdict == CANNOT_TELL
 
 
 class Trainer:
@@ -215,7 +215,7 @@ def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_
 def test_a_score_that_differs_from_itself_as_much_as_by_the_pictures_is_unclear() -> None:
     noise = random.Random(0)
     unclear = sight_gap(lambda messages, replies: [noise.gauss(0, 2) for _ in replies], canary_batch(12))
-    assert unclear.verdict == UNCLEAR
+    assert unclear.verdict == CANNOT_TELL
 
 
 def test_a_batch_holds_all_canaries_with_their_pictures_and_right_replies() -> None:

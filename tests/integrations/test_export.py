@@ -66,7 +66,7 @@ def images_of(record: StepRecord) -> list[np.ndarray]:
 def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, capsys):
     folder, episodes = run
     monkeypatch.setattr(parquet, "SHARD", 20)
-    monkeypatch.setattr(parquet, "GROUP", 7)
+    monkeypatch.setattr(parquet, "ROW_GROUP", 7)
     assert main(["export", str(folder), "--to", "hf", "--out", str(tmp_path / "hf")]) == 0
     assert f"{sum(map(len, episodes))} turns of 5 episodes" in capsys.readouterr().out
     records = [record for episode in episodes for record in episode]
@@ -75,7 +75,7 @@ def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, c
     assert len(data) == len(records)
     assert max(len(row["images"]) for row in data) == 3
     for row, turn in zip(data, records, strict=True):
-        for name in (*parquet.KEPT, "success", "score"):
+        for name in (*parquet.TURN_COLUMNS, "success", "score"):
             assert row[name] == getattr(turn, name), name
         assert row["actions"] == list(turn.actions)
         assert all(np.array_equal(a, b) for a, b in zip(row["images"], images_of(turn), strict=True))

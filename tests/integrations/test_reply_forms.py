@@ -88,7 +88,7 @@ def test_the_agent_function_reads_as_env_step(expected: dict[str, Reading]) -> N
 def test_the_tool_of_trl_and_vagens_environment_read_the_same_actions(
     expected: dict[str, Reading], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vlgym.integrations.trl.NEEDED", ())
+    monkeypatch.setattr("vlgym.integrations.trl.TRL_MODULES", ())
     tool, game = make_factory(ENV)(), Game({"env_id": ENV, "split": "test", "arguments": {}})
     for name, text in TEXTS.items():
         tool.reset(seed=episode_seed(ENV, "test", 0))

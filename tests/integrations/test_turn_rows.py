@@ -20,7 +20,7 @@ ENV = "vlgym/NumberLine-v1"
 
 @pytest.fixture(autouse=True)
 def _as_if_trl_was_installed(monkeypatch):
-    monkeypatch.setattr(trl, "NEEDED", ())
+    monkeypatch.setattr(trl, "TRL_MODULES", ())
 
 
 @pytest.mark.parametrize("env_id", [ENV, "vlgym/Blackjack-v0", "vlgym/SeeText-v0"])
@@ -66,7 +66,7 @@ def test_a_plan_is_the_whole_reply():
 
 
 def test_without_trl_the_error_says_what_installs_it(monkeypatch):
-    monkeypatch.setattr(trl, "NEEDED", ("torch", "no_such_module"))
+    monkeypatch.setattr(trl, "TRL_MODULES", ("torch", "no_such_module"))
     with pytest.raises(NotInstalledError, match=r"TRL needs no_such_module, .*pip install .*\[trl\]"):
         make_factory(ENV)
 

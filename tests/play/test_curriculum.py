@@ -11,7 +11,7 @@ from vlgym import make
 from vlgym.errors import UserError
 from vlgym.integrations.agent import tasks
 from vlgym.play import curriculum
-from vlgym.play.curriculum import OWN, Course, Curriculum, Place
+from vlgym.play.curriculum import CURRICULA, Course, Curriculum, Place
 from vlgym.play.env_failures import EnvFailures
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.play.rollout import Runner
@@ -125,7 +125,7 @@ class Odd(Curriculum):
 
 @pytest.mark.parametrize("weights", [[1.0], [0.0] * 6, [1, 1, 1, 1, 1, -1], [float("nan")] * 6, [float("inf")] * 6])
 def test_weights_that_are_none_are_refused(weights: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OWN, "odd", Odd)
+    monkeypatch.setitem(CURRICULA, "odd", Odd)
     course = Course("odd", [LINE])
     course.sampler.memory["weights"] = weights
     with pytest.raises(UserError, match="no weights of 6 places"):

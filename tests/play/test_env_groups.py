@@ -25,7 +25,7 @@ from toys import Coin, Walk, make_spec
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
-from vlgym.env_groups import LOCAL, open_group, read_options, wire
+from vlgym.env_groups import LOCAL, open_group, read_envs, wire
 from vlgym.env_groups.answers import check_answer
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
@@ -474,7 +474,7 @@ DATA = st.recursive(
 def test_what_is_packed_arrives_with_its_types(data: Any) -> None:
     found = wire.unpack(wire.pack(data))
     assert types_of(found) == types_of(data)
-    assert wire.same(found, data)
+    assert wire.packed_alike(found, data)
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), np.array([None]), b"bytes", 1j, print])
@@ -560,7 +560,7 @@ def test_a_reply_of_any_length_is_read_there_as_here(processes: WorkerGroup) -> 
     ],
 )  # fmt: skip
 def test_how_the_option_is_read(said: str, expected: Any) -> None:
-    assert read_options(said) == expected
+    assert read_envs(said) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.play.human import END, HINT, read_line, read_rest, takes_lines
+from vlgym.play.human import END, LINES_HINT, read_line, read_rest, takes_lines
 from vlgym.play.trajectory import read_trajectories
 from vlgym.registry.making import make, unwrap
 
@@ -45,7 +45,7 @@ def test_a_person_plays_webui_with_code_of_several_lines(
     assert main(list(EVAL)) == 0
     (episode,) = read_trajectories(tmp_path / "run")
     assert [record.reply for record in episode] == [f"{'<br>' * turn}no code" for turn in range(5)]
-    assert HINT in capsys.readouterr().out
+    assert LINES_HINT in capsys.readouterr().out
 
 
 def test_vlgym_play_takes_several_lines_too(
@@ -55,7 +55,7 @@ def test_vlgym_play_takes_several_lines_too(
     monkeypatch.setattr("sys.stdin", io.StringIO(f"I think.\nStill no code.\n{END}\n:quit\n"))
     assert main(["play", "vlgym/WebUI-v0", "--seed", "1"]) == 0
     out = capsys.readouterr().out
-    assert HINT in out
+    assert LINES_HINT in out
     assert out.count("parse: no_code_block") == 1
 
 

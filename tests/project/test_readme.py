@@ -19,7 +19,7 @@ from sources import ROOT
 from typer.main import get_command
 
 from baselines.learning.command import parse
-from vlgym.cli.app import build
+from vlgym.cli.app import build_app
 from vlgym.registry.registry_file import read_registry
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def _list_ids(words: list[str]) -> list[str]:
 
 
 def _find_vlgym_fault(words: list[str]) -> str:
-    command = get_command(build())
+    command = get_command(build_app())
     while words and hasattr(command, "commands"):
         name, *words = words
         if name == "--help":

@@ -204,7 +204,7 @@ def test_neither_a_task_nor_a_taskset_of_verifiers_names_an_import_string(load: 
 
 
 def test_reset_takes_no_arguments_of_trls_row_and_of_an_openenv_client(load: Any) -> None:
-    game = trl.Game(make(ENV))
+    game = trl.TrlGame(make(ENV))
     game.reset(seed=1, parser=TRAP, arguments={"parser": TRAP})
     openenv = load(
         "openenv", "openenv.core.env_server.http_server", "openenv.core.env_server.interfaces",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vlgym.cli.registry_cmd import first_party_specs, list_suites
+from vlgym.cli.registry_cmd import collect_suites, first_party_specs
 from vlgym.registry import get_registry
 from vlgym.registry.registry_file import PACKAGED, read_registry, read_suites
 from vlgym.reports.records import read_run
@@ -43,7 +43,7 @@ def test_floor_blind_floor_and_ceiling_rest_on_as_many_episodes_as_the_rule_says
 
 
 def test_the_suites_are_those_that_the_plugins_contribute() -> None:
-    assert read_suites(PACKAGED) == list_suites(get_registry()), "run: vlgym registry"
+    assert read_suites(PACKAGED) == collect_suites(get_registry()), "run: vlgym registry"
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "docs" / "results").iterdir()), ids=lambda folder: folder.name)

@@ -15,7 +15,7 @@ from evaluations import COIN, WALK, change_header, read_rows, toys_installed, wr
 from toys import make_walk
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build, main
+from vlgym.cli.app import build_app, main
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.intervals import wilson_interval
@@ -269,7 +269,7 @@ def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path
     (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
     episode = pair["parts"][WALK]["won_by_first"][0]
     command = [*shlex.split(write_play_command(episode))[1:], "--policy", "oracle", "--out", str(tmp_path / "p")]
-    result = CliRunner().invoke(build(), command)
+    result = CliRunner().invoke(build_app(), command)
     assert result.exit_code == 0, result.output
     rows = [row for row in read_rows(runs[2]) if row["seed"] == episode["seed"]]
     assert rows[0]["text"].splitlines()[-1] in result.output
@@ -278,7 +278,7 @@ def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path
 
 def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path: Path) -> None:
     more = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25, repeats=2)
-    result = CliRunner().invoke(build(), ["compare", str(more), str(runs[1])])
+    result = CliRunner().invoke(build_app(), ["compare", str(more), str(runs[1])])
     assert result.exit_code == 0, result.output
     assert "oracle against random" in result.output
     assert f"{WALK}: 30 episode(s) in oracle only" in result.output
@@ -286,7 +286,7 @@ def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path:
     assert "won by oracle and lost by random:" in result.output
     assert f"  vlgym play {WALK} --seed " in result.output
     assert "normalized" in result.output
-    as_json = CliRunner().invoke(build(), ["compare", *map(str, runs), "--json"])
+    as_json = CliRunner().invoke(build_app(), ["compare", *map(str, runs), "--json"])
     assert json.loads(as_json.output) == compare_runs(runs)
 
 
@@ -305,7 +305,7 @@ def test_a_comparison_says_how_the_replies_of_each_side_were_read(
     assert found["invalid"]["codes"] == {"no_action": sum(row["invalid"] for row in rows)}
     assert (other["invalid"]["codes"], [*other["forms"]], other["all_valid"]["rate"]) == ({}, ["tag"], 1.0)
     monkeypatch.setenv("COLUMNS", "80")
-    lines = CliRunner().invoke(build(), ["compare", *map(str, sides)]).output.splitlines()
+    lines = CliRunner().invoke(build_app(), ["compare", *map(str, sides)]).output.splitlines()
     at = next(at for at, line in enumerate(lines) if "success where valid" in line)
     assert lines[at].split()[:4] == ["part", "run", "invalid", "forms"]
     assert lines[at + 1].startswith(f"{WALK}  scripted  no_action {found['invalid']['codes']['no_action']}  answer ")

@@ -16,7 +16,7 @@ from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_ins
 from PIL import Image as PILImage
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build
+from vlgym.cli.app import build_app
 from vlgym.errors import RegistryFileError, TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.registry.registry_file import read_registry
@@ -253,7 +253,7 @@ def test_numbers_are_written_for_people(written: str, expected: str) -> None:
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
     for name in ("report.json", "report.html"):
         (folder / name).unlink()
-    result = CliRunner().invoke(build(), ["report", str(folder)])
+    result = CliRunner().invoke(build_app(), ["report", str(folder)])
     assert result.exit_code == 0, result.output
     assert "counting, split test" in result.output
     lines = result.output.splitlines()
@@ -271,7 +271,7 @@ def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monk
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "<action>right</action>", "no"])
     made = write_run(tmp_path / "a", habit, [WALK, COIN], episodes=9, arguments={"parser": "auto"})
     monkeypatch.setenv("COLUMNS", "90")
-    lines = CliRunner().invoke(build(), ["report", str(made)]).output.splitlines()
+    lines = CliRunner().invoke(build_app(), ["report", str(made)]).output.splitlines()
     parts = compute_report(made)["parts"]
     at = next(at for at, line in enumerate(lines) if line.split()[:3] == ["part", "invalid", "forms"])
     codes, forms, valid = (parts[WALK][name] for name in ("invalid", "forms", "all_valid"))
@@ -288,7 +288,7 @@ def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monk
 @pytest.mark.parametrize("parser", ["tag", "auto"])
 def test_where_every_reply_was_as_asked_nothing_is_said_of_it(parser: str, tmp_path: Path) -> None:
     made = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=6, arguments={"parser": parser})
-    said = CliRunner().invoke(build(), ["report", str(made)]).output
+    said = CliRunner().invoke(build_app(), ["report", str(made)]).output
     assert "forms" not in said
     assert "How replies were read" not in (made / "report.html").read_text()
 

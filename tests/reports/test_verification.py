@@ -19,7 +19,7 @@ from toy_games import NIM
 from toys import installed, make_spec
 from typer.testing import CliRunner
 
-from vlgym.cli.app import build
+from vlgym.cli.app import build_app
 from vlgym.env.rendering import encode_png
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
@@ -111,7 +111,7 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
         f"verified: 12 episodes, {turns} turns are as the installed environments play them; pictures of "
         "1 environment(s), which machines draw differently, are not compared"
     )
-    done = CliRunner().invoke(build(), ["verify", str(folder)])
+    done = CliRunner().invoke(build_app(), ["verify", str(folder)])
     assert (done.exit_code, done.output) == (0, verify_run(folder) + "\n")
 
 
@@ -207,9 +207,9 @@ def test_the_word_stands_in_tables_until_records_or_code_change(
     run_evaluation(PARTS, policy, tmp_path / "other")
 
     def read_words() -> tuple[dict[str, bool], bool, int]:
-        call = CliRunner().invoke(build(), ["compare", str(folder), str(tmp_path / "other")])
+        call = CliRunner().invoke(build_app(), ["compare", str(folder), str(tmp_path / "other")])
         page = tmp_path / "page.html"
-        CliRunner().invoke(build(), ["compare", str(folder), str(tmp_path / "other"), "--html", str(page)])
+        CliRunner().invoke(build_app(), ["compare", str(folder), str(tmp_path / "other"), "--html", str(page)])
         (pair,) = compare_runs([folder, tmp_path / "other"])["pairs"]
         return pair["verified"], "verified: first\n" in call.output, page.read_text().count("over all, verified")
 
@@ -233,10 +233,10 @@ def test_the_word_stands_in_tables_until_records_or_code_change(
 
 
 def test_a_report_without_records_cannot_say_that_it_was_verified(folder: Path, tmp_path: Path) -> None:
-    CliRunner().invoke(build(), ["report", str(folder)])
+    CliRunner().invoke(build_app(), ["report", str(folder)])
     report = json.loads((folder / "report.json").read_text())
     (folder / "report.json").write_text(json.dumps({**report, "verified": True}))
     (folder / "metadata.jsonl").unlink()
-    done = CliRunner().invoke(build(), ["compare", str(folder), str(folder), "--html", str(tmp_path / "page.html")])
+    done = CliRunner().invoke(build_app(), ["compare", str(folder), str(folder), "--html", str(tmp_path / "page.html")])
     assert done.exit_code == 0, done.output
     assert "over all, verified" not in (tmp_path / "page.html").read_text()

@@ -82,7 +82,7 @@ def test_what_text_list_or_feedback_tell_is_learnt_and_what_they_do_not_is_not(
 def test_learning_sees_train_alone_as_often_as_the_budget_says_and_is_the_same_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(blind_learner, "MOST_EPISODES", 12)
+    monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 12)
     seeds: list[int | None] = []
 
     class Watched(Walk):
@@ -100,7 +100,7 @@ def test_learning_sees_train_alone_as_often_as_the_budget_says_and_is_the_same_e
 
 
 def test_a_long_or_slow_environment_has_a_smaller_budget() -> None:
-    assert count_training(make_spec(max_turns=1)) == blind_learner.MOST_EPISODES
+    assert count_training(make_spec(max_turns=1)) == blind_learner.LEARNING_EPISODES
     assert count_training(make_spec(max_turns=500)) == blind_learner.LEARNING_TURNS // 500
     assert count_training(make_spec(max_turns=1, figure_episodes=100)) == blind_learner.SLOW_EPISODES
 

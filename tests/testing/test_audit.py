@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vlgym.testing.world_checks import listen
+from vlgym.testing.world_checks import listen_to_audit
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def _fill(folder: Path) -> Path:
 def test_a_folder_of_temporary_files_is_removed_where_it_is(tmp_path: Path) -> None:
     """`shutil.rmtree` gives names that start from an open folder, not from the working directory."""
     folder = _fill(tmp_path / "scratch" / "profile")
-    with listen() as heard:
+    with listen_to_audit() as heard:
         shutil.rmtree(folder)
     assert heard.outside() == []
     assert str(folder / "inner" / "000003.log") in heard.written
@@ -41,7 +41,7 @@ def test_a_folder_of_temporary_files_is_removed_where_it_is(tmp_path: Path) -> N
 
 def test_a_folder_elsewhere_is_heard_with_the_paths_that_it_had(tmp_path: Path) -> None:
     folder = _fill(tmp_path / "project")
-    with listen() as heard:
+    with listen_to_audit() as heard:
         shutil.rmtree(folder)
     assert heard.outside() == [str(folder), str(folder / "inner"), str(folder / "inner" / "000003.log")]
 
@@ -50,7 +50,7 @@ def test_names_that_start_from_an_open_folder_are_heard_with_its_path(tmp_path: 
     folder = _fill(tmp_path / "project")
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with listen() as heard:
+        with listen_to_audit() as heard:
             os.mkdir("made", dir_fd=descriptor)
             os.symlink("inner", "linked", dir_fd=descriptor)
             os.link("inner/000003.log", "second", src_dir_fd=descriptor, dst_dir_fd=descriptor)
@@ -61,7 +61,7 @@ def test_names_that_start_from_an_open_folder_are_heard_with_its_path(tmp_path: 
 
 
 def test_files_that_are_written_in_the_working_directory_are_heard(tmp_path: Path) -> None:
-    with listen() as heard:
+    with listen_to_audit() as heard:
         Path("made.txt").write_text("")
         Path("made.txt").rename("moved.txt")
         os.truncate("moved.txt", 0)
@@ -72,14 +72,14 @@ def test_files_that_are_written_in_the_working_directory_are_heard(tmp_path: Pat
 
 def test_reading_is_not_heard(tmp_path: Path) -> None:
     folder = _fill(tmp_path / "project")
-    with listen() as heard:
+    with listen_to_audit() as heard:
         (folder / "inner" / "000003.log").read_text()
         list(folder.iterdir())
     assert heard.written == set()
 
 
 def test_hosts_outside_this_machine_are_heard_and_this_machine_is_not() -> None:
-    with socket.socket() as server, listen() as heard:
+    with socket.socket() as server, listen_to_audit() as heard:
         server.bind(("127.0.0.1", 0))
         server.listen()
         with socket.create_connection(server.getsockname()):

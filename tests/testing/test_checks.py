@@ -10,7 +10,7 @@ import pytest
 from faults.table import FAULTS
 from toys import installed, make_entry, make_spec
 
-from vlgym.env.pictures import compare_sheets, unpack
+from vlgym.env.pictures import compare_sheets, unpack_pictures
 from vlgym.env.probes import Probe
 from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
@@ -261,7 +261,7 @@ def test_the_fingerprint_is_stable_and_moves_with_text_reward_rules_and_pictures
     assert len(base.fingerprint) == 16
     darker = measure(Darker)
     assert darker.fingerprint == base.fingerprint  # pictures are compared by themselves, with tolerance
-    assert compare_sheets(unpack(base.pictures), unpack(darker.pictures), exact=False) is not None
+    assert compare_sheets(unpack_pictures(base.pictures), unpack_pictures(darker.pictures), exact=False) is not None
     others = [measure(cls).fingerprint for cls in (Wordy, Rich)]
     others.append(measure(Walk, max_turns=7).fingerprint)
     assert len({base.fingerprint, *others}) == 4

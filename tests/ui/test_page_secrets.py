@@ -130,7 +130,7 @@ stuck = (sys.executable, "-c", "import os, time; "
          f"open({sys.argv[1]!r} + '/' + str(os.getpid()), 'w').close(); time.sleep(600)")
 workers = lambda: WorkerGroup(functools.partial(ProcessLink, command=stuck), 1)
 site.Games = functools.partial(site.Games, workers=workers)
-site.serve([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
+site.serve_page([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
 """
 
 

@@ -11,7 +11,7 @@ from ui_records import BASE, ask, play, write
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.ui.site import create_app, serve
+from vlgym.ui.site import create_app, serve_page
 
 
 def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refused() -> None:
@@ -75,7 +75,7 @@ def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(tmp_path: Path) -
         other.bind(("127.0.0.1", 0))
         other.listen()
         with pytest.raises(UserError, match="--port 0"):
-            serve([], tmp_path, other.getsockname()[1], print)
+            serve_page([], tmp_path, other.getsockname()[1], print)
 
 
 def test_the_command_refuses_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.play.trajectory import read_trajectories
 from vlgym.reports.compute import compute_report
-from vlgym.ui.games import Games
+from vlgym.ui.games import PageGames
 from vlgym.ui.play import name_keys
 
 OWN = {"origin": BASE}
@@ -231,7 +231,7 @@ def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
 ) -> None:
     monkeypatch.setattr("vlgym.env_groups.workers.START", 0.0)
     start = functools.partial(ProcessLink, command=(sys.executable, "-c", script))
-    game = Games(tmp_path, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
+    game = PageGames(tmp_path, lambda: WorkerGroup(start, 1, limit=limit)).begin(LINE, {}, episodes=1)
     assert told in game.error
     assert "\n" not in game.error
     assert list(tmp_path.iterdir()) == []

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import MissingSystemPartError, NotInstalledError, VlgymError
 from ..files import discard, open_end
-from .room import Room, choose_user, make_folder
+from .room import Room, choose_user, make_room_folder
 
 try:
     import psutil
@@ -40,13 +40,13 @@ try:
     from websocket import WebSocketException
 
     from .connection import FreshTabs, RoomConnection
-    from .process_limits import Guard, Limits, kill_tree, list_tree, measure_tree
+    from .process_limits import Limits, ProcessGuard, kill_tree, list_tree, measure_tree
 except ImportError as error:
     raise NotInstalledError(f"vlgym.browser needs packages ({error}): pip install selenium psutil") from error
 
 __all__ = [
-    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Guard", "Limits", "kill_tree", "list_tree",
-    "measure_tree",
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard", "kill_tree",
+    "list_tree", "measure_tree",
 ]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
@@ -131,7 +131,7 @@ class Chromium:
     ) -> None:
         chromium, chromedriver = (self._find_program(variable) for variable in PROGRAMS)
         self.owner = os.getpid()
-        self.profile, user = make_folder(choose_user())
+        self.profile, user = make_room_folder(choose_user())
         self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
         said = ""

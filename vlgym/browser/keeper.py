@@ -26,13 +26,13 @@ from typing import Any
 _NEWUSER, _NEWNET = 0x10000000, 0x40000000
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES, _SET_SUBREAPER = 1, 4, 38, 36
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
-_LONGEST = 1 << 18
+_LONGEST_ORDER = 1 << 18
 _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 
 def main(control: socket.socket, parent: int) -> int:
     """Serve until the driver or the parent ends; return the driver's exit status."""
-    wanted = json.loads(control.recv(_LONGEST))
+    wanted = json.loads(control.recv(_LONGEST_ORDER))
     _LIBRARY.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     ending = os.pidfd_open(parent)
     private = os.geteuid() == 0 and _enter_network(_NEWNET)
@@ -44,7 +44,7 @@ def main(control: socket.socket, parent: int) -> int:
     socket.send_fds(control, [json.dumps(facts).encode()], [found.fileno() for found in listeners])
     for found in listeners:
         found.close()
-    order = control.recv(_LONGEST)
+    order = control.recv(_LONGEST_ORDER)
     if not order:
         return 0
     if namespaces:  # without them Chromium may need its helper program, which runs as root
@@ -70,7 +70,7 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
             return driver.wait()
         if ending in ready:
             return 0
-        asked = control.recv(_LONGEST)
+        asked = control.recv(_LONGEST_ORDER)
         if not asked:
             return 0
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import psutil
 
-_WATCH_S = 0.1
+_MEASURE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Limits:
     memory_mb: float = 500.0
 
 
-class Guard:
+class ProcessGuard:
     """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
     greedy page cannot be asked to stop.
 
@@ -56,7 +56,7 @@ class Guard:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> ProcessGuard:
         self._begun = time.monotonic()
         self._cpu, self._memory = measure_tree(self.pid)
         self._thread.start()
@@ -67,7 +67,7 @@ class Guard:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(_WATCH_S):
+        while not self._stop.wait(_MEASURE_S):
             cpu_s, memory_mb = measure_tree(self.pid)
             if memory_mb - self._memory > self.limits.memory_mb:
                 self.reason = "memory"

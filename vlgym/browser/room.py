@@ -22,12 +22,12 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-PREFIX = "vlgym-chromium-"
+ROOM_PREFIX = "vlgym-chromium-"
 """Prefix of the folders' names."""
 
 _KEEPER = Path(__file__).parent / "keeper.py"
 _ANSWERS_S = 20.0
-_LONGEST = 1 << 16
+_LONGEST_ANSWER = 1 << 16
 _USERS = range(61184, 65520)
 """Users that no package and no person has: systemd gives them to services for as long as they run."""
 
@@ -36,7 +36,7 @@ class Room:
     """A running keeper.
 
     Args:
-        folder: where it may write; `make_folder` makes one.
+        folder: where it may write; `make_room_folder` makes one.
         user: its owner, `None` for this process's user.
         ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
         log: where the keeper and what it starts write.
@@ -67,7 +67,7 @@ class Room:
         self.listeners: list[socket.socket] = []
         try:
             self._control.send(json.dumps({"user": user, "ports": list(ports)}).encode())
-            said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, 16)
+            said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 16)
             self.listeners = [socket.socket(fileno=descriptor) for descriptor in descriptors]
             facts: dict[str, Any] = json.loads(said or b"{}")
         except (OSError, ValueError) as error:
@@ -93,7 +93,7 @@ class Room:
         try:
             with self._lock:
                 self._control.send(str(port).encode())
-                said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST, 4)
+                said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 4)
         except OSError as error:  # never a BrokenPipeError: urllib3 takes it for an answer that came early
             raise ConnectionRefusedError(f"the browser's room is gone: {error}") from error
         if not descriptors:
@@ -126,13 +126,13 @@ def choose_user() -> int | None:
             return user
 
 
-def make_folder(user: int | None) -> tuple[Path, int | None]:
+def make_room_folder(user: int | None) -> tuple[Path, int | None]:
     """Make a folder for what the programs write; return it and its owner, `None` for this process's user.
 
     The owner is `user` where root may give the folder away and a folder for temporary files can be entered by all.
     """
     sweep_folders()
-    name = f"{PREFIX}{os.getpid()}-"
+    name = f"{ROOM_PREFIX}{os.getpid()}-"
     for place in _list_places() if user is not None else ():
         if all(parent.stat().st_mode & 0o001 for parent in (place, *place.parents)):
             folder = Path(tempfile.mkdtemp(prefix=name, dir=place))
@@ -148,8 +148,8 @@ def make_folder(user: int | None) -> tuple[Path, int | None]:
 def sweep_folders() -> None:
     """Remove the folders of processes that were killed before they could."""
     for place in _list_places():
-        for folder in place.glob(f"{PREFIX}*-*"):
-            owner = folder.name[len(PREFIX) :].split("-")[0]
+        for folder in place.glob(f"{ROOM_PREFIX}*-*"):
+            owner = folder.name[len(ROOM_PREFIX) :].split("-")[0]
             if owner.isdigit() and not Path("/proc", owner).exists():
                 shutil.rmtree(folder, ignore_errors=True)
 

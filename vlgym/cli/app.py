@@ -1,7 +1,7 @@
 """The command line as a whole: its commands and its error handling.
 
 The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports the command that is
-called, and `build` all of them.
+called, and `build_app` all of them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..terminal import run_command
 
 COMMANDS = {
     "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"), "check": ("check_cmd", "check"),
-    "play": ("play_cmd", "play"), "registry": ("registry_cmd", "write"), "eval": ("eval_cmd", "evaluate"),
-    "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"), "export": ("records_cmd", "export"),
-    "verify": ("records_cmd", "verify"), "canary": ("canary_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
-    "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"), "ui": ("serve_cmd", "ui"),
-    "doctor": ("doctor", "doctor"),
+    "play": ("play_cmd", "play_in_terminal"), "registry": ("registry_cmd", "write"),
+    "eval": ("eval_cmd", "evaluate_policy"), "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"),
+    "export": ("records_cmd", "export"), "verify": ("records_cmd", "verify"), "canary": ("canary_cmd", "canary"),
+    "new-plugin": ("new_plugin", "new_plugin"), "tournament": ("tournament_cmd", "tournament"),
+    "serve": ("serve_cmd", "serve"), "ui": ("serve_cmd", "ui"), "doctor": ("doctor", "doctor"),
 }  # fmt: skip
 """Module and function of each command."""
 
@@ -40,7 +40,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def build(only: str = "") -> typer.Typer:
+def build_app(only: str = "") -> typer.Typer:
     """Return the command line with all commands, or with the given one as the whole command line."""
     app = typer.Typer(
         name="vlgym",
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run() -> Any:
         if words and words[0] in COMMANDS:  # alone, which is quicker
-            return build(words[0])(args=words[1:], prog_name=f"vlgym {words[0]}")
-        return build()(args=words, prog_name="vlgym")
+            return build_app(words[0])(args=words[1:], prog_name=f"vlgym {words[0]}")
+        return build_app()(args=words, prog_name="vlgym")
 
     return run_command("vlgym", run)
 

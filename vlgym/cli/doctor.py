@@ -21,7 +21,7 @@ from ..registry.registry_file import find_edit
 from ..types import find_version
 from .console import open_console
 
-PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers")
+SHOWN_PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers")
 
 
 def doctor(
@@ -55,7 +55,7 @@ def _print_installed(registry: Registry) -> list[str]:
     """Print versions, plugins and the state of registry.yaml; return a line for each difference from the file."""
     console = open_console()
     console.print("Versions", style="bold")
-    versions = {"python": platform.python_version(), **{package: find_version(package) for package in PACKAGES}}
+    versions = {"python": platform.python_version(), **{package: find_version(package) for package in SHOWN_PACKAGES}}
     for name, version in versions.items():
         console.print(f"  {name:<13} {version or 'not installed'}")
     if None in (versions["torch"], versions["transformers"]):

@@ -17,7 +17,7 @@ from ..endpoint.messages import plain_address
 from ..env.base import MODALITIES
 from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS
-from ..env_groups import LIMIT, open_group, read_options
+from ..env_groups import LIMIT, open_group, read_envs
 from ..errors import UserError, check_choice, check_number
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
@@ -25,7 +25,7 @@ from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suites, plan_ids, plan_suite
 from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
-from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out
+from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out_parts
 from ..evaluation.reading_check import check_readings
 from ..evaluation.run import Watcher
 from ..parsers import check_named
@@ -53,7 +53,7 @@ HIGHEST = 10_000_000
 THEIRS = "opponents."
 
 
-def evaluate(
+def evaluate_policy(
     policy: Annotated[
         str,
         typer.Option(
@@ -171,7 +171,7 @@ def evaluate(
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
     _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
-    read_options(envs, "--envs")
+    read_envs(envs, "--envs")
     check_number("--env-timeout", env_timeout, above=0)
     for name, who in (("policy", policy), ("opponents", opponents or "")):
         if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
@@ -204,7 +204,7 @@ def evaluate(
             if not pictured:
                 open_console(stderr=True).print(f"left out: {', '.join(controls)}: the prompts show no pictures")
         asked = PromptBuilder.asked(turns, images)
-        layouts = lay_out(parts, asked, system=system, style=style, few_shot=few_shot)
+        layouts = lay_out_parts(parts, asked, system=system, style=style, few_shot=few_shot)
         probed = getattr(player or made.func, "sees", False) and not no_probe and pictured and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []

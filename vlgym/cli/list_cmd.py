@@ -35,10 +35,10 @@ from .console import Arguments, EnvId, open_console, read_arguments, write_messa
 WINS = ("floor", "blind", "ceiling")
 """Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
 
-FIRST = ("goal", "actions", "reward", "observation", "endings")
+FIRST_SECTIONS = ("goal", "actions", "reward", "observation", "endings")
 """Sections of a class's docstring that a card begins with."""
 
-PICTURES = {"exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"}
+PICTURE_WORDS = {"exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"}
 """A card's `pictures` in words."""
 
 MOST_LINES = 3
@@ -202,7 +202,7 @@ def _print_ids(entries: list[Entry]) -> None:
     print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
     cards = [entry.spec for entry in entries if entry.spec is not None and not entry.remedy]
     for name, values in (
-        ("pictures", [PICTURES[card.pictures] for card in cards]),
+        ("pictures", [PICTURE_WORDS[card.pictures] for card in cards]),
         ("original", [each for card in cards for each in card.references]),
         ("needs", [each for card in cards for each in card.system_requirements]),
     ):
@@ -272,7 +272,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     if not found.live:
         compared = f"not compared, it cannot be made here: {found.error}"
     sections, (height, width) = _read_sections(docstring), spec.image_size
-    rows: dict[str, Any] = {name: sections[name] for name in FIRST if name in sections and not full}
+    rows: dict[str, Any] = {name: sections[name] for name in FIRST_SECTIONS if name in sections and not full}
     rows |= {
         "success": spec.success_rule, "turns": f"at most {spec.max_turns}",
         "status": entry.remedy, "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
@@ -296,7 +296,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
         console.print(f"{docstring}\n")
     longest = max(map(len, rows))
     for name, value in rows.items():
-        most = 0 if full else 1 if name.startswith("level ") else room if name in FIRST else MOST_LINES - 1
+        most = 0 if full else 1 if name.startswith("level ") else room if name in FIRST_SECTIONS else MOST_LINES - 1
         print_wrapped(console, [[name.ljust(longest), show_safe(_write_value(value))]], most)
     console.print("\nWhat a model reads first: --prompt" + ("" if full else ". Uncut: --full"))
 

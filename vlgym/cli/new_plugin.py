@@ -23,7 +23,7 @@ from ..types import find_version
 from .console import open_console
 
 WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
-NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+PLUGIN_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 MOST_LETTERS = 40
 
 OWN_VALUES: dict[str, Any] = {
@@ -38,19 +38,22 @@ GAME_VALUES: dict[str, Any] = {
     "kit": "GameConformance", "promise": "\n    oracle_success=0.85,  # who begins at a multiple of four may lose",
 }  # fmt: skip
 
-COMMON = {
+COMMON_TEMPLATES = {
     "pyproject.toml.in": "pyproject.toml", "README.md.in": "README.md", "LICENSE.in": "LICENSE",
     "gitignore.in": ".gitignore", "workflow.yml.in": ".github/workflows/test.yml",
     "init.py.in": "src/$package/__init__.py", "plugin.py.in": "src/$package/plugin.py",
     "test_contract.py.in": "tests/test_contract.py",
 }  # fmt: skip
-OWN = {"environment.py.in": "src/$package/environment.py", "test_environment.py.in": "tests/test_environment.py"}
-GAME = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
+ENVIRONMENT_TEMPLATES = {
+    "environment.py.in": "src/$package/environment.py",
+    "test_environment.py.in": "tests/test_environment.py",
+}
+GAME_TEMPLATES = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
 
 
 def check_name(name: str) -> None:
     """Check that a plugin may be called so."""
-    if not NAME.fullmatch(name) or len(name) > MOST_LETTERS:
+    if not PLUGIN_NAME.fullmatch(name) or len(name) > MOST_LETTERS:
         raise UserError(
             f"{name!r} is not a name for a plugin: words of small letters and digits, joined by '-', at most "
             f"{MOST_LETTERS} letters in all, the first one no digit; for example tea-room."
@@ -96,7 +99,7 @@ def new_plugin(
         "promise": "", "kit": "EnvConformance", "version": ".".join(__version__.split(".")[:2]), "cls": title,
         "env_id": f"{name}/{title}-v0", "year": datetime.date.today().year,
     }  # fmt: skip
-    files, settings = (GAME, GAME_VALUES) if multi_agent else (OWN, OWN_VALUES)
+    files, settings = (GAME_TEMPLATES, GAME_VALUES) if multi_agent else (ENVIRONMENT_TEMPLATES, OWN_VALUES)
     values |= settings
     folder = out / values["distribution"]
     if folder.exists():
@@ -104,7 +107,7 @@ def new_plugin(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".new-plugin-") as made:
-            _fill(Path(made) / "plugin", {**COMMON, **files}, values)
+            _fill(Path(made) / "plugin", {**COMMON_TEMPLATES, **files}, values)
             place_folder(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None

@@ -14,7 +14,7 @@ from ..files import new_folder
 from ..play.human import HumanPolicy, InputEnded, say
 from ..play.policies import OraclePolicy, RandomPolicy
 from ..play.rollout import Runner
-from ..play.terminal_pictures import PICTURES, choose_protocol
+from ..play.terminal_pictures import PROTOCOLS, choose_protocol
 from ..registry import get_registry
 from ..registry.making import make
 from .console import Arguments, EnvId, read_arguments
@@ -22,18 +22,18 @@ from .console import Arguments, EnvId, read_arguments
 POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 
 
-def play(
+def play_in_terminal(
     env_id: EnvId,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/ID.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
     picture: Annotated[
-        str, typer.Option(help=f"How to draw the image in the terminal: {', '.join(PICTURES)}.")
+        str, typer.Option(help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")
     ] = "auto",
 ) -> None:
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
-    protocol = choose_protocol(check_choice("--picture", picture, PICTURES), sys.stdout)
+    protocol = choose_protocol(check_choice("--picture", picture, PROTOCOLS), sys.stdout)
     player = POLICIES[check_choice("--policy", policy, POLICIES)]
     get_registry().get(env_id)
     seed = episode_seed(env_id, "train", 0) if seed is None else seed

@@ -11,8 +11,8 @@ import typer
 
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
-from ..integrations.minari import NAME, write_minari
-from ..integrations.parquet import Episode, write_chats, write_turns
+from ..integrations.minari import DATA_SET, write_minari
+from ..integrations.parquet import StoredEpisode, write_chats, write_turns
 from ..play.trajectory import METADATA, read_trajectories
 from ..reports import text
 from ..reports.compare import compare_runs, write_play_command
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
-EPISODES = "episodes"
+RECORDINGS = "episodes"
 """Folder of a training run with one folder for each recording, named in the order of time."""
 
 
@@ -48,7 +48,7 @@ def report(
 
 MOST_FOREIGN = 0.01
 """Share of replies that are not the model's, above which a comparison warns."""
-LISTED = 5  # episodes named of each kind; all of them stand in the JSON
+LISTED_EPISODES = 5  # episodes named of each kind; all of them stand in the JSON
 
 
 def compare(
@@ -103,9 +103,9 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
         won = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
         if won:
             console.print(f"\n{len(won)} won by {pair[side]} and lost by {pair[other]}:")
-        for episode in won[:LISTED]:
+        for episode in won[:LISTED_EPISODES]:
             console.print(f"  {write_play_command(episode)}", soft_wrap=True)
-        if len(won) > LISTED:
+        if len(won) > LISTED_EPISODES:
             console.print(f"  ... all {len(won)}: --json")
 
 
@@ -152,7 +152,7 @@ def export(
         with open_progress(open_console(stderr=True)) as progress:
             task = progress.add_task("episodes", total=None)
 
-            def episodes() -> Iterator[Episode]:
+            def episodes() -> Iterator[StoredEpisode]:
                 nonlocal kept
                 for place in places:
                     for episode in read_trajectories(place, images=False, unfinished=False):
@@ -168,7 +168,7 @@ def export(
     typer.echo(f"{rows} turns of {kept} episodes: {out}")
     load = f'datasets.load_dataset("{out}", split="train")'
     if to == "minari":
-        load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{NAME}\")'"
+        load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{DATA_SET}\")'"
     typer.echo(f"load it: {load}")
 
 
@@ -176,7 +176,7 @@ def find_recordings(folder: Path) -> list[Path]:
     """Return the trajectory folders in a folder, the oldest first."""
     if (folder / METADATA).is_file():
         return [folder]
-    base = folder / EPISODES if (folder / EPISODES).is_dir() else folder
+    base = folder / RECORDINGS if (folder / RECORDINGS).is_dir() else folder
     found = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
     if not found:
         raise UserError(

@@ -52,7 +52,7 @@ def write(
     figures = _measure_figures(chosen)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
-    write_registry(entries, path, list_suites(registry))
+    write_registry(entries, path, collect_suites(registry))
     lines = [f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ())]
     lines.append(f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured.")
     open_console().print("\n".join(lines))
@@ -63,7 +63,7 @@ def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
     return {env_id: spec for env_id, spec in registry.specs.items() if env_id.startswith(f"{FIRST_PARTY}/")}
 
 
-def list_suites(registry: Registry) -> dict[str, dict[str, Any]]:
+def collect_suites(registry: Registry) -> dict[str, dict[str, Any]]:
     """Return suite -> id -> its part, of the first-party plugins, as registry.yaml records them."""
     suites: dict[str, dict[str, Any]] = {}
     for record in registry.plugins:

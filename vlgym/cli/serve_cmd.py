@@ -19,7 +19,7 @@ from ..registry.installing import import_extra
 from .console import open_console, split_names
 
 SHORTEST = 16
-MOST = 9999
+MOST_SESSIONS = 9999
 RUNS = Path("runs")
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 
@@ -30,11 +30,13 @@ def serve(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=MOST, metavar="N", help="Instead of ids: N workers, for --envs tcp://HOST:PORT."),
+        typer.Option(
+            min=1, max=MOST_SESSIONS, metavar="N", help="Instead of ids: N workers, for --envs tcp://HOST:PORT."
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
     port: Port = 8431,
-    sessions: Annotated[int, typer.Option(min=1, max=MOST, help="OpenEnv: most sessions at once.")] = 16,
+    sessions: Annotated[int, typer.Option(min=1, max=MOST_SESSIONS, help="OpenEnv: most sessions at once.")] = 16,
     idle: Annotated[float, typer.Option(help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
 ) -> None:
     """Serve environments to programs on this machine or others.
@@ -77,7 +79,7 @@ def serve(
     address = f"http://{host}:{listening.getsockname()[1]}"
     lines = [f"{address}/{env_id}" for env_id in ids]
     lines[-1] += f"  ({sessions} sessions; Ctrl-C ends it)"
-    openenv.serve(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)
+    openenv.serve_environments(ids, listening, lambda: say(lines), token=known, sessions=sessions, idle=idle)
 
 
 def ui(
@@ -101,4 +103,4 @@ def ui(
     def say(address: str) -> None:
         open_console().print(f"{address}  (Ctrl-C ends it)", soft_wrap=True)
 
-    site.serve([path.resolve() for path in folders], out, port, say)
+    site.serve_page([path.resolve() for path in folders], out, port, say)

@@ -29,7 +29,7 @@ ENDINGS: dict[str, Any] = {
 """`finish_reason` of servers -> status, or `cut`; any other is a plain end."""
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 """Fields of a message that hold thoughts; the first that is not empty counts."""
-CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
+TOOL_CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
 """Types of parts that are tool calls, and fields that hold one."""
 PROMPT: dict[Status, str] = {
     "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
@@ -70,11 +70,11 @@ def read_answer(data: bytes, hide: Hide = str) -> Reply:
         body = _join_chunks(data) if re.match(rb"\s*(?:data|event|id|retry)?:", data) else json.loads(data)
         return _read_body(body, data, hide)
     except (ValueError, RecursionError):
-        raise BadAnswerError(f"no JSON: {show(data, hide=hide)}") from None
+        raise BadAnswerError(f"no JSON: {excerpt(data, hide=hide)}") from None
 
 
 def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
-    begins = show(data, hide=hide)
+    begins = excerpt(data, hide=hide)
     held = _dict(body)
     choices, model, usage = held.get("choices"), held.get("model"), _dict(held.get("usage"))
     if isinstance(held.get("output"), list):  # of /v1/responses
@@ -82,7 +82,7 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
         choices = [{"message": {"content": held["output"]}, "finish_reason": ending}]
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
     if error := held.get("error") or choice.get("error"):
-        raise BadAnswerError(f"an error: {show(_find_words(error), hide=hide)}", classify(error))
+        raise BadAnswerError(f"an error: {excerpt(_find_words(error), hide=hide)}", classify(error))
     message, reason = choice.get("message") or {}, choice.get("finish_reason")
     is_message = isinstance(message, dict) and isinstance(message.get("content"), (str, list, dict, type(None)))
     if not is_message or not {"message", "finish_reason"} & choice.keys():
@@ -111,8 +111,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     return Reply(
         text,
         {
-            "model": show(model, hide=hide) if isinstance(model, str) else "",
-            "came": "" if text.strip() else show(", ".join(came), hide=hide),
+            "model": excerpt(model, hide=hide) if isinstance(model, str) else "",
+            "came": "" if text.strip() else excerpt(", ".join(came), hide=hide),
         },
         ending == "cut", bool(refusal) or status == "filtered",
         Usage(_read_count(counts[0]), _read_count(counts[1] or usage.get("output_tokens"))), status,
@@ -129,7 +129,7 @@ def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None
             _sort_parts(part, kind, found)
     elif isinstance(content, dict):
         form = str(content.get("type"))
-        if form in CALLS:
+        if form in TOOL_CALLS:
             found["call"].append(content)
             return
         kind = "thought" if re.search("thinking|reasoning|summary", form) else "refusal" if form == "refusal" else kind
@@ -139,7 +139,7 @@ def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None
 
 def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return name and arguments of a native tool call; nothing where it has neither."""
-    call = next((call[name] for name in CALLS if isinstance(call.get(name), dict)), call)
+    call = next((call[name] for name in TOOL_CALLS if isinstance(call.get(name), dict)), call)
     given = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
     if isinstance(given, str):
         with contextlib.suppress(ValueError):  # stays a text
@@ -203,7 +203,7 @@ def lasts(said: str) -> bool:
     return bool(re.search(LASTING, said, re.IGNORECASE))
 
 
-def show(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
+def excerpt(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
     """Return the beginning of a server's words as one line without secrets and control characters."""
     text = hide(said.decode("utf-8", "replace") if isinstance(said, bytes) else said)  # before it is cut
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())

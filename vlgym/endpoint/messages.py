@@ -19,7 +19,7 @@ from ..env.rendering import data_url
 from ..errors import UserError
 from ..registry.installing import how_to_install
 from ..types import Image, Message
-from .completion import BadAnswerError, Hide, lasts, read_answer, show
+from .completion import BadAnswerError, Hide, excerpt, lasts, read_answer
 
 KEY = "OPENAI_API_KEY"
 NO_KEY = "none"
@@ -259,7 +259,7 @@ async def read_limited(response: Any, most: int) -> bytes:
         try:
             data = bytearray(unpack.decompress(data, most + 1))
         except zlib.error:
-            raise BadAnswerError(f"no {show(coding, 40)}") from None
+            raise BadAnswerError(f"no {excerpt(coding, 40)}") from None
         if len(data) > most:
             raise BadAnswerError(f"longer than {most} bytes when unpacked (--policy-arg max_answer_bytes)")
     return bytes(data)
@@ -287,7 +287,7 @@ def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
     return data_url(np.frombuffer(data, np.uint8).reshape(shape))
 
 
-def write_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return messages of the chat completions protocol, in the same order.
 
     What holds a picture is a list of parts; what holds none is a plain string, which every server takes.

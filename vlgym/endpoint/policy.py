@@ -23,16 +23,16 @@ import numpy as np
 
 from ..errors import EndpointError, FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
-from .completion import PROMPT, find_status, lasts, show
+from .completion import PROMPT, excerpt, find_status, lasts
 from .messages import (
     KEY,
     check_url,
+    encode_messages,
     find_secrets,
     open_client,
     read_key,
     split_address,
     without_secrets,
-    write_messages,
 )
 
 MOST_AT_ONCE = 1024
@@ -233,7 +233,7 @@ class OpenAIPolicy:
     def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
         options = {"seed": seed, "temperature": self.temperature}
         given = {**self._options, **{name: value for name, value in options.items() if value is not None}}
-        body = {"model": self.model, "messages": write_messages(messages), **given}
+        body = {"model": self.model, "messages": encode_messages(messages), **given}
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
@@ -315,7 +315,7 @@ class OpenAIPolicy:
                 "(most end with /v1)."
             )
         if 300 <= status < 400:
-            place = show(error.response.headers.get("location", ""), hide=self.hide)
+            place = excerpt(error.response.headers.get("location", ""), hide=self.hide)
             return UserError(
                 f"{where} sends on to {place}, which gets no prompts; if you trust it, give it as --base-url."
             )
@@ -341,7 +341,7 @@ class OpenAIPolicy:
             words = f"{error.status_code} {said or error.body or error.message}"
         else:
             words = str(error.__cause__ or error) or type(error.__cause__).__name__
-        return show(words, hide=self.hide).rstrip(".")
+        return excerpt(words, hide=self.hide).rstrip(".")
 
 
 def make_seed(seed: int, turn: Turn) -> int:

@@ -34,7 +34,7 @@ def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -
             hints |= _read_hints(vars(base)["__init__"])
     for name, value in arguments.items():
         if name in hints and not fits(value, hints[name]):
-            raise UserError(f"{env_id}: {name}={value!r} must be {describe(hints[name])}.")
+            raise UserError(f"{env_id}: {name}={value!r} must be {describe_hint(hints[name])}.")
 
 
 def _read_hints(function: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def fits(value: Any, hint: Any) -> bool:
         return True
 
 
-def describe(hint: Any) -> str:
+def describe_hint(hint: Any) -> str:
     """Return an annotation as it is written."""
     return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "").replace("collections.abc.", "")
 
@@ -90,10 +90,10 @@ def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any
     return arguments
 
 
-DEEPEST = 4
+DEEPEST_OBJECT = 4
 """Levels of nested objects that are described; below, a class stands for itself."""
 
-_NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _HIDDEN = ("self", "vlgym_spec", "render_mode")
 """Arguments that change nothing that an agent sees or is paid; the card is recorded by itself."""
 
@@ -172,7 +172,7 @@ def to_plain(value: Any, depth: int = 0) -> Any:
 
 def _describe_object(value: Any, depth: int) -> Any:
     kind = to_plain(type(value))
-    if depth >= DEEPEST:
+    if depth >= DEEPEST_OBJECT:
         return kind
     if dataclasses.is_dataclass(value):
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -189,7 +189,7 @@ def _defaults(cls: type) -> dict[str, Any]:
         if base.__module__.startswith("gymnasium") or "__init__" not in vars(base) or base is object:
             continue
         for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
-            if parameter.kind in _NAMED and name != "self":
+            if parameter.kind in _NAMED_KINDS and name != "self":
                 default = None if parameter.default is inspect.Parameter.empty else parameter.default
                 found.setdefault(name, default)
     return found

@@ -25,12 +25,12 @@ from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
 from .prompts import IN_PICTURE, IN_WORDS, WITHOUT_PICTURE
-from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_options
+from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_reset_options
 from .seeding import split_of
 from .silence import draw_move, pay_stand_in, write_feedback
 from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
-from .states import PICKLE_PROTOCOL, check_copies, rebuild, seal, unfit, unseal
+from .states import PICKLE_PROTOCOL, check_picklable, rebuild, seal_state, unfit, unseal_state
 
 GREY_LEVEL = 128
 """Of plain grey pictures, 0 to 255."""
@@ -253,7 +253,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         """
         if self._start is None:
             raise UserError("get_state() needs an episode: call env.reset() first.")
-        return seal({**self._position(), "saved": self.save()}, self._title(), self.arguments)
+        return seal_state({**self._position(), "saved": self.save()}, self._title(), self.arguments)
 
     def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore what `get_state` returned; return observation and info as `reset` does.
@@ -263,7 +263,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         Raises:
             UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
         """
-        content = unseal(state, self._title(), self.arguments)
+        content = unseal_state(state, self._title(), self.arguments)
         before = self._bookmark(whole=self._start is not None)
         try:
             return self._restore(content)
@@ -293,7 +293,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             UserError: an argument cannot be pickled.
         """
         if protocol <= PICKLE_PROTOCOL:
-            check_copies(self._title(), {"class": type(self), **self._given})
+            check_picklable(self._title(), {"class": type(self), **self._given})
         return rebuild, self._parts()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -302,7 +302,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         Raises:
             UserError: an argument cannot be copied.
         """
-        check_copies(self._title(), self._given, partial(copy.deepcopy, memo=memo))
+        check_picklable(self._title(), self._given, partial(copy.deepcopy, memo=memo))
         return rebuild(*copy.deepcopy(self._parts(), memo))
 
     # ---- private ----
@@ -381,13 +381,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _read_options(self, given: dict[str, Any]) -> dict[str, Any]:
         """Set the arguments of the episode's level, and return the options read. A refusal changes nothing."""
         if not self.level_arguments:
-            return read_options(self, given)
+            return read_reset_options(self, given)
         running = {name: getattr(self, name) for arguments in self.level_arguments for name in arguments}
         usual = self._usual or running
         try:
             level = read_level(self, given[LEVEL]) if LEVEL in given else self._level
             self._set({**usual, **({} if level is None else self.level_arguments[level])})
-            checked = {**read_options(self, given), LEVEL: level}
+            checked = {**read_reset_options(self, given), LEVEL: level}
         except Exception:
             self._set(running)
             raise

@@ -19,7 +19,7 @@ from ..types import Image
 
 SIDE, COLOUR_SIDE = 16, 6
 SIZE = SIDE * SIDE + 2 * COLOUR_SIDE * COLOUR_SIDE
-MOST = 160
+MOST_PICTURES = 160
 """Most pictures of a sheet; more is refused when one is read."""
 
 EXACT = 3
@@ -43,13 +43,13 @@ def shrink(image: Image) -> NDArray[np.uint8]:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def pack(pictures: Sequence[NDArray[np.uint8]]) -> str:
+def pack_pictures(pictures: Sequence[NDArray[np.uint8]]) -> str:
     """Return shrunk pictures as text: base64 of compressed bytes."""
     return base64.b64encode(zlib.compress(np.stack(pictures).tobytes(), 9)).decode() if pictures else ""
 
 
-def unpack(text: str) -> Sheet:
-    """Return what `pack` wrote.
+def unpack_pictures(text: str) -> Sheet:
+    """Return what `pack_pictures` wrote.
 
     Raises:
         ValueError: it is something else, or too much.
@@ -58,10 +58,10 @@ def unpack(text: str) -> Sheet:
         return np.zeros((0, SIZE), np.uint8)
     try:
         reader = zlib.decompressobj()
-        data = reader.decompress(base64.b64decode(text, validate=True), MOST * SIZE + 1)
+        data = reader.decompress(base64.b64decode(text, validate=True), MOST_PICTURES * SIZE + 1)
     except (binascii.Error, zlib.error) as error:
         raise ValueError(f"no stored pictures: {error}") from None
-    if len(data) > MOST * SIZE or len(data) % SIZE or not reader.eof:
+    if len(data) > MOST_PICTURES * SIZE or len(data) % SIZE or not reader.eof:
         raise ValueError("no stored pictures: wrong length")
     return np.frombuffer(data, np.uint8).reshape(-1, SIZE)
 

@@ -92,7 +92,7 @@ def read_level(env: Any, value: Any) -> int:
     return int(value)
 
 
-def read_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def read_reset_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that `start` gets.
 
     Raises:

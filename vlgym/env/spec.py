@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from ..errors import SpecError, check_choice, is_printable
-from .arguments import describe, fits
+from .arguments import describe_hint, fits
 from .probes import Probe
 from .seeding import SPLITS
 
@@ -215,4 +215,4 @@ class EnvSpec:
 
 @functools.cache
 def _read_hints() -> dict[str, tuple[Any, str]]:
-    return {name: (hint, describe(hint)) for name, hint in typing.get_type_hints(EnvSpec).items()}
+    return {name: (hint, describe_hint(hint)) for name, hint in typing.get_type_hints(EnvSpec).items()}

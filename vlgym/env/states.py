@@ -1,8 +1,8 @@
 """Seal of a saved state: its environment, its arguments and a digest of all of it; and copies, which rest on states.
 
-`seal` adds it to a state. `unseal` refuses a damaged state and one of another environment. The environment decides
-what else a state holds. `rebuild` makes a copy of an environment from its arguments and its state; `check_copies`
-refuses arguments that cannot be copied.
+`seal_state` adds it to a state. `unseal_state` refuses a damaged state and one of another environment. The environment
+decides what else a state holds. `rebuild` makes a copy of an environment from its arguments and its state;
+`check_picklable` refuses arguments that cannot be copied.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ PICKLE_PROTOCOL = pickle.DEFAULT_PROTOCOL
 """Of `pickle` and multiprocessing. Cloudpickle asks for the highest one, and pickles objects that `pickle` refuses."""
 
 
-def seal(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def seal_state(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a state: a copy of the content with id, arguments and digest."""
     state = {"format": FORMAT, "env": {"id": env_id, "arguments": dict(arguments)}, **content}
     return copy.deepcopy({**state, "digest": _digest(state)})
 
 
-def unseal(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def unseal_state(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the content of a state.
 
     Raises:
@@ -92,7 +92,7 @@ def rebuild(
     return env
 
 
-def check_copies(env_id: str, parts: Mapping[str, Any], attempt: Callable[[Any], Any] = pickle.dumps) -> None:
+def check_picklable(env_id: str, parts: Mapping[str, Any], attempt: Callable[[Any], Any] = pickle.dumps) -> None:
     """Refuse, by name, an argument that cannot be pickled, or that `attempt` fails on.
 
     Raises:

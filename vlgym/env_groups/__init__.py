@@ -48,7 +48,7 @@ EnvGroup = LocalGroup | WorkerGroup
 """A group of environments: local or in workers."""
 
 
-def read_options(said: str, name: str = "envs") -> tuple[str, str, int | None]:
+def read_envs(said: str, name: str = "envs") -> tuple[str, str, int | None]:
     """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]`, `ray://HOST:PORT[:N]` or
     `tcp://HOST:PORT[,HOST:PORT...][:N]`.
 
@@ -81,7 +81,7 @@ def open_group(
     """Open a group.
 
     Args:
-        said: see `read_options`.
+        said: see `read_envs`.
         envs: how many environments will be stepped at once: there are no more workers than that.
         limit: seconds after which a worker that does not answer is given up.
         tell: called with a line for each worker that is given up or waits for a processor.
@@ -89,7 +89,7 @@ def open_group(
     Raises:
         UserError: `said` is wrong, Ray is not installed or not reached, or a server refuses.
     """
-    kind, address, workers = read_options(said)
+    kind, address, workers = read_envs(said)
     check_number("limit", limit, above=0)
     if kind == LOCAL_NAME:
         return LOCAL

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..env.spaces import MAX_TEXT
 from ..errors import UserError
-from ..play.trajectory import check_values
+from ..play.trajectory import check_record_values
 from .wire import MOST_TEXT, NonsenseError, pack
 
 MOST_LINE = 100_000
@@ -66,7 +66,9 @@ def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
     _demand(type(info.get("seat", 0)) is int, "the seat is no number")
     record = {name: info.get(name) for name in ("success", "score")} | {"invalid": info.get("invalid_action")}
     try:
-        check_values({**paid, **record, "actions": said["actions"], "span": said["span"], "point": said["point"]})
+        check_record_values(
+            {**paid, **record, "actions": said["actions"], "span": said["span"], "point": said["point"]}
+        )
         _demand(len(pack(info)) <= MOST_TEXT, f"info is longer than {MOST_TEXT} bytes")
     except (ValueError, UserError) as error:
         raise NonsenseError(str(error)) from None

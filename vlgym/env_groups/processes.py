@@ -14,7 +14,7 @@ from typing import Any
 from .wire import receive
 from .workers import START, LostError
 
-COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker")
+WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker")
 LEAVES_S = 5.0
 """Seconds for closing what a worker opened."""
 
@@ -69,7 +69,7 @@ class ProcessLink(SocketLink):
         command: what is run, with the number of the socket after it.
     """
 
-    def __init__(self, index: int, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, index: int, command: Sequence[str] = WORKER_COMMAND) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = start_worker(theirs, command)

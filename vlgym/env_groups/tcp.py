@@ -4,7 +4,7 @@ A connection begins with a proof that the client holds the token. The token is n
 
     server   GREETING and 32 random bytes
     client   ASK or WORK, 32 random bytes, and its proof
-    server   TAKEN, WRONG or FULL, the number of its workers in two bytes, and its proof
+    server   TAKEN, WRONG_TOKEN or FULL, the number of its workers in two bytes, and its proof
 
 A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and TAKEN the
 connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a network that is not yours,
@@ -33,7 +33,7 @@ TOKEN = "VLGYM_TOKEN"
 GREETING, NONCE, DIGEST = b"vlgym workers 2\n", 32, 32
 CLIENT, SERVER = b"client\n", b"server\n"
 ASK, WORK = b"?", b"w"
-TAKEN, WRONG, FULL = b"+", b"-", b"~"
+TAKEN, WRONG_TOKEN, FULL = b"+", b"-", b"~"
 
 HANDSHAKE_S = 10.0
 """Seconds for both proofs."""
@@ -153,7 +153,7 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         asked += prove(CLIENT + hello + asked, token)
         connection.sendall(asked)
         answer = bytes(read_bytes(connection, 3, end))
-        if answer[:1] == WRONG:
+        if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
         proof = bytes(read_bytes(connection, DIGEST, end))
         if not hmac.compare_digest(proof, prove(SERVER + hello + asked + answer, token)):

@@ -24,7 +24,7 @@ from . import tcp
 from .processes import LEAVES_S, end_worker, start_worker
 from .wire import read_bytes
 
-COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
+TCP_WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
 MOST_WAITING = 64
 """Most connections that have not proved the token; one more ends the oldest of the host that has the most."""
 
@@ -51,7 +51,9 @@ class WorkerServer:
         UserError: the port is in use, or the host is no address of this machine.
     """
 
-    def __init__(self, host: str, port: int, workers: int, token: str, command: Sequence[str] = COMMAND) -> None:
+    def __init__(
+        self, host: str, port: int, workers: int, token: str, command: Sequence[str] = TCP_WORKER_COMMAND
+    ) -> None:
         if not token:
             raise ValueError("the token is empty")
         self.workers, self._token, self._command = workers, token, command
@@ -101,7 +103,7 @@ class WorkerServer:
                 connection.sendall(answer + proof)
 
             if purpose != tcp.WORK:
-                tell(tcp.TAKEN if purpose == tcp.ASK else tcp.WRONG)
+                tell(tcp.TAKEN if purpose == tcp.ASK else tcp.WRONG_TOKEN)
             elif not self._free.acquire(timeout=_WAIT_S):
                 tell(tcp.FULL)
             else:

@@ -23,8 +23,8 @@ PREFIX = struct.Struct("<IQ")
 MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26
 """Longest text and longest arrays of a frame. Text becomes up to a hundred times as much memory, arrays only once."""
 
-_KINDS = frozenset("biuf")
-_TAG = "~"
+_DTYPE_KINDS = frozenset("biuf")
+_MARK = "~"
 _DEEPEST = 64
 
 
@@ -104,7 +104,7 @@ def _explain_length(text: int, arrays: int) -> str:
     return "" if fits else f"text of {text} bytes (limit {MOST_TEXT}), arrays of {arrays} (limit {MOST_BYTES})"
 
 
-def same(a: Any, b: Any) -> bool:
+def packed_alike(a: Any, b: Any) -> bool:
     """True if two pieces of plain data are packed alike; arrays count by type and shape."""
     return _write(a, []) == _write(b, [])
 
@@ -125,10 +125,10 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     if kind is tuple:
         return {"~t": [_encode(item, arrays, depth) for item in value]}
     if kind is dict:
-        if all(type(key) is str and not key.startswith(_TAG) for key in value):
+        if all(type(key) is str and not key.startswith(_MARK) for key in value):
             return {key: _encode(item, arrays, depth) for key, item in value.items()}
         return {"~d": [[_encode(key, arrays, depth), _encode(item, arrays, depth)] for key, item in value.items()]}
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _KINDS:
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _DTYPE_KINDS:
         array = np.ascontiguousarray(value)
         arrays.append(array.reshape(-1).view(np.uint8).data if array.size else b"")
         tag = "~s" if isinstance(value, np.generic) else "~a"
@@ -156,7 +156,7 @@ def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any
         if key in ("~a", "~s"):
             array = _read_array(held, arrays, place)
             return array[()] if key == "~s" else array
-    if any(key.startswith(_TAG) for key in value):
+    if any(key.startswith(_MARK) for key in value):
         raise NonsenseError("an unknown tag")
     return {key: _decode(item, arrays, place, depth) for key, item in value.items()}
 
@@ -164,7 +164,7 @@ def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any
 def _read_array(held: Any, arrays: memoryview, place: list[int]) -> Any:
     name, shape = held
     dtype = np.dtype(str(name))
-    if dtype.kind not in _KINDS or any(type(n) is not int or n < 0 for n in shape):
+    if dtype.kind not in _DTYPE_KINDS or any(type(n) is not int or n < 0 for n in shape):
         raise NonsenseError("an array of another kind")
     size = dtype.itemsize * math.prod(shape)
     start, place[0] = place[0], place[0] + size

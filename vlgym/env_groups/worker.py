@@ -23,7 +23,7 @@ from .host import Host, make_without_code
 from .wire import receive
 
 
-def serve(connection: socket.socket, host: Host) -> None:
+def serve_connection(connection: socket.socket, host: Host) -> None:
     """Answer until the connection ends."""
     answers: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
     threading.Thread(target=_write, args=(connection, answers), daemon=True).start()
@@ -45,4 +45,4 @@ if __name__ == "__main__":
     end_with_parent()
     os.dup2(2, 1)  # what a library prints is no answer, and belongs to no output of the learner's
     with socket.socket(fileno=int(sys.argv[-1])) as learner:
-        serve(learner, Host(make_without_code) if "tcp" in sys.argv else Host())
+        serve_connection(learner, Host(make_without_code) if "tcp" in sys.argv else Host())

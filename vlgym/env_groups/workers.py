@@ -20,7 +20,7 @@ from ..errors import FailedError, UserError, plain_line
 from ..play.remote import RemoteEnv
 from .answers import check_answer
 from .host import own_version
-from .wire import NonsenseError, pack, same
+from .wire import NonsenseError, pack, packed_alike
 
 LIMIT = 120.0
 """Seconds for an answer: an engine or a browser may have to start."""
@@ -28,7 +28,7 @@ LIMIT = 120.0
 START = 300.0
 """Seconds for a worker's first answer: it may wait for a free processor, perhaps for a node."""
 
-PATIENCE = 3
+MOST_LOST = 3
 """Workers that may be lost over one request."""
 
 
@@ -74,7 +74,7 @@ class Ticket:
 
 
 @dataclass(eq=False)
-class _Place:
+class _RemoteEnv:
     """Answers from which a worker can restore an environment.
 
     Attributes:
@@ -102,7 +102,7 @@ class _Worker:
     link: Link
     heard: bool = False
     waiting: deque[Ticket] = field(default_factory=deque)
-    places: list[_Place] = field(default_factory=list)
+    places: list[_RemoteEnv] = field(default_factory=list)
 
 
 class WorkerGroup:
@@ -128,7 +128,7 @@ class WorkerGroup:
     ) -> None:
         self._start, self.workers, self.limit, self.tell, self.lost = start, workers, limit, tell, 0
         self._workers: list[_Worker] = []
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _RemoteEnv] = {}
         self._numbers, self._names = itertools.count(1), itertools.count(1)
         self._closed = False
 
@@ -152,7 +152,7 @@ class WorkerGroup:
         if worker is None or (worker.places and len(self._workers) < self.workers):
             worker = _Worker(len(self._workers), self._start(len(self._workers)))
             self._workers.append(worker)
-        place = _Place(next(self._names), worker)
+        place = _RemoteEnv(next(self._names), worker)
         worker.places.append(place)
         self._places[place.number] = place
         return place.number
@@ -244,7 +244,7 @@ class WorkerGroup:
             head, name = worker.waiting[0], worker.link.name
             head.lost += 1
             worker.link.end()
-            if head.lost > PATIENCE:
+            if head.lost > MOST_LOST:
                 asked = self._places[head.said["env"]].made or head.said
                 self.close()
                 raise FailedError(
@@ -288,7 +288,7 @@ class WorkerGroup:
         for ticket in worker.waiting:
             worker.link.send(ticket.frame)
 
-    def _spoil(self, worker: _Worker, place: _Place) -> None:
+    def _spoil(self, worker: _Worker, place: _RemoteEnv) -> None:
         """Fail the open requests of an episode that cannot continue."""
         place.start, place.last = None, None
         line = "the episode came out otherwise when it was played again after its worker was lost"
@@ -297,11 +297,11 @@ class WorkerGroup:
             ticket.answer = {"error": {"type": "EnvError", "user": False, "line": line}}
 
 
-def _came_out(place: _Place, answers: Sequence[dict[str, Any]]) -> bool:
+def _came_out(place: _RemoteEnv, answers: Sequence[dict[str, Any]]) -> bool:
     """True if a replayed episode stands where it stood; pictures are not compared."""
     if any("error" in answer for answer in answers) or place.last is None:
         return False
-    return same(_without_picture(answers[-1]["value"]), place.last)
+    return packed_alike(_without_picture(answers[-1]["value"]), place.last)
 
 
 def _without_picture(value: dict[str, Any]) -> dict[str, Any]:

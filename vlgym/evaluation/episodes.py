@@ -26,7 +26,7 @@ from ..play.env_failures import EnvFailures, Failure, close_env, warn
 from ..play.policies import AskingPolicy, Policy
 from ..play.remote import RemoteEnv
 from ..play.rollout import Runner, check_replies, cut_reply
-from ..play.trajectory import check_values
+from ..play.trajectory import check_record_values
 from ..registry.making import unwrap
 from ..types import Reply, StepRecord, Turn
 from .plan import Job, Part
@@ -171,7 +171,7 @@ class Player:
         self.on_reply(reply, part.key)
         try:
             record = lane.runner.advance([turn], [reply], self.policy.name)[0]
-            check_values({"reward": record.reward, "score": record.score})
+            check_record_values({"reward": record.reward, "score": record.score})
             if wrong := find_wrong_reward(part.env_id, part.changed, record):
                 raise ValueError(f"{part.env_id} {wrong}")
         except Exception as error:

@@ -44,12 +44,13 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     factories = list_policies()
     check_choice("--policy", kind, factories)
     factory = factories[kind]
-    if kind in ALONE and colon:
+    if kind in PLAIN_POLICIES and colon:
         raise UserError(f"--policy {name!r}: {kind} takes nothing after a colon; write --policy {kind}.")
-    if kind not in ALONE and not argument and (wanted := _list_own().get(kind, ("", ""))[1]):
+    if kind not in PLAIN_POLICIES and not argument and (wanted := _list_own().get(kind, ("", ""))[1]):
         raise UserError(f"--policy {name!r} needs {wanted} after the colon: --policy {kind}:{wanted}.")
     takes = {
-        each.name: each for each in list(inspect.signature(factory).parameters.values())[0 if kind in ALONE else 1 :]
+        each.name: each
+        for each in list(inspect.signature(factory).parameters.values())[0 if kind in PLAIN_POLICIES else 1 :]
     }
     options = _join_parts(options)
     anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
@@ -57,7 +58,7 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
         if option not in takes and not anything:
             there = f"it takes {', '.join(takes)} (--policy-arg NAME=VALUE)" if takes else "it takes no options"
             raise UserError(f"--policy {plain_address(name)} has no option {option}; {there}.{nearest(option, takes)}")
-    return functools.partial(factory, *[] if kind in ALONE else [argument], **options)
+    return functools.partial(factory, *[] if kind in PLAIN_POLICIES else [argument], **options)
 
 
 def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _make_human(*, pictures: str = "play/eval") -> Policy:
     return HumanPolicy(Path(pictures))
 
 
-ALONE = ("idle", "random", "blind", "oracle", "human")
+PLAIN_POLICIES = ("idle", "random", "blind", "oracle", "human")
 """Policies without an argument."""
 
 

@@ -17,7 +17,7 @@ from ..files import find_cache
 from ..play.controls import PICTURES
 from ..play.policies import Policy
 from ..play.trajectory import HEADER, read_trajectories
-from ..sight.score import EPISODES, SUITE, SightReport, judge
+from ..sight.score import QUESTIONS, SUITE, SightReport, judge
 from ..types import StepRecord
 from .folder import count_finished, describe_evaluation
 from .plan import Part, plan_suite
@@ -34,7 +34,7 @@ def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
         **options: as in `plan_suite`.
     """
     parts, _ = plan_suite(SUITE, **options)
-    return [replace(part, pictures=each, episodes=episodes or EPISODES[each]) for part in parts for each in PICTURES]
+    return [replace(part, pictures=each, episodes=episodes or QUESTIONS[each]) for part in parts for each in PICTURES]
 
 
 def look_first(

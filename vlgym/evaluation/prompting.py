@@ -22,7 +22,7 @@ Builders = dict[str, PromptBuilder]
 """Prompt layout of each part, by its key."""
 
 
-def lay_out(
+def lay_out_parts(
     parts: Sequence[Part], layout: PromptBuilder | None, *, system: str = "", style: str = "", few_shot: int = 0
 ) -> Builders:
     """Return the layout of each part; empty where every environment's own is meant.

@@ -20,7 +20,7 @@ SAME_BOUNDS = frozenset({"parser"})
 """Constructor arguments that change neither floors nor ceiling: random, blind and oracle policies reply in the parser's
 own form."""
 
-USUAL: Mapping[str, Any] = {"invalid_penalty": 0.0}
+DEFAULT_REWARD: Mapping[str, Any] = {"invalid_penalty": 0.0}
 """Default cost of an invalid turn. It counts in the floors: rules may refuse what random play takes from the legal
 actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
@@ -117,7 +117,7 @@ def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
     An argument does if it is not in `SAME_BOUNDS` and differs from the id's own.
     """
     entry = get_registry().known.get(env_id)
-    usual = {**USUAL, **(entry["spec"].kwargs if entry else {})}
+    usual = {**DEFAULT_REWARD, **(entry["spec"].kwargs if entry else {})}
     return any(
         name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
     )

@@ -17,11 +17,11 @@ from .table import Reading, Table
 Player = Policy | str
 """Who holds a seat: a policy, or the name of one of the game's own players (`named_players`)."""
 
-Place = TypeVar("Place", bound=Hashable)
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(eq=False)
-class Game:
+class RunningGame:
     """One game that is being played.
 
     Attributes:
@@ -67,7 +67,7 @@ class Game:
                 last.final_messages = table.turn(seat).messages if last.truncated else None
 
 
-def play_games(tables: int, begin: Callable[[int], Game | None]) -> Iterator[Game]:
+def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Iterator[RunningGame]:
     """Play games at several tables at once; yield each that is over.
 
     A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies are there. Any other
@@ -78,7 +78,7 @@ def play_games(tables: int, begin: Callable[[int], Game | None]) -> Iterator[Gam
         begin: begins the next game at a table; `None` where no game is left for it.
     """
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
-    ready, waiting = list(games.values()), dict[Future[Reply], tuple[Game, int]]()
+    ready, waiting = list(games.values()), dict[Future[Reply], tuple[RunningGame, int]]()
     while games:
         for game in ready:
             _attempt(game, game.begin_round)
@@ -109,7 +109,7 @@ def play_games(tables: int, begin: Callable[[int], Game | None]) -> Iterator[Gam
                 ready.append(following)
 
 
-def _attempt(game: Game, act: Callable[[], None]) -> None:
+def _attempt(game: RunningGame, act: Callable[[], None]) -> None:
     """Do a part of a round; an error of the game's own code ends this game and no other."""
     try:
         if game.error is None:
@@ -119,7 +119,7 @@ def _attempt(game: Game, act: Callable[[], None]) -> None:
         game.turns, game.replies = {}, {}
 
 
-def ask(turns: Mapping[Place, tuple[Any, Turn]]) -> dict[Place, Reply]:
+def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
     """Return the replies to turns.
 
     A policy gets all its turns in one `reply` call. Those with `submit` answer at the same time as each other.
@@ -127,11 +127,11 @@ def ask(turns: Mapping[Place, tuple[Any, Turn]]) -> dict[Place, Reply]:
     Args:
         turns: policy and prompt of each place.
     """
-    places: dict[int, list[Place]] = {}
+    places: dict[int, list[Key]] = {}
     for place, (policy, _) in turns.items():
         places.setdefault(id(policy), []).append(place)
     waiting = {place: policy.submit(turn) for place, (policy, turn) in turns.items() if hasattr(policy, "submit")}
-    replies: dict[Place, Reply] = {}
+    replies: dict[Key, Reply] = {}
     for own in places.values():
         policy = turns[own[0]][0]
         if not hasattr(policy, "submit"):
@@ -164,7 +164,7 @@ def read_moves(
     return readings
 
 
-def _record(game: Game, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
+def _record(game: RunningGame, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
     """Return a turn that a seat has just taken; its reward is added later."""
     info = game.table.info(seat)
     details = info["vlgym"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..env.reset_options import LEVEL, read_options
+from ..env.reset_options import LEVEL, read_reset_options
 from ..errors import UserError, check_choice
 from ..parsers import match_legal
 from ..types import Image, Outcome, Parsed
@@ -196,7 +196,7 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore what `save` returned."""
-        options = read_options(self, state["options"])
+        options = read_reset_options(self, state["options"])
         options.pop(LEVEL, None)
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed

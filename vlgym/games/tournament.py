@@ -18,8 +18,8 @@ from ..env.seeding import episode_seed
 from ..errors import TrajectoryError, UserError
 from ..evaluation import changes_bounds
 from ..files import LOCK, append_whole, is_cut, list_folder, lock_folder, make_folder, seal, unseal, write_whole
-from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_values, read_numbered
-from .loop import Game, Player, play_games
+from ..play.trajectory import FORMAT, METADATA, TrajectoryWriter, check_record_values, read_numbered
+from .loop import Player, RunningGame, play_games
 from .several import open_table
 from .table import Table
 
@@ -133,9 +133,9 @@ class Tournament:
         left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in self._done])
         at_once = max(8, 2 * sum(getattr(player, "concurrency", 0) for player in self.players.values()))
         tables = [self.table]
-        seats: dict[Game, tuple[str, ...]] = {}
+        seats: dict[RunningGame, tuple[str, ...]] = {}
 
-        def begin(index: int) -> Game | None:
+        def begin(index: int) -> RunningGame | None:
             number, names = next(left, (0, None))
             if names is None:
                 return None
@@ -158,14 +158,14 @@ class Tournament:
         writer.sync()
         return in_order(self.results)
 
-    def _begin(self, table: Table, number: int, names: tuple[str, ...]) -> Game:
+    def _begin(self, table: Table, number: int, names: tuple[str, ...]) -> RunningGame:
         seed = episode_seed(self.env_id, self.split, number)
         table.reset(seed=seed)
         for seat, space in enumerate(table.spaces):
             space.seed((seed + seat) % 2**31)
         players = [self.players[name] for name in names]
         parts = {seat: name_seat(names, seat) for seat in range(len(names))}
-        return Game(table, number, players, parts)
+        return RunningGame(table, number, players, parts)
 
     def _open(self, resume: bool) -> list[Result]:
         held = self.out / RESULTS
@@ -267,7 +267,7 @@ def name_seat(names: Sequence[str], seat: int) -> str:
     return f"{names[seat]} in seat {seat} against {', '.join([*names[:seat], *names[seat + 1 :]])}"
 
 
-def _result(game: Game, names: tuple[str, ...]) -> Result:
+def _result(game: RunningGame, names: tuple[str, ...]) -> Result:
     table = game.table
     moves = json.dumps([entry["moves"] for entry in table.log], sort_keys=True)
     return Result(
@@ -289,7 +289,7 @@ def read_results(folder: Path) -> list[Result]:
                 lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
                 lists["uncredited"] = tuple(row.pop("uncredited", ()))
                 found.append(Result(**row, **lists))
-                check_values(vars(found[-1]), Result)
+                check_record_values(vars(found[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
     return in_order(found)

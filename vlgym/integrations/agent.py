@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..endpoint.completion import PROMPT, find_status, read_answer
-from ..endpoint.messages import check_url, hide_in, make_hide, open_client, write_messages
+from ..endpoint.messages import check_url, encode_messages, hide_in, make_hide, open_client
 from ..env.prompts import PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed
@@ -73,7 +73,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Episode:
+class FinishedEpisode:
     """A finished episode.
 
     Attributes:
@@ -124,7 +124,7 @@ async def play(
     client: Any = None,
     history: int | None = None,
     **sampling: Any,
-) -> Episode:
+) -> FinishedEpisode:
     """Play one episode; prompts, reading of replies and records are those of `vlgym eval`.
 
     Args:
@@ -159,7 +159,7 @@ async def play(
     try:
         while not runner.done:
             turn = runner.turns()[0]
-            prompt = write_messages(turn.messages)
+            prompt = encode_messages(turn.messages)
             try:
                 completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
             except Exception as error:
@@ -179,7 +179,7 @@ async def play(
     last = records[-1]
     info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
     info["invalid"] = sum(record.invalid for record in records) / len(records)
-    return Episode(
+    return FinishedEpisode(
         sum(record.reward for record in records), last.success, tuple(records),
         [*prompt, {"role": "assistant", "content": last.reply}], info,
     )  # fmt: skip

@@ -27,9 +27,9 @@ from ..registry.making import make
 from ..types import Message, StepRecord
 
 CANARIES = ("vlgym/CanaryColour-v0", "vlgym/CanaryDigit-v0", "vlgym/CanaryMemory-v0")
-SEES, ARRIVES, UNCLEAR, BLIND = "sees", "pictures arrive", "cannot tell", "blind"
+SEES, ARRIVES, CANNOT_TELL, BLIND = "sees", "pictures arrive", "cannot tell", "blind"
 
-LEVEL = 0.99
+CONFIDENCE = 0.99
 """Level of the interval that a verdict rests on: a blind policy passes for a seeing one in at most 0.5 % of runs."""
 
 SMALLEST_GAP, LEAST_RATIO = 0.05, 3
@@ -47,7 +47,7 @@ class Sampled:
         right: number of right answers.
         episodes: number of episodes.
         unreadable: episodes that an unreadable reply ended.
-        low: lower end of the exact interval of the share of right answers, at `LEVEL`.
+        low: lower end of the exact interval of the share of right answers, at `CONFIDENCE`.
         high: upper end.
         verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less than halfway from
             chance to 1; else, and where most replies were unreadable, `cannot tell`.
@@ -81,7 +81,7 @@ def sample_canaries(
     parts = plan_ids(env_ids, episodes=episodes, split=split)
     Player(list_jobs(parts), policy, on_episode=lambda episode: played[episode[-1].env_id].append(episode[-1])).play()
     return [
-        judge_answers(
+        judge_canary(
             env_id,
             chances[env_id],
             sum(last.success for last in lasts),
@@ -92,16 +92,16 @@ def sample_canaries(
     ]
 
 
-def judge_answers(env_id: str, chance: float, right: int, episodes: int, unreadable: int = 0) -> Sampled:
+def judge_canary(env_id: str, chance: float, right: int, episodes: int, unreadable: int = 0) -> Sampled:
     """Return the verdict on a number of right answers.
 
-    >>> judge_answers("vlgym/CanaryDigit-v0", 0.1, 18, 20).verdict
+    >>> judge_canary("vlgym/CanaryDigit-v0", 0.1, 18, 20).verdict
     'sees'
-    >>> judge_answers("vlgym/CanaryDigit-v0", 0.1, 2, 20).verdict
+    >>> judge_canary("vlgym/CanaryDigit-v0", 0.1, 2, 20).verdict
     'blind'
     """
-    low, high = binomial_interval(right, episodes, LEVEL)
-    verdict = SEES if low > chance else BLIND if high < (1 + chance) / 2 and 2 * unreadable <= episodes else UNCLEAR
+    low, high = binomial_interval(right, episodes, CONFIDENCE)
+    verdict = SEES if low > chance else BLIND if high < (1 + chance) / 2 and 2 * unreadable <= episodes else CANNOT_TELL
     return Sampled(env_id, chance, right, episodes, unreadable, low, high, verdict)
 
 
@@ -128,7 +128,7 @@ class CanaryItem:
         env_id: the canary.
         seed: of the episode.
         messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the episode that the card's
-            history holds; `vlgym.endpoint.messages.write_messages` makes chat completions of it.
+            history holds; `vlgym.endpoint.messages.encode_messages` makes chat completions of it.
         answer: the right reply, in the form that the prompt asks for.
     """
 
@@ -207,7 +207,7 @@ def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
     low, high = mean - half, mean + half
     size = sum(map(abs, gaps)) / len(gaps)
     noise = sum(abs(one - other) for one, other in zip(shown, again, strict=True)) / len(gaps)
-    verdict = BLIND if size < SMALLEST_GAP else ARRIVES if size >= LEAST_RATIO * noise else UNCLEAR
+    verdict = BLIND if size < SMALLEST_GAP else ARRIVES if size >= LEAST_RATIO * noise else CANNOT_TELL
     return SightGap(mean, low, high, verdict, len(gaps))
 
 

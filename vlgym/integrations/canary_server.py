@@ -39,7 +39,7 @@ _FORMATS = ("PNG", "JPEG", "WEBP")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _PicturePlace:
     """Place of a picture: its episode and its turn, from 0."""
 
     env_id: str
@@ -87,7 +87,7 @@ class CanaryServer:
         self.requests = self.others = 0
         self._finished: dict[str, set[int]] = {env_id: set() for env_id in env_ids}
         self._on_request, self._lock = on_request, threading.Lock()
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _PicturePlace] = {}
         self._answers: dict[tuple[str, int], str] = {}
         self._due: dict[str, int] = {}
         for env_id in env_ids:
@@ -166,7 +166,7 @@ class CanaryServer:
                 observation, _ = env.reset(seed=episode_seed(env_id, split, number))
                 over, turn = False, 0
                 while not over:
-                    self._places[_digest(observation["image"])] = _Place(env_id, number, turn)
+                    self._places[_digest(observation["image"])] = _PicturePlace(env_id, number, turn)
                     self._answers[env_id, number] = env.oracle()
                     observation, _, over, _, _ = env.step(env.solve())
                     turn += 1

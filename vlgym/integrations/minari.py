@@ -23,9 +23,9 @@ from ..play.replay import replay
 from ..play.trajectory import read_header
 from ..registry.making import make
 from ..types import StepRecord
-from .parquet import Episode, encodable, need
+from .parquet import StoredEpisode, encodable, need
 
-NAME = "vlgym/records-v0"
+DATA_SET = "vlgym/records-v0"
 """Name of the data set below its folder."""
 
 PLACE = "MINARI_DATASETS_PATH"
@@ -34,8 +34,8 @@ CHUNK = 16
 """Episodes that are held in memory and written at once."""
 
 
-def write_minari(episodes: Iterable[Episode], out: Path) -> int:
-    """Write the episodes of one environment as the Minari data set `NAME` below `out`.
+def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
+    """Write the episodes of one environment as the Minari data set `DATA_SET` below `out`.
 
     Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the replies.
 
@@ -110,7 +110,7 @@ class _Sink:
         with _data_sets_in(self.out), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
             return self.minari.create_dataset_from_buffers(
-                NAME, self.held, env=spec, observation_space=self.env.observation_space,
+                DATA_SET, self.held, env=spec, observation_space=self.env.observation_space,
                 action_space=self.env.action_space, description=f"Recorded episodes of {env_id}", data_format="arrow",
                 jpeg_encoding=False,
             )  # fmt: skip

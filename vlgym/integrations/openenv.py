@@ -43,26 +43,25 @@ from starlette.websockets import WebSocket
 
 from ..env.arguments import to_plain
 from ..env_groups import EnvGroup, open_group
+from ..env_groups.served import HIGHEST_SEED
 from ..env_groups.tcp_server import is_loopback
 from ..env_groups.workers import EnvError
 from ..errors import UserError, plain_line
 from ..registry import get_registry
 
-MOST_BYTES = 1 << 20
+LARGEST_MESSAGE = 1 << 20
 """Longest message of a client; a reply is shortened to 16,384 characters."""
-
-HIGHEST_SEED = 2**31
 
 _ID = re.compile(r"/([\w-]+/[\w-]+-v\d+)(?:/|$)", re.ASCII)
 
 
-class Reply(Action):
+class ReplyAction(Action):
     """A model's reply, in the form that the text asks for."""
 
     reply: str
 
 
-class Seen(Observation):
+class PictureObservation(Observation):
     """An observation: the picture as PNG in base64, the text, and Gymnasium's other values."""
 
     image: str
@@ -72,7 +71,7 @@ class Seen(Observation):
     info: dict[str, Any]
 
 
-class Pool:
+class WorkerPool:
     """Worker processes for sessions.
 
     Args:
@@ -115,7 +114,7 @@ class Pool:
                 self._free.pop().close()
 
 
-class Session(Environment[Reply, Seen, State]):
+class Session(Environment[ReplyAction, PictureObservation, State]):
     """One client's environment.
 
     Args:
@@ -125,7 +124,7 @@ class Session(Environment[Reply, Seen, State]):
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, env_id: str, pool: Pool) -> None:
+    def __init__(self, env_id: str, pool: WorkerPool) -> None:
         super().__init__()
         self._env_id, self._pool = env_id, pool
         self._worker: EnvGroup | None = None
@@ -133,7 +132,7 @@ class Session(Environment[Reply, Seen, State]):
         self._over = False
         self._state = State(env_id=env_id, seed=None)
 
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> Seen:  # type: ignore[override]
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> PictureObservation:  # type: ignore[override]
         """Begin the episode of a seed, or of one that is drawn."""
         self._check_open()
         if options:
@@ -146,7 +145,7 @@ class Session(Environment[Reply, Seen, State]):
         self._state = State(episode_id=episode_id, env_id=self._env_id, seed=seed)
         return _show(observation, info)
 
-    def step(self, action: Reply, timeout_s: float | None = None) -> Seen:  # type: ignore[override]
+    def step(self, action: ReplyAction, timeout_s: float | None = None) -> PictureObservation:  # type: ignore[override]
         """Give the environment a reply."""
         self._check_open()
         if self._env is None:
@@ -187,11 +186,11 @@ class Session(Environment[Reply, Seen, State]):
             self._pool.give_back(worker, good)
 
 
-def _show(observation: dict[str, Any], info: dict[str, Any], **more: Any) -> Seen:
+def _show(observation: dict[str, Any], info: dict[str, Any], **more: Any) -> PictureObservation:
     file = io.BytesIO()
     PILImage.fromarray(observation["image"]).save(file, "PNG", compress_level=1)
     picture = base64.b64encode(file.getvalue()).decode("ascii")
-    return Seen(image=picture, text=observation["text"], info=to_plain(info), **more)
+    return PictureObservation(image=picture, text=observation["text"], info=to_plain(info), **more)
 
 
 async def answer_error(request: Request, error: Exception) -> JSONResponse:
@@ -203,9 +202,9 @@ async def answer_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": plain_line(str(error))}, status)
 
 
-class Guard:
-    """Refuses requests without the token, to an unknown id, or of more than `MOST_BYTES`; without a token, those of web
-    pages."""
+class OpenEnvGuard:
+    """Refuses requests without the token, to an unknown id, or of more than `LARGEST_MESSAGE`; without a token, those
+    of web pages."""
 
     def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
@@ -217,8 +216,8 @@ class Guard:
         while refusal is None and scope["type"] == "http" and not held:
             message = await receive()
             body += message.get("body", b"")
-            if len(body) > MOST_BYTES:
-                refusal = 413, f"A request has at most {MOST_BYTES} bytes."
+            if len(body) > LARGEST_MESSAGE:
+                refusal = 413, f"A request has at most {LARGEST_MESSAGE} bytes."
             elif not message.get("more_body", False):
                 held.append({**message, "body": bytes(body)})
         if refusal is None:
@@ -249,7 +248,7 @@ class Guard:
         return None
 
 
-def create_app(env_ids: Sequence[str], pool: Pool, *, token: str | None, idle: float) -> Starlette:
+def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str | None, idle: float) -> Starlette:
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
     Args:
@@ -261,7 +260,7 @@ def create_app(env_ids: Sequence[str], pool: Pool, *, token: str | None, idle: f
     limits = ConcurrencyConfig(max_concurrent_envs=pool.most, session_timeout=idle)
     apps = {
         env_id: create_fastapi_app(
-            partial(Session, env_id, pool), Reply, Seen, concurrency_config=limits, env_name=env_id
+            partial(Session, env_id, pool), ReplyAction, PictureObservation, concurrency_config=limits, env_name=env_id
         )
         for env_id in env_ids
     }
@@ -280,18 +279,18 @@ def create_app(env_ids: Sequence[str], pool: Pool, *, token: str | None, idle: f
     routes = [Mount(f"/{env_id}", app) for env_id, app in apps.items()]
     if len(apps) == 1:
         routes += [Mount("/", app) for app in apps.values()]
-    return Starlette(routes=routes, lifespan=run, middleware=[Middleware(Guard, token=token, env_ids=env_ids)])
+    return Starlette(routes=routes, lifespan=run, middleware=[Middleware(OpenEnvGuard, token=token, env_ids=env_ids)])
 
 
-def serve(
+def serve_environments(
     env_ids: Sequence[str], listening: socket.socket, say: Callable[[], None], *, token: str | None, sessions: int,
     idle: float,
 ) -> None:  # fmt: skip
     """Serve environments on a socket until Ctrl-C."""
-    pool = Pool(sessions)
+    pool = WorkerPool(sessions)
     config = uvicorn.Config(
-        create_app(env_ids, pool, token=token, idle=idle), log_level="warning", access_log=False, server_header=False,
-        ws_max_size=MOST_BYTES, timeout_graceful_shutdown=1,
+        create_openenv_app(env_ids, pool, token=token, idle=idle), log_level="warning",
+        access_log=False, server_header=False, ws_max_size=LARGEST_MESSAGE, timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
         with listening:

@@ -20,16 +20,28 @@ from ..types import StepRecord
 SHARD = 5000
 """Rows of a file."""
 
-GROUP = 100
+ROW_GROUP = 100
 """Rows that are held in memory and written at once."""
 
-KEPT = ("env_id", "episode", "seed", "turn", "text", "reply", "parse", "reward", "terminated", "truncated", "invalid")
-TYPES = {
+TURN_COLUMNS = (
+    "env_id",
+    "episode",
+    "seed",
+    "turn",
+    "text",
+    "reply",
+    "parse",
+    "reward",
+    "terminated",
+    "truncated",
+    "invalid",
+)
+COLUMN_TYPES = {
     "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
 }  # fmt: skip
 
-Episode = tuple[Path, list[StepRecord]]
+StoredEpisode = tuple[Path, list[StepRecord]]
 """The folder of the records, and the turns of one episode, whose prompts name their images' files
 (`read_trajectories(images=False)`)."""
 
@@ -37,7 +49,7 @@ need = partial(import_extra, extra="export", user="This export")
 """Imports a module of the extra `export`."""
 
 
-def write_turns(episodes: Iterable[Episode], out: Path) -> int:
+def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write one row per turn: what the model was shown and said, and what came of it.
 
     Args:
@@ -53,13 +65,13 @@ def write_turns(episodes: Iterable[Episode], out: Path) -> int:
     """
     datasets = need("datasets")
     text, number, flag = (datasets.Value(kind) for kind in ("string", "float64", "bool"))
-    columns: dict[str, Any] = {name: datasets.Value(kind) for name, kind in TYPES.items()}
+    columns: dict[str, Any] = {name: datasets.Value(kind) for name, kind in COLUMN_TYPES.items()}
     columns |= {"actions": datasets.List(text), "success": flag, "score": number, "prompt": text}
     columns["images"] = datasets.List(datasets.Image())
     return _write(datasets.Features(columns), map(_row_of_turn, _turns(episodes)), out)
 
 
-def write_chats(episodes: Iterable[Episode], out: Path) -> int:
+def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write one chat per turn: the prompt as it was sent, and the reply as what is to be learnt.
 
     Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
@@ -78,7 +90,7 @@ def write_chats(episodes: Iterable[Episode], out: Path) -> int:
     return _write(datasets.Features(columns), chats, out)
 
 
-def _turns(episodes: Iterable[Episode]) -> Iterator[tuple[Path, StepRecord]]:
+def _turns(episodes: Iterable[StoredEpisode]) -> Iterator[tuple[Path, StepRecord]]:
     for folder, episode in episodes:
         for record in episode:
             yield folder, record
@@ -89,7 +101,7 @@ def _row_of_turn(turn: tuple[Path, StepRecord]) -> dict[str, Any]:
     if record.seed is not None and record.seed >= 2**64:
         raise TrajectoryError(f"{folder}: the seed {record.seed} does not fit into 64 bits.")
     messages, images = _split(folder, record)
-    row = {name: getattr(record, name) for name in KEPT}
+    row = {name: getattr(record, name) for name in TURN_COLUMNS}
     row |= {"actions": list(record.actions), "success": record.success, "score": record.score}
     return {**row, "prompt": json.dumps(messages), "images": images}
 
@@ -136,7 +148,7 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
                 writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
             held.append(encodable(row))
             count += 1
-            if len(held) >= GROUP:
+            if len(held) >= ROW_GROUP:
                 flush()
         flush()
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv
 
-from ..endpoint.messages import write_messages
+from ..endpoint.messages import encode_messages
 from ..errors import UserError
 from ..registry.making import make
 from ..types import Image
@@ -77,4 +77,4 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
 
 def _show(image: Image, text: str) -> Messages:
     content = [{"type": "image", "image": image}, {"type": "text", "text": text}]
-    return write_messages([{"role": "user", "content": content}])
+    return encode_messages([{"role": "user", "content": content}])

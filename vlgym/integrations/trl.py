@@ -35,7 +35,7 @@ from .turn_rows import TurnRow, make_row, measure_rows
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
-NEEDED = ("trl", "torchvision")
+TRL_MODULES = ("trl", "torchvision")
 """Modules of the extra `vlgym[trl]`; without torchvision TRL's processors take no pictures."""
 
 Blocks = list[dict[str, Any]]
@@ -65,7 +65,7 @@ class ActionParser(AutoParser):
         return "Think briefly, then call the tool `act` with ACTION, which is one of the legal actions."
 
 
-class Game:
+class TrlGame:
     """One environment as TRL takes it: `reset`, the tool `act`, and `get_reward`.
 
     Args:
@@ -124,27 +124,27 @@ class Game:
 
 def log_episodes(*, environments: Sequence[Any], log_metric: Callable[[str, float], None], **_: Any) -> list[None]:
     """Log the means of `success` and `invalid_turns`: a reward function for TRL, which rewards nothing."""
-    for rows in (each.turns for each in environments if isinstance(each, Game)):
+    for rows in (each.turns for each in environments if isinstance(each, TrlGame)):
         for name, value in measure_rows(rows).items():
             log_metric(name, value)
     return [None] * len(environments)
 
 
-def make_factory(env_id: str, **arguments: Any) -> Callable[[], Game]:
+def make_factory(env_id: str, **arguments: Any) -> Callable[[], TrlGame]:
     """Return what `GRPOTrainer(environment_factory=...)` takes.
 
     Raises:
         UserError: TRL is not installed, the id cannot be made, or an argument is wrong; it is made once to see.
     """
-    for module in NEEDED:
+    for module in TRL_MODULES:
         if importlib.util.find_spec(module) is None:
             raise NotInstalledError(f"TRL needs {module}, which is not installed: {how_to_install('vlgym[trl]')}")
     if get_registry().get(env_id).reply_styles[0] in ("auto", "tag", "json") and arguments.get("planner") != "global":
         arguments = {"parser": ActionParser(), **arguments}
     make(env_id, **arguments).close()
 
-    def factory() -> Game:
-        return Game(make(env_id, **arguments))
+    def factory() -> TrlGame:
+        return TrlGame(make(env_id, **arguments))
 
     return factory
 

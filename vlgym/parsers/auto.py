@@ -51,7 +51,7 @@ _LINE = re.compile(
 _BRACKETS = re.compile(r"\[((?:[^\[\]\n]|\[[^\[\]\n]*\]){1,200}+)\]")
 _END_TOKEN = re.compile(r"(?:</?[\w|:]{1,40}>|\[END FINAL RESPONSE\])\Z", re.IGNORECASE)
 
-_PLAIN: dict[int, int | str] = {
+_PLAIN_FORMS: dict[int, int | str] = {
     **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
     **dict.fromkeys(map(ord, "\u3000\u00a0\u2009\u202f"), " "),
     **dict.fromkeys(map(ord, "“”„‟«»"), '"'),
@@ -161,7 +161,7 @@ class _Legality:
 
 def _straighten(text: str) -> str:
     """Return the text with full-width forms and typographic signs as those of ASCII; positions stay."""
-    return (text if text.isascii() else text.translate(_PLAIN)).replace(_MINIMAX, " " * len(_MINIMAX))
+    return (text if text.isascii() else text.translate(_PLAIN_FORMS)).replace(_MINIMAX, " " * len(_MINIMAX))
 
 
 def _fold(word: str) -> str:

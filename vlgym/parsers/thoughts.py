@@ -17,7 +17,7 @@ MAX_REPLY = 16384
 MAX_RAW = 1 << 20
 """Longest reply in which thoughts are looked for, in characters; the rest is cut off."""
 
-_ENDS = 256  # fewest characters of a thought that is shortened and not left out; twice a mark fits in
+_SHORTEST = 256  # fewest characters of a thought that is shortened and not left out; twice a mark fits in
 _GAP = "…"  # stands for a thought that is left out; in no mark
 
 
@@ -163,7 +163,7 @@ def shorten(text: str) -> str:
         return text
     thoughts, length, said = _measure(text)
     share = (MAX_REPLY - said) // max(len(thoughts), 1)
-    if share >= _ENDS:
+    if share >= _SHORTEST:
         short = _join(text, thoughts, length, lambda thought: _cut(thought, share))
         if blank_thoughts(short).split() == blank_thoughts(text).split():  # marks of two kinds may have got lost
             return short

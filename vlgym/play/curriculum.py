@@ -162,7 +162,7 @@ class Prioritized(Curriculum):
 
 
 Factory = Callable[[Sequence[Place], str], Curriculum]
-OWN: dict[str, Factory] = {
+CURRICULA: dict[str, Factory] = {
     "fixed": Fixed, "uniform": Uniform, "success": Success, "learning-progress": LearningProgress,
     "prioritized": Prioritized,
 }  # fmt: skip
@@ -170,7 +170,7 @@ OWN: dict[str, Factory] = {
 
 def list_curricula() -> dict[str, Factory]:
     """Return every sampler by its name: those of the core, then those of the plugins."""
-    found = dict(OWN)
+    found = dict(CURRICULA)
     for record in get_registry().plugins:
         for name, factory in record.curricula.items():
             if name in found:

@@ -23,7 +23,7 @@ END = "."
 MOST_CHOICES = 100
 """Most legal actions numbered on the screen; the numbers of the others are valid, too."""
 
-HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
+LINES_HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
 """Note for a player where replies have several lines."""
 
 
@@ -35,7 +35,7 @@ number: it is then put into the reply format.
   :help     this text
   :quit     end the game (so does the end of the input)"""
 
-COMMANDS = (":oracle", ":prompt", ":help", ":quit")
+PLAYER_COMMANDS = (":oracle", ":prompt", ":help", ":quit")
 LEFT = "The input has ended. Finished episodes are kept; continue with --resume."
 
 
@@ -90,7 +90,7 @@ class HumanPolicy:
         if not self._helped:
             say(self._help)
             self._helped = True
-        say(HINT if takes_lines(env) else number_choices(env))
+        say(LINES_HINT if takes_lines(env) else number_choices(env))
         while True:
             print("> ", end="", flush=True)
             line = read_line()
@@ -109,7 +109,7 @@ class HumanPolicy:
             elif command == ":help":
                 say(self._help)
             elif command.startswith(":"):
-                near = nearest(command, [each for each in COMMANDS if each in self._help])
+                near = nearest(command, [each for each in PLAYER_COMMANDS if each in self._help])
                 say(f"Unknown command {command!r}.{near}\n{self._help}")
             else:
                 typed = read_rest(line) if takes_lines(env) else line

@@ -13,7 +13,7 @@ from PIL import Image as PILImage
 from ..terminal import measure_width
 from ..types import Image
 
-PICTURES = ("auto", "kitty", "sixel", "blocks", "none")
+PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")
 """Values of `--picture`: a protocol, or `auto` for the best one that the terminal answers to."""
 
 MOST_COLUMNS, MOST_ROWS = 64, 32

@@ -26,7 +26,7 @@ import numpy as np
 from PIL.Image import DecompressionBombError
 
 from ..env import VLEnv
-from ..env.arguments import describe, fits, to_plain
+from ..env.arguments import describe_hint, fits, to_plain
 from ..env.prompts import PromptBuilder
 from ..env.rendering import decode_png, encode_png
 from ..errors import GREATEST, TrajectoryError
@@ -321,13 +321,13 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
         values["learner"] = LearnerNotes(
             notes["value"], notes["advantage"], tuple(notes["tokens"]), tuple(notes["log_probs"])
         )
-    check_values(values)
+    check_record_values(values)
     for each in filter(None, (values.get("usage"), values.get("learner"))):
-        check_values(vars(each), type(each))
+        check_record_values(vars(each), type(each))
     return StepRecord(messages=messages, image=image, **values)
 
 
-def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
+def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
     """Refuse values that have not the type that a record states for their names, and numbers that are not finite or
     are beyond `GREATEST`.
 
@@ -340,7 +340,7 @@ def check_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
         if type(value) is hint and hint not in (int, float):
             continue
         if not fits(value, hint) or not _is_finite(value):
-            raise ValueError(f"{name} is {value!r:.80}, not {describe(hint)}")
+            raise ValueError(f"{name} is {value!r:.80}, not {describe_hint(hint)}")
 
 
 def _is_finite(value: Any) -> bool:

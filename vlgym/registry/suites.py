@@ -16,7 +16,7 @@ from typing import Any
 from ..env.spec import ID_PATTERN, PLANNERS
 from ..errors import SpecError
 
-_NAME = re.compile(r"^[a-z][a-z0-9-]*$")
+_SUITE_NAME = re.compile(r"^[a-z][a-z0-9-]*$")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SuitePart:
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.suite):
+        if not _SUITE_NAME.match(self.suite):
             raise SpecError(f"SuitePart: suite {self.suite!r} must be lower case letters, digits and hyphens.")
         if not ID_PATTERN.match(self.env_id):
             raise SpecError(f"SuitePart {self.suite}: env_id {self.env_id!r} must look like vlgym/Sokoban-v0.")

@@ -29,11 +29,11 @@ from .compute import (
     subtract,
     won,
 )
-from .records import Episode, Part, Run, read_run
+from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import Groups, average_intervals
-from .verification import CARD, is_verified
+from .verification import CARD_FIELDS, is_verified
 
-CONDITIONS = (*CARD, "prompt_hash", "history", "changed")
+CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")
 """Fields of run.json that are equal if two parts are the same task."""
 
 
@@ -68,7 +68,7 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     return {"runs": names, "pairs": without_none(pairs)}
 
 
-def name_runs(runs: Sequence[Run]) -> list[str]:
+def name_runs(runs: Sequence[RecordedRun]) -> list[str]:
     """Return a name for each run: the policy's where no other has the same, else its folder."""
     policies, folders = [run.policy for run in runs], [run.folder.resolve().name for run in runs]
     return [
@@ -77,7 +77,7 @@ def name_runs(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def check_comparable(first: Run, second: Run) -> None:
+def check_comparable(first: RecordedRun, second: RecordedRun) -> None:
     """Check that two runs are of one split, and the parts that they have in common of equal conditions."""
     where = f"{first.folder} and {second.folder} cannot be compared:"
     if first.split != second.split:
@@ -91,7 +91,7 @@ def check_comparable(first: Run, second: Run) -> None:
         raise UserError(f"{where} {'; '.join(wrong)}. Play one of them again, or compare what is equal.")
 
 
-def _compare(first: Run, second: Run) -> dict[str, Any]:
+def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
     places = []
     for key in [key for key in first.parts if key in second.parts]:
@@ -156,7 +156,7 @@ def write_play_command(part: Mapping[str, Any]) -> str:
 
 
 def _list_won(
-    part: Part, ours: Mapping[Pair, Episode], theirs: Mapping[Pair, Episode], pairs: Sequence[Pair]
+    part: RecordedPart, ours: Mapping[Pair, Episode], theirs: Mapping[Pair, Episode], pairs: Sequence[Pair]
 ) -> list[dict[str, Any]]:
     """The episodes that this side won and the other lost."""
     planner = {} if part.planner == "online" else {"planner": part.planner}

@@ -23,8 +23,8 @@ from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
 from ..sight.blind_gap import leaves_room
-from ..types import OWN, StepRecord
-from .records import Episode, Part, Run, read_run
+from ..types import MODEL_STATUSES, StepRecord
+from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import (
     Groups,
     average_intervals,
@@ -45,7 +45,7 @@ LEAST = ("floor", "blind")
 """Zero of a normalized score, and zero of a sight score."""
 
 
-def compute_report(run: Run | Path) -> dict[str, Any]:
+def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     """Return the report of a run, or of its folder, as plain data; what has no value is left out.
 
     `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
@@ -56,7 +56,7 @@ def compute_report(run: Run | Path) -> dict[str, Any]:
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
     """
-    run = run if isinstance(run, Run) else read_run(run)
+    run = run if isinstance(run, RecordedRun) else read_run(run)
     prices = run.header.get("prices")
     parts = {key: _describe_part(part, run.played[key], prices) for key, part in run.parts.items()}
     every = [record for episodes in run.played.values() for episode in episodes for record in episode]
@@ -86,14 +86,14 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-def find_foreign(run: Run) -> dict[str, Any] | None:
+def find_foreign(run: RecordedRun) -> dict[str, Any] | None:
     """Return how many replies are not the model's, by status, of how many; `None` where all are."""
     found = count_kinds(record.status for episodes in run.played.values() for episode in episodes for record in episode)
-    statuses = {status: count for status, count in found.items() if status not in OWN}
+    statuses = {status: count for status, count in found.items() if status not in MODEL_STATUSES}
     return {"statuses": statuses, "replies": sum(found.values())} if statuses else None
 
 
-def find_bounds(part: Part) -> dict[str, dict[str, float]]:
+def find_bounds(part: RecordedPart) -> dict[str, dict[str, float]]:
     """Return `floor`, `ceiling` and, where it was recorded, `blind` of registry.yaml.
 
     A part with other arguments has the bounds of the suite that plays the same, if any.
@@ -117,7 +117,9 @@ def won(episode: Episode) -> float:
     return float(episode[-1].success)
 
 
-def group_by_seed(part: Part, episodes: Sequence[Episode], value: Callable[[Episode], float]) -> dict[int, list[float]]:
+def group_by_seed(
+    part: RecordedPart, episodes: Sequence[Episode], value: Callable[[Episode], float]
+) -> dict[int, list[float]]:
     """Return a value of each episode, by the index of its seed."""
     groups: dict[int, list[float]] = {}
     for episode in episodes:
@@ -125,7 +127,9 @@ def group_by_seed(part: Part, episodes: Sequence[Episode], value: Callable[[Epis
     return groups
 
 
-def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str, float] | None) -> dict[str, Any]:
+def _describe_part(
+    part: RecordedPart, episodes: Sequence[Episode], prices: Mapping[str, float] | None
+) -> dict[str, Any]:
     bounds = find_bounds(part)
     head: dict[str, Any] = {
         "env_id": part.env_id,
@@ -156,13 +160,15 @@ def _describe_part(part: Part, episodes: Sequence[Episode], prices: Mapping[str,
     }
 
 
-def describe_replies(part: Part, episodes: Sequence[Episode]) -> dict[str, Any]:
+def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[str, Any]:
     """Return how a part's replies were read: invalid ones by code, `forms` by which actions were read, the form `asked`
     for, the success of the episodes without an invalid reply (`all_valid`), and how many replies were of other kinds.
     """
     records = [record for episode in episodes for record in episode]
-    own = [record for record in records if record.status in OWN]
-    valid = [episode for episode in episodes if not any(each.invalid and each.status in OWN for each in episode)]
+    own = [record for record in records if record.status in MODEL_STATUSES]
+    valid = [
+        episode for episode in episodes if not any(each.invalid and each.status in MODEL_STATUSES for each in episode)
+    ]
     success = _describe_success(group_by_seed(part, valid, won)) if valid else {}
     return {
         "invalid": {
@@ -186,7 +192,7 @@ def count_kinds(kinds: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(kinds).items()))
 
 
-def normalize(part: Part, returns: Groups, least: str = "floor") -> dict[int, list[float]] | None:
+def normalize(part: RecordedPart, returns: Groups, least: str = "floor") -> dict[int, list[float]] | None:
     """Return `(return - least) / (ceiling - least)` of each episode; `None` where registry.yaml has no such bounds.
 
     `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
@@ -206,7 +212,7 @@ def _describe_success(groups: Groups) -> dict[str, Any]:
     return {"rate": pooled_mean(groups), "low": low, "high": high, "wins": wins, "trials": trials}
 
 
-def _describe_score(part: Part, episodes: Sequence[Episode]) -> dict[str, Any] | None:
+def _describe_score(part: RecordedPart, episodes: Sequence[Episode]) -> dict[str, Any] | None:
     scored = [episode for episode in episodes if episode[-1].score is not None]
     if not scored:
         return None
@@ -228,7 +234,7 @@ def _bounded(described: dict[str, Any] | None) -> dict[str, Any] | None:
     return {**described, **{name: max(-1.0, min(1.0, value)) for name, value in ends.items()}}
 
 
-def _describe_benchmark(part: Part, episodes: Sequence[Episode]) -> dict[str, Any] | None:
+def _describe_benchmark(part: RecordedPart, episodes: Sequence[Episode]) -> dict[str, Any] | None:
     """MageBench's protocol, over the items of which every repeat has ended."""
     if part.repeats == 1 and len(part.items) == 1:
         return None
@@ -247,7 +253,7 @@ def _won_within(episodes: Sequence[Episode]) -> list[float]:
     return [total / len(episodes) for total in accumulate(ends[turn] for turn in turns)]
 
 
-def _describe_all(run: Run, prices: Mapping[str, float] | None) -> dict[str, Any]:
+def _describe_all(run: RecordedRun, prices: Mapping[str, float] | None) -> dict[str, Any]:
     """Means over the parts whose pictures were shown and of which an episode ended, each part counting once."""
     sighted = {key: part for key, part in run.parts.items() if part.pictures == SHOWN}
     ended = {key: part for key, part in sighted.items() if run.played[key]}
@@ -299,7 +305,7 @@ def describe_mean(
     return {name: sum(map(pooled_mean, found)) / len(found), "low": low, "high": high, "parts": len(found)}
 
 
-def _compare_sight(run: Run) -> list[dict[str, Any]]:
+def _compare_sight(run: RecordedRun) -> list[dict[str, Any]]:
     """Return each control's loss against the part with its pictures, on the seeds that both ended."""
     rows = []
     for key, part in run.parts.items():
@@ -316,7 +322,7 @@ def _compare_sight(run: Run) -> list[dict[str, Any]]:
     return rows
 
 
-def index_pairs(part: Part, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
+def index_pairs(part: RecordedPart, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
     """Return a part's episodes by what makes them equal to those of another part."""
     items = [json.dumps(item, sort_keys=True) for item in part.items]
     return {

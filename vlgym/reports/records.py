@@ -35,7 +35,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Part(plan.Part):
+class RecordedPart(plan.Part):
     """One environment of a run, in one planner setting and with one kind of pictures.
 
     Attributes:
@@ -51,14 +51,14 @@ class Part(plan.Part):
 
 
 @dataclass(frozen=True)
-class Run:
+class RecordedRun:
     """An evaluation run, as read from its records."""
 
     folder: Path
     header: Mapping[str, Any]
     policy: str
     split: str
-    parts: dict[str, Part]
+    parts: dict[str, RecordedPart]
 
     @cached_property
     def played(self) -> dict[str, list[Episode]]:
@@ -73,7 +73,7 @@ class Run:
         return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
 
 
-def read_run(folder: Path | str) -> Run:
+def read_run(folder: Path | str) -> RecordedRun:
     """Read and check a folder's run.json.
 
     Raises:
@@ -100,17 +100,17 @@ def read_run(folder: Path | str) -> Run:
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
-    return Run(folder, header, policy, split, parts)
+    return RecordedRun(folder, header, policy, split, parts)
 
 
-def _read_part(key: str, entry: Any, split: str) -> Part:
+def _read_part(key: str, entry: Any, split: str) -> RecordedPart:
     _require(isinstance(entry, dict), key, entry)
     for name, fits_in in FIELDS.items():
         _require(bool(fits_in(entry[name])), f"{key}: {name}", entry[name])
     given = entry.get("given", {})
     _require(isinstance(given, dict), f"{key}: given", given)
     values = {name: entry[name] for name in FIELDS}
-    part = Part(**values, split=split, arguments=given, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry)
+    part = RecordedPart(**values, split=split, arguments=given, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry)
     _require(key == part.key, "the name of a part", key)
     return part
 

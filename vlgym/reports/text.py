@@ -10,7 +10,7 @@ from typing import Any
 NONE = "–"
 """Stands for a missing value."""
 
-LONGEST = 60_000  # characters of a text in one piece
+LONGEST_TEXT = 60_000  # characters of a text in one piece
 
 
 def write_number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
@@ -90,7 +90,7 @@ def split_reply(reply: str, span: Sequence[int] | None) -> list[tuple[str, bool]
     return [(text, marked) for text, marked in pieces if text]
 
 
-def shorten(text: str, longest: int = LONGEST) -> str:
+def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
     """Return the text, or its beginning and its end where it has more characters than a page shows."""
     if len(text) <= longest:
         return text
@@ -148,15 +148,15 @@ READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
 """Kinds of replies that are counted in addition to the failure codes."""
 
-PROTOCOL = (
+PROTOCOL_NOTE = (
     "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) over items and "
     "repeats, the half-width of its 95 % interval between repeats, and the expected best of n repeats."
 )
-SIGHT = (
+SIGHT_NOTE = (
     "The same episodes were played again without their pictures: plain grey ones, or those of another episode. What is "
     "lost then was seen."
 )
-READ = (
+READING_NOTE = (
     "Replies of the model from which no legal action was read, by the parser's failure code; the forms by which the "
     "others were read; and all replies that were refused, empty or cut off, or that came as a native tool_call. Not "
     "the model's, and not invalid: reasoning_only (thoughts without a text), filtered, refused (a prompt that the "
@@ -166,7 +166,7 @@ READ = (
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of a report, as text."""
 
     title: str
@@ -246,7 +246,7 @@ def explain_foreign(found: Mapping[str, Any]) -> str:
     return f"{sum(kinds.values())} of {found['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
-def list_tables(report: Mapping[str, Any]) -> list[Table]:
+def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
     protocol = [
@@ -269,12 +269,17 @@ def list_tables(report: Mapping[str, Any]) -> list[Table]:
     ]  # fmt: skip
     headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
     tables = [
-        Table("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL),
-        Table(
-            "How much needs sight",
-            ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT,
+        TextTable(
+            "Repeats",
+            ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"),
+            protocol,
+            PROTOCOL_NOTE,
         ),
-        Table("How replies were read", headers, read, READ),
+        TextTable(
+            "How much needs sight",
+            ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT_NOTE,
+        ),
+        TextTable("How replies were read", headers, read, READING_NOTE),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
 

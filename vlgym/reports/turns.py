@@ -16,19 +16,19 @@ from ..evaluation.folder import read_episodes
 from ..play.controls import SHOWN
 from ..play.trajectory import read_picture
 from ..types import LearnerNotes, StepRecord
-from .records import Run
+from .records import RecordedRun
 
 SHADES = 6
-MOST = 5_000  # tokens of a turn that are shown
+MOST_TOKENS = 5_000  # tokens of a turn that are shown
 EACH = 5  # episodes won, and lost
-LARGEST = 384  # pixels of a picture's longer side
+PICTURE_SIDE = 384  # pixels of a picture's longer side
 MOST_TURNS = 8  # of an episode in a report
 
 RULE = "Five won and five lost episodes are shown, at even distances in the order of their parts and numbers."
 
 
 @dataclass(frozen=True)
-class Turn:
+class ShownTurn:
     """One turn.
 
     Attributes:
@@ -51,7 +51,7 @@ class Turn:
     @property
     def tokens(self) -> list[tuple[str, str, int]]:
         """Text, probability in words and shade of each token, where a learner wrote them."""
-        pairs = zip(self.notes.tokens[:MOST], self.notes.log_probs, strict=False)
+        pairs = zip(self.notes.tokens[:MOST_TOKENS], self.notes.log_probs, strict=False)
         return [(text, f"{100 * math.exp(min(0.0, log_prob)):.3g} %", shade(log_prob)) for text, log_prob in pairs]
 
 
@@ -67,28 +67,28 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
     return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
 
 
-def choose_episodes(run: Run) -> list[tuple[str, int]]:
+def choose_episodes(run: RecordedRun) -> list[tuple[str, int]]:
     """Return part and number of the episodes to look at, the won ones first (see `RULE`)."""
     shown = [episode for key, part in run.parts.items() if part.pictures == SHOWN for episode in run.played[key]]
     chosen = [spread([each for each in shown if each[-1].success == won], EACH) for won in (True, False)]
     return [(episode[0].part, episode[0].episode) for side in chosen for episode in side]
 
 
-def show_episodes(run: Run, chosen: Iterable[tuple[str, int]]) -> list[list[Turn]]:
+def show_episodes(run: RecordedRun, chosen: Iterable[tuple[str, int]]) -> list[list[ShownTurn]]:
     """Read the chosen episodes again, with their prompts and pictures, and return their turns in the given order."""
     read = functools.cache(functools.partial(_read_picture, run))
-    found: dict[tuple[str, int], list[Turn]] = {place: [] for place in chosen}
+    found: dict[tuple[str, int], list[ShownTurn]] = {place: [] for place in chosen}
     for _, episode in read_episodes(run.folder, run.header) if found else ():
         place = (episode[0].part, episode[0].episode)
         if place in found:
-            found[place] = [Turn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]
+            found[place] = [ShownTurn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]
     return list(found.values())
 
 
-def _read_picture(run: Run, name: str) -> str:
+def _read_picture(run: RecordedRun, name: str) -> str:
     """Return a picture of the folder as a data URL, made small enough for a page."""
     picture = PILImage.fromarray(read_picture(run.folder, name)[1])
-    picture.thumbnail((LARGEST, LARGEST), PILImage.Resampling.LANCZOS)
+    picture.thumbnail((PICTURE_SIDE, PICTURE_SIDE), PILImage.Resampling.LANCZOS)
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", lossless=True)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

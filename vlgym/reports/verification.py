@@ -22,9 +22,9 @@ from ..play.replay import is_exact, replay
 from ..play.trajectory import HEADER, METADATA, describe_env, find_differences, without_none
 from ..registry import get_registry
 from ..types import hash_code
-from .records import Part, Run, read_run
+from .records import RecordedPart, RecordedRun, read_run
 
-CARD = (
+CARD_FIELDS = (
     "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
 )  # fmt: skip
 """Fields of a part in run.json that follow from the installed environment and the part's arguments."""
@@ -75,7 +75,7 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
     return f"verified: {episodes} episodes, {turns} turns are as the installed environments play them{unseen}"
 
 
-def find_mark(run: Run) -> Path | None:
+def find_mark(run: RecordedRun) -> Path | None:
     """Return the file that marks a run's records as verified with the installed code; `None` where there can be none.
 
     It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of the records, which
@@ -92,13 +92,13 @@ def find_mark(run: Run) -> Path | None:
     return find_cache("verified") / digest.hexdigest()
 
 
-def is_verified(run: Run) -> bool:
+def is_verified(run: RecordedRun) -> bool:
     """True if `verify_run` has passed with these records and this code for this user."""
     mark = find_mark(run)
     return mark is not None and mark.is_file()
 
 
-def _check_part(run: Run, part: Part) -> None:
+def _check_part(run: RecordedRun, part: RecordedPart) -> None:
     """Compare what run.json says of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
         check_named(arguments, str(run.folder / HEADER))
@@ -110,7 +110,7 @@ def _check_part(run: Run, part: Part) -> None:
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
-    held, live = ({name: each.get(name) for name in CARD} for each in (part.entry, live))
+    held, live = ({name: each.get(name) for name in CARD_FIELDS} for each in (part.entry, live))
     held["changed"], live["changed"] = part.changed, plan.Part.changed.__get__(part)
     if found := find_differences(held, live):
         raise FailedError(f"{part.key}: run.json differs from the installed environment in {', '.join(found)}.")

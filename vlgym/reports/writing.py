@@ -21,7 +21,7 @@ from . import text
 from .charts import draw_curve
 from .compare import check_comparable
 from .compute import compute_report
-from .records import Run, read_run
+from .records import RecordedRun, read_run
 from .turns import RULE, choose_episodes, show_episodes
 from .verification import is_verified
 
@@ -71,7 +71,7 @@ def write_table(folders: Sequence[Path], path: Path) -> None:
     write_whole(path, render("results.html", split=runs[0].split, headers=headers, rows=rows))
 
 
-def _read_report(run: Run) -> dict[str, Any]:
+def _read_report(run: RecordedRun) -> dict[str, Any]:
     """The report of a run: computed, or what was written where its records are not here."""
     try:
         if (run.folder / METADATA).is_file():
@@ -103,11 +103,11 @@ def _open_templates() -> Any:
     )  # fmt: skip
     environment.globals.update({name: getattr(text, name) for name in dir(text) if name.startswith("write_")})
     environment.globals["split_reply"] = text.split_reply
-    environment.filters["shorten"] = text.shorten
+    environment.filters["shorten"] = text.cut_middle
     return environment
 
 
-def describe_results(run: Run, report: Mapping[str, Any]) -> dict[str, Any]:
+def describe_results(run: RecordedRun, report: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `sections.html` shows of a run's report."""
     headers, rows = text.list_rows(report)
     ended = {key: part for key, part in report["parts"].items() if part["episodes"]}

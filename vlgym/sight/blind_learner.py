@@ -16,7 +16,7 @@ from ..env.seeding import episode_seed
 from ..env.spec import EnvSpec
 from .blind import BlindPlayer
 
-MOST_EPISODES, LEARNING_TURNS = 1000, 10_000
+LEARNING_EPISODES, LEARNING_TURNS = 1000, 10_000
 """Budget of each learner: so many episodes of train, fewer where their turns would be more."""
 
 SLOW_EPISODES = 30
@@ -156,7 +156,7 @@ def count_training(spec: EnvSpec) -> int:
     """Return the number of train episodes that each learner plays."""
     if spec.figure_episodes:
         return SLOW_EPISODES
-    return max(1, min(MOST_EPISODES, LEARNING_TURNS // spec.max_turns))
+    return max(1, min(LEARNING_EPISODES, LEARNING_TURNS // spec.max_turns))
 
 
 def _play(env: Any, seed: int, player: Learner) -> None:

@@ -16,7 +16,7 @@ test against chance, Holm's rule over all controls, `CONTROL_ALPHA`), the answer
 **Order.** Whoever names, for each picture asked for, the one at some other place, in enough answers (binomial test
 against chance, at `ORDER_ALPHA` divided by the number of orders), gets the pictures in another order.
 
-**Power.** `EPISODES` make 242 requests. In 1000 simulated runs of each kind (`tests/evaluation/test_sight.py`), a
+**Power.** `QUESTIONS` make 242 requests. In 1000 simulated runs of each kind (`tests/evaluation/test_sight.py`), a
 model that guesses was called blind in 996, one that prefers some answers in 1000, one that is right 60 % of the time
 in none, and one that is always right never got a warning. One that knows the last picture of a history and guesses the
 others was told so in 896. Where nothing else is seen, sight on one probe takes 3 to 8 right answers of 12, and all 12
@@ -43,14 +43,14 @@ from .sight_report import (
     UNREADABLE,
     Level,
     Order,
-    Probe,
+    ProbeVerdict,
     Share,
     SightReport,
     write_warnings,
 )
 
 SUITE = "can-it-see"
-EPISODES = {"shown": 12, "grey": 5, "shuffled": 5}
+QUESTIONS = {"shown": 12, "grey": 5, "shuffled": 5}
 """Questions of each probe, by what is done with its pictures."""
 
 ALPHA = 0.01
@@ -134,7 +134,7 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
     grouped: dict[str, dict[str, Sequence[Answer]]] = {}
     for part, answers in answers_by_part.items():
         env_id, _, pictures = part.partition(" ")
-        check_choice(f"part {part!r}: pictures", pictures or "shown", EPISODES)
+        check_choice(f"part {part!r}: pictures", pictures or "shown", QUESTIONS)
         if answers:
             grouped.setdefault(env_id, {})[pictures or "shown"] = answers
     probes = _judge_probes({env_id: group for env_id, group in grouped.items() if "shown" in group})
@@ -142,14 +142,14 @@ def judge_answers(answers_by_part: Mapping[str, Sequence[Answer]]) -> SightRepor
     return SightReport(sees, probes, write_warnings(sees, probes))
 
 
-def _judge_sight(probes: Sequence[Probe]) -> bool | None:
+def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
     verdicts = {probe.verdict for probe in probes}
     if SIGHTED in verdicts or any(probe.order and probe.order.wrong and probe.order.named for probe in probes):
         return True
     return False if UNCLEAR in verdicts else None
 
 
-def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[Probe, ...]:
+def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:
     shares = {env_id: {name: _share(answers) for name, answers in group.items()} for env_id, group in grouped.items()}
     chances = {env_id: 1 / len(group["shown"][0].answers) for env_id, group in grouped.items()}
     values, verdicts = {}, {}
@@ -176,9 +176,9 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
         shown = group["shown"]
         levels = _judge_levels(shown, chances[env_id])
         probes.append(
-            Probe(
+            ProbeVerdict(
                 env_id, shown[0].topic, chances[env_id], shares[env_id]["shown"],
-                {name: shares[env_id][name] for name in EPISODES if name != "shown" and name in group},
+                {name: shares[env_id][name] for name in QUESTIONS if name != "shown" and name in group},
                 values[env_id], verdicts[env_id], levels,
                 next((level.name for level in levels if level.read), None), _judge_order(shown, chances[env_id]),
             )

@@ -67,7 +67,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeVerdict:
     """The verdict on one probe.
 
     Attributes:
@@ -105,7 +105,7 @@ class SightReport:
     """
 
     sees: bool | None
-    probes: tuple[Probe, ...]
+    probes: tuple[ProbeVerdict, ...]
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class SightReport:
         return asdict(self)
 
 
-def write_warnings(sees: bool | None, probes: Sequence[Probe]) -> tuple[str, ...]:
+def write_warnings(sees: bool | None, probes: Sequence[ProbeVerdict]) -> tuple[str, ...]:
     """Write the sentences that a user must know before any score of this model is believed."""
     if probes and all(probe.verdict == UNREADABLE for probe in probes):
         return (_say_unreadable("", [probe.shown for probe in probes], "nothing can be said of the model's sight"),)
@@ -148,7 +148,7 @@ def _say_unreadable(where: str, shares: Sequence[Share], consequence: str) -> st
     )
 
 
-def _say_told(probe: Probe) -> str:
+def _say_told(probe: ProbeVerdict) -> str:
     shares = ", ".join(f"{name}: {share.right} of {share.count}" for name, share in probe.controls.items())
     return (
         f"The model is right on {probe.topic} without the pictures ({shares}; guessing gives {probe.chance:.2f}): the "
@@ -157,7 +157,7 @@ def _say_told(probe: Probe) -> str:
     )
 
 
-def _say_blind(probes: Sequence[Probe]) -> str:
+def _say_blind(probes: Sequence[ProbeVerdict]) -> str:
     expected = sum(probe.chance * probe.shown.count for probe in probes)
     counts = f"right {_sum([probe.shown for probe in probes])}, where guessing gives {expected:.0f}"
     for name in ("grey", "shuffled"):
@@ -174,7 +174,7 @@ def _sum(shares: Sequence[Share]) -> str:
     return f"{sum(share.right for share in shares)} of {sum(share.count for share in shares)}"
 
 
-def _say_unclear(probe: Probe) -> str:
+def _say_unclear(probe: ProbeVerdict) -> str:
     grey = probe.controls.get("grey")
     than = f"with grey ones ({probe.shown} against {grey}" if grey else f"guessing ({probe.shown}"
     return (
@@ -183,13 +183,13 @@ def _say_unclear(probe: Probe) -> str:
     )
 
 
-def _list_lost_levels(probe: Probe) -> list[Level]:
+def _list_lost_levels(probe: ProbeVerdict) -> list[Level]:
     names = [level.name for level in probe.levels]
     smaller = probe.levels[: names.index(probe.smallest)] if probe.smallest else ()
     return [level for level in smaller if level.read is False]
 
 
-def _say_levels(probe: Probe, lost: Sequence[Level]) -> str:
+def _say_levels(probe: ProbeVerdict, lost: Sequence[Level]) -> str:
     names = " and ".join(f"{level.name} ({_sum([level.share])} right)" for level in lost)
     (best,) = [level for level in probe.levels if level.name == probe.smallest]
     return (

@@ -20,12 +20,12 @@ from ..env.seeding import episode_seed
 from ..games.multi import MultiVLEnv
 from ..parsers import match_legal
 from .playing import (
-    Seen,
+    StepResult,
     choose_legal,
     choose_oracle,
     digest_picture,
     first_difference,
-    play,
+    play_episode,
     repeat,
     seeds_of,
     write_garbage,
@@ -38,7 +38,7 @@ NONSENSE = ("fly to the moon", "qwertz", "?", "-17", "null", "do whatever wins")
 MOST_WORDS = 150
 """Strings of the environment's source that are tried as replies."""
 
-_PLAIN = re.compile(r"[\w' -]{2,40}")
+_READABLE = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
@@ -57,8 +57,8 @@ def check_conduct(subject: Subject) -> str:
     advice = 0
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=60)):
         choose = choose_oracle if index == 0 else choose_legal(index)
-        one = play(asked, seed, choose, turns, watch=_ask_twice)
-        other = play(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
+        one = play_episode(asked, seed, choose, turns, watch=_ask_twice)
+        other = play_episode(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
         difference = first_difference(one, other)
         require(difference is None, f"an episode goes otherwise where the oracle is asked: {difference}")
         advice += len(one) - 1
@@ -74,7 +74,7 @@ def _ask_twice(env: VLEnv) -> None:
     again = env.oracle()
     require(advice == again, f"asked twice, the oracle says {advice!r:.60} and {again!r:.60}")
     require(env.think(advice) == env.think(advice), f"asked twice, the oracle thinks otherwise of {advice!r:.60}")
-    open_ended = type(env).match_action is not Game.match_action and not _PLAIN.fullmatch(advice)
+    open_ended = type(env).match_action is not Game.match_action and not _READABLE.fullmatch(advice)
     listed = advice in env.legal_actions()
     require(
         listed or (open_ended and env.match_action(advice) is not None),
@@ -184,7 +184,7 @@ def check_words(subject: Subject) -> str:
             resets += 1
             env.reset(seed=episode_seed(subject.spec.id, "train", 80 + resets))
         hidden = env.match_action(word)
-        free = open_ended and not _PLAIN.fullmatch(word)  # code or a search: any is an action
+        free = open_ended and not _READABLE.fullmatch(word)  # code or a search: any is an action
         require(
             free
             or hidden is None
@@ -195,10 +195,10 @@ def check_words(subject: Subject) -> str:
     talking, silent = env, subject.make()
     for index in range(3):
         choose = choose_legal(90 + index)
-        talk = " ".join(word for number, word in enumerate(words) if number % 3 == index and _PLAIN.fullmatch(word))
-        quiet = play(silent, episode_seed(subject.spec.id, "train", 90 + index), choose, 8)
+        talk = " ".join(word for number, word in enumerate(words) if number % 3 == index and _READABLE.fullmatch(word))
+        quiet = play_episode(silent, episode_seed(subject.spec.id, "train", 90 + index), choose, 8)
         spoken = [_speak(talking, step.reply, talk, step.legal) for step in quiet[1:]]
-        loud = play(talking, episode_seed(subject.spec.id, "train", 90 + index), repeat(spoken), len(quiet) - 1)
+        loud = play_episode(talking, episode_seed(subject.spec.id, "train", 90 + index), repeat(spoken), len(quiet) - 1)
         difference = first_difference([_unspanned(step) for step in quiet], [_unspanned(step) for step in loud])
         require(difference is None, f"thoughts before the same actions change the episode: {difference}")
     talking.close()
@@ -213,7 +213,7 @@ def _speak(env: VLEnv, reply: str, talk: str, legal: tuple[str, ...]) -> str:
     return loud if env.parser.parse(loud, legal).actions == actions else reply
 
 
-def _unspanned(step: Seen) -> Seen:
+def _unspanned(step: StepResult) -> StepResult:
     details = {name: value for name, value in step.info["vlgym"].items() if name != "span"}
     return replace(step, info={**step.info, "vlgym": details})
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..env.pictures import MOST, pack, shrink
+from ..env.pictures import MOST_PICTURES, pack_pictures, shrink
 from ..env.probes import EDIT, INTO, LEGAL, ORACLE, RAW, TO_THE_END, Probe
 from ..env.seeding import episode_seed
 from ..env.spec import EnvSpec
@@ -50,7 +50,7 @@ class Behaviour:
 
     Attributes:
         fingerprint: 16 hexadecimal digits; equal in every process and on every machine while the behaviour is the same.
-        pictures: small pictures (see `pictures.pack`), to be compared with tolerance.
+        pictures: small pictures (see `pictures.pack_pictures`), to be compared with tolerance.
     """
 
     fingerprint: str
@@ -91,7 +91,7 @@ def measure_behaviour(
                 break
     finally:
         usual.close()
-    return Behaviour(reached[-1], pack(pictures[:MOST]))
+    return Behaviour(reached[-1], pack_pictures(pictures[:MOST_PICTURES]))
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:

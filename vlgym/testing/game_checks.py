@@ -20,9 +20,9 @@ from .playing import GARBAGE, Deadline, digest_picture
 from .subject import Subject, require
 
 GAMES = 20
-"""Games that are played at random for a check; fewer, and at least `FEWEST`, where the time is up."""
+"""Games that are played at random for a check; fewer, and at least `FEWEST_GAMES`, where the time is up."""
 
-FEWEST = 4
+FEWEST_GAMES = 4
 SECONDS = 6.0
 
 
@@ -207,7 +207,7 @@ def _games(subject: Subject, table: Table, first: int, games: int = GAMES, secon
     """Begin `games` games of the train split one after the other."""
     deadline = Deadline(seconds)
     for index in range(games):
-        if deadline.over and index >= FEWEST:
+        if deadline.over and index >= FEWEST_GAMES:
             return
         table.reset(seed=episode_seed(subject.spec.id, "train", first + index))
         yield index

@@ -28,7 +28,7 @@ from ..registry import get_registry
 from ..registry.recorded import hash_texts
 from ..registry.registry_file import compare_registries
 from ..types import Parser
-from .playing import choose_legal, digest_picture, play, seeds_of
+from .playing import choose_legal, digest_picture, play_episode, seeds_of
 from .subject import CheckFailure, Subject, require
 
 LENGTHS = (2_000, 4_000, 8_000, 16_000)
@@ -185,7 +185,7 @@ def check_parsers(subject: Subject) -> str:
     """
     env = subject.make()
     choose = choose_legal(1, garbage_every=5)
-    episodes = [play(env, seed, choose, 30) for seed in seeds_of(subject.spec.id, "train", 3)]
+    episodes = [play_episode(env, seed, choose, 30) for seed in seeds_of(subject.spec.id, "train", 3)]
     env.close()
     seen = {action for episode in episodes for step in episode if not step.ended for action in step.legal}
     for style in subject.spec.reply_styles:
@@ -212,7 +212,7 @@ def check_prompt(subject: Subject) -> str:
         space: Any = env.observation_space
         written.clear()
         choose, seed = choose_legal(2, garbage_every=5), episode_seed(subject.spec.id, "train", 1)
-        seen = play(env, seed, choose, 10, watch=lambda env: written.append((env.task(), env.state_text())))
+        seen = play_episode(env, seed, choose, 10, watch=lambda env: written.append((env.task(), env.state_text())))
         for step, words in zip(seen, written, strict=False):
             require(space["text"].contains(step.text), "a text lies outside the observation space")
             stated = [env.notation] if env.notation else step.legal
@@ -298,7 +298,7 @@ def check_vector(subject: Subject) -> str:
     episodes = []
     for index, seed in enumerate(seeds):
         env = subject.make()
-        episodes.append(play(env, seed, choose_legal(index, garbage_every=5), steps))
+        episodes.append(play_episode(env, seed, choose_legal(index, garbage_every=5), steps))
         env.close()
     length = min(map(len, episodes))
     for mode in ("sync", "async"):

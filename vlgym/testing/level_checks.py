@@ -22,7 +22,7 @@ CHECK_TURNS, CHECK_EPISODES = 500, (6, 150)
 RECORD_TURNS, RECORD_EPISODES = 3000, (20, 100)
 """As these, for registry.yaml."""
 
-STARTS = 6
+COMPARED_STARTS = 6
 """Seeds whose first pictures and texts are compared between levels."""
 
 
@@ -43,12 +43,12 @@ def check_levels(subject: Subject) -> str:
     env = subject.make()
     held = len(env.level_arguments)
     require(held == len(spec.levels), f"the card has {len(spec.levels)} levels, the class's level_arguments {held}")
-    seeds, starts = seeds_of(spec.id, choosing_split(spec), STARTS), set()
+    seeds, starts = seeds_of(spec.id, choosing_split(spec), COMPARED_STARTS), set()
     for level in range(held):
         seen = [env.reset(seed=seed, options={"level": level})[0] for seed in seeds]
         starts.add(tuple((each["text"], digest_picture(each["image"])) for each in seen))
     env.close()
-    require(len(starts) == held, f"{STARTS} seeds begin alike on two of the {held} levels")
+    require(len(starts) == held, f"{COMPARED_STARTS} seeds begin alike on two of the {held} levels")
     played = play_levels(subject, choosing_split(spec), CHECK_TURNS, *CHECK_EPISODES)
     for level, each in enumerate(played):
         if spec.oracle != "none":

@@ -27,7 +27,7 @@ from .playing import GarbagePolicy, seeds_of
 MOST_CONSTANTS = 20
 """Constant actions that are tried, at most: the first that are legal at the start of half of the episodes."""
 
-STARTS = 8
+LISTED_STARTS = 8
 """Episodes at whose start the legal actions are looked at."""
 
 CONSTANT_TURNS, CHOOSING_TURNS = 400, 2000
@@ -96,13 +96,13 @@ def find_constants(spec: EnvSpec, make: Callable[[], VLEnv]) -> list[str]:
     env = make()
     legal: Counter[str] = Counter()
     try:
-        for seed in seeds_of(spec.id, choosing_split(spec), STARTS):
+        for seed in seeds_of(spec.id, choosing_split(spec), LISTED_STARTS):
             env.reset(seed=seed)
             legal.update(set(env.legal_actions()))
             order = env.legal_actions()
     finally:
         env.close()
-    often = [action for action in legal if 2 * legal[action] >= STARTS]
+    often = [action for action in legal if 2 * legal[action] >= LISTED_STARTS]
     places = {action: place for place, action in enumerate(order)}
     return sorted(often, key=lambda action: (places.get(action, len(places)), action))[:MOST_CONSTANTS]
 

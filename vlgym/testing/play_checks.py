@@ -18,7 +18,7 @@ import gymnasium
 from gymnasium.wrappers import OrderEnforcing
 
 from ..env.seeding import episode_seed
-from ..env.states import CONTENT, seal
+from ..env.states import CONTENT, seal_state
 from ..errors import UserError
 from ..evaluation import Report
 from ..games.multi import MultiVLEnv
@@ -28,12 +28,12 @@ from .playing import (
     GARBAGE,
     Deadline,
     GarbagePolicy,
-    Seen,
+    StepResult,
     choose_idle,
     choose_legal,
     choose_oracle,
     first_difference,
-    play,
+    play_episode,
     repeat,
     same,
 )
@@ -69,12 +69,12 @@ def check_determinism(subject: Subject) -> str:
     later than turn 40, or depends on what no episode reached.
     """
     first, second = subject.make(), subject.make()
-    play(second, episode_seed(subject.spec.id, "train", 7), choose_legal(7), 5)
+    play_episode(second, episode_seed(subject.spec.id, "train", 7), choose_legal(7), 5)
     turns = 0
     for index, choose in enumerate((choose_legal(0, garbage_every=5), choose_oracle, choose_idle)):
         seed = episode_seed(subject.spec.id, "train", index)
-        one = play(first, seed, choose, 40)
-        other = play(second, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
+        one = play_episode(first, seed, choose, 40)
+        other = play_episode(second, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
         difference = first_difference(one, other)
         require(difference is None, f"seed {index}: {difference}")
         turns += len(one) - 1
@@ -94,16 +94,16 @@ def check_history(subject: Subject) -> str:
     env = subject.make()
     seed = episode_seed(subject.spec.id, "train", 100)
     choose = choose_oracle if subject.spec.oracle != "none" else choose_legal(100, garbage_every=5)
-    before = play(env, seed, choose, 20)
+    before = play_episode(env, seed, choose, 20)
     replies = [step.reply for step in before[1:]]
     each = max(2, min(20, HISTORY_TURNS // HISTORY))
     deadline = Deadline(HISTORY_SECONDS)
     played = 0
     while played < HISTORY and (played < 6 or not deadline.over):
-        play(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
+        play_episode(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
         played += 1
     for place, other in (("the same instance", env), ("a new instance", subject.make())):
-        difference = first_difference(before, play(other, seed, repeat(replies), len(replies)))
+        difference = first_difference(before, play_episode(other, seed, repeat(replies), len(replies)))
         require(difference is None, f"after {played} episodes, in {place}: {difference}")
         other.close()
     return f"the same after {played} episodes, in the same instance and in a new one"
@@ -191,10 +191,10 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         "nothing": {},
         "a state without its events": {name: value for name, value in state.items() if name != "events"},
         "a state with another turn": {**state, "counters": [state["counters"][0] + 1, *state["counters"][1:]]},
-        "a state of another environment": seal(content, "vlgym/Other-v0", arguments),
-        "a state of other arguments": seal(content, subject.spec.id, {**arguments, "max_turns": 3}),
-        "a state without its start": seal({**content, "start": None}, subject.spec.id, arguments),
-        "a state that saves something else": seal({**content, "saved": {"?": 1}}, subject.spec.id, arguments),
+        "a state of another environment": seal_state(content, "vlgym/Other-v0", arguments),
+        "a state of other arguments": seal_state(content, subject.spec.id, {**arguments, "max_turns": 3}),
+        "a state without its start": seal_state({**content, "start": None}, subject.spec.id, arguments),
+        "a state that saves something else": seal_state({**content, "saved": {"?": 1}}, subject.spec.id, arguments),
     }
     before = env.get_state()
     for name, each in wrong.items():
@@ -209,14 +209,14 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         require(env.get_state() == before, f"{name} was refused, but changed the running episode")
 
 
-def _reach(subject: Subject, env: Any, depth: int) -> list[Seen]:
+def _reach(subject: Subject, env: Any, depth: int) -> list[StepResult]:
     """Play `depth` turns of an episode that does not end before, if there is one.
 
     The actions are legal if possible, else the replies are unreadable.
     """
     for index in range(8):
         choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
-        seen = play(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
+        seen = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
         if not seen[-1].ended:
             break
     return seen

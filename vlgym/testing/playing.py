@@ -60,7 +60,7 @@ Choose = Callable[[VLEnv, int], str]
 
 
 @dataclass(frozen=True)
-class Seen:
+class StepResult:
     """Result of one call of `reset` (turn 0) or `step`.
 
     Attributes:
@@ -97,7 +97,7 @@ class Seen:
         return self.text, self.picture, self.reward, self.terminated, self.truncated, self.info
 
 
-def play(
+def play_episode(
     env: VLEnv,
     seed: int,
     choose: Choose,
@@ -106,7 +106,7 @@ def play(
     ask: bool = False,
     watch: Callable[[VLEnv], None] | None = None,
     options: dict[str, Any] | None = None,
-) -> list[Seen]:
+) -> list[StepResult]:
     """Play one episode, for at most `turns` turns.
 
     Args:
@@ -170,7 +170,7 @@ def digest_picture(image: Image) -> str:
     return hashlib.sha256(repr(data.shape).encode() + data.tobytes()).hexdigest()[:16]
 
 
-def first_difference(one: Sequence[Seen], other: Sequence[Seen]) -> str | None:
+def first_difference(one: Sequence[StepResult], other: Sequence[StepResult]) -> str | None:
     """Return where and in what two episodes differ, in words; `None` where they are the same."""
     names = ("text", "image", "reward", "terminated", "truncated", "info")
     for a, b in zip(one, other, strict=False):
@@ -203,12 +203,12 @@ class Deadline:
         return time.perf_counter() > self._until
 
 
-def _see(env: VLEnv, turn: int, reply: str, observation: Any, *rest: Any) -> Seen:
+def _see(env: VLEnv, turn: int, reply: str, observation: Any, *rest: Any) -> StepResult:
     reward, terminated, truncated, info, ask = rest
     advice = env.oracle() if ask else None
     legal = tuple(env.legal_actions())
     picture = digest_picture(observation["image"])
-    return Seen(turn, reply, observation["text"], picture, reward, terminated, truncated, info, advice, legal)
+    return StepResult(turn, reply, observation["text"], picture, reward, terminated, truncated, info, advice, legal)
 
 
 def _shorten(value: Any) -> str:

@@ -19,15 +19,24 @@ from ..sight.blind import Searcher, leave_out_list
 from ..sight.blind_gap import WARN_ABOVE, find_share
 from ..sight.blind_policies import BlindPolicy, load_players, make_constant
 from .measure import choosing_split, find_best, find_constants
-from .playing import Deadline, choose_legal, choose_oracle, digest_picture, first_difference, play, repeat, seeds_of
-from .subject import FEWEST, MOST, TURN_BUDGET, CheckWarning, Subject, require
+from .playing import (
+    Deadline,
+    choose_legal,
+    choose_oracle,
+    digest_picture,
+    first_difference,
+    play_episode,
+    repeat,
+    seeds_of,
+)
+from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require
 
-CHOOSING_TURNS = 300
+TRIAL_TURNS = 300
 """Turns, about, for which each constant action is tried before the best ones are judged."""
 
 CHOOSING_SECONDS, JUDGING_SECONDS = 2.0, 1.5
 """After so long no other constant action is tried (though two are), and no other episode is played to judge one (though
-`FEWEST` are): what is slow is looked at less, and the evidence says so."""
+`FEWEST_EPISODES` are): what is slow is looked at less, and the evidence says so."""
 
 
 def check_blind(subject: Subject) -> str:
@@ -46,10 +55,10 @@ def check_blind(subject: Subject) -> str:
         return "the spec states that there is no oracle to measure the way to"
     split = subject.splits()[0] if subject.splits() else choosing_split(subject.spec)
     floor, ceiling = (subject.play(policy, split) for policy in (RandomPolicy(), OraclePolicy(fallback=True)))
-    budget = "val" if split not in MOST else split
-    episodes = max(FEWEST[budget], min(MOST[budget], TURN_BUDGET[budget] // subject.spec.max_turns))
+    budget = "val" if split not in MOST_SAMPLED else split
+    episodes = max(FEWEST_EPISODES[budget], min(MOST_SAMPLED[budget], TURN_BUDGET[budget] // subject.spec.max_turns))
     reports = [
-        _play(subject, policy, split, FEWEST[budget], episodes, JUDGING_SECONDS)
+        _play(subject, policy, split, FEWEST_EPISODES[budget], episodes, JUDGING_SECONDS)
         for policy in (*_choose_constants(subject), BlindPolicy(Searcher.name, Searcher))
     ]
     ways = [_find_way(report, floor, ceiling) for report in reports]
@@ -71,7 +80,7 @@ def _find_way(report: Report, floor: Report, ceiling: Report) -> float:
 
 def _choose_constants(subject: Subject) -> list[Policy]:
     split = "train" if "train" in subject.spec.splits else choosing_split(subject.spec)
-    episodes = max(2, min(20, CHOOSING_TURNS // subject.spec.max_turns))
+    episodes = max(2, min(20, TRIAL_TURNS // subject.spec.max_turns))
     deadline = Deadline(CHOOSING_SECONDS)
     policies: list[Policy] = []
     reports = []
@@ -168,8 +177,8 @@ def check_looking(subject: Subject) -> str:
     """
     plain, watched = subject.make(), subject.make()
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=20)):
-        one = play(plain, seed, choose_legal(index, garbage_every=5), 16)
-        other = play(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
+        one = play_episode(plain, seed, choose_legal(index, garbage_every=5), 16)
+        other = play_episode(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
         difference = first_difference(one, other)
         require(difference is None, f"an episode that is looked at more often goes otherwise: {difference}")
     plain.close()
@@ -217,7 +226,7 @@ def check_described(subject: Subject) -> str:
         if deadline.over and index > 1:
             break
         for choose in (choose_legal(index), choose_oracle):
-            play(env, seed, choose, 8, watch=compare)
+            play_episode(env, seed, choose, 8, watch=compare)
     env.close()
     if not any(told.values()):
         return "nobody wrote words for its picture, so it has no modality but image and none"

@@ -15,13 +15,13 @@ from ..play.rollout import Runner, run_episodes
 from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
-from .playing import Deadline, Seen, choose_idle, choose_legal, choose_oracle, play, seeds_of
+from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play_episode, seeds_of
 
 TURN_BUDGET = {"val": 500, "test": 300}
-"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least `FEWEST`
-and at most `MOST`."""
+"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least
+`FEWEST_EPISODES` and at most `MOST_SAMPLED`."""
 
-FEWEST, MOST = {"val": 4, "test": 2}, {"val": 30, "test": 20}
+FEWEST_EPISODES, MOST_SAMPLED = {"val": 4, "test": 2}, {"val": 30, "test": 20}
 
 MOST_SLOW = 10
 """At most so many where the card has `figure_episodes`, which says that an episode is slow."""
@@ -73,7 +73,7 @@ class Subject:
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
     so_far: list[str] = field(default_factory=list)
     _behaviour: Behaviour | None = None
-    _sample: list[list[Seen]] | None = None
+    _sample: list[list[StepResult]] | None = None
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
@@ -84,8 +84,8 @@ class Subject:
         """Play the policy on the val or the test split (once; later calls reuse it)."""
         key = (policy.name, split)
         if key not in self._episodes:
-            most = MOST_SLOW if self.spec.figure_episodes else MOST[split]
-            episodes = max(FEWEST[split], min(most, TURN_BUDGET[split] // self.spec.max_turns))
+            most = MOST_SLOW if self.spec.figure_episodes else MOST_SAMPLED[split]
+            episodes = max(FEWEST_EPISODES[split], min(most, TURN_BUDGET[split] // self.spec.max_turns))
             self._episodes[key] = self.run(policy, split, episodes)
         return summarize(self.spec.id, policy.name, split, self._episodes[key])
 
@@ -119,7 +119,7 @@ class Subject:
         """All turns played by policies so far, without prompts and images."""
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
 
-    def sample(self) -> list[list[Seen]]:
+    def sample(self) -> list[list[StepResult]]:
         """Return episodes of the train split, played once.
 
         Every fourth is the oracle's, one has no readable reply, and the others are random legal actions with some
@@ -129,13 +129,13 @@ class Subject:
             env = self.make()
             deadline = Deadline(SAMPLE_SECONDS)
             turns = min(SAMPLE_TURNS, self.spec.max_turns)
-            episodes: list[list[Seen]] = []
+            episodes: list[list[StepResult]] = []
             for index, seed in enumerate(seeds_of(self.spec.id, "train", STARTS)):
                 choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
                 choose = choose_idle if index == 2 else choose
                 always = index % 4 == 1 or self.spec.max_turns <= 50
                 long = 0 if deadline.over and index > 2 else turns
-                episodes.append(play(env, seed, choose, long, ask=always))
+                episodes.append(play_episode(env, seed, choose, long, ask=always))
             env.close()
             self._sample = episodes
         return self._sample

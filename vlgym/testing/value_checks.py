@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from .playing import GARBAGE, choose_legal, play, seeds_of
+from .playing import GARBAGE, choose_legal, play_episode, seeds_of
 from .subject import Subject, require
 
 LONG = 12
@@ -65,7 +65,7 @@ def check_endings(subject: Subject) -> str:
     env = subject.make()
     turns = min(env.max_turns, 60)
     seeds = seeds_of(subject.spec.id, "train", 3, first=40)
-    played = [play(env, seed, choose_legal(index), turns) for index, seed in enumerate(seeds)]
+    played = [play_episode(env, seed, choose_legal(index), turns) for index, seed in enumerate(seeds)]
     env.reset(seed=seeds[0])
     env.close()
     with contextlib.suppress(ResetNeeded):

@@ -28,7 +28,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from .playing import Deadline, choose_legal, play, seeds_of
+from .playing import Deadline, choose_legal, play_episode, seeds_of
 from .subject import Subject, require
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -69,7 +69,7 @@ class Heard:
 
 
 @contextmanager
-def listen() -> Iterator[Heard]:
+def listen_to_audit() -> Iterator[Heard]:
     """Listen until the block ends. The interpreter offers no way to take a hook off, so one stays and is idle."""
     global _installed
     if not _installed:
@@ -158,11 +158,11 @@ def check_side_effects(subject: Subject) -> str:
         try:
             # Two nets: sys.stdout need not lead to descriptor 1 (pytest and rich replace it), and C libraries bypass
             # sys.stdout.
-            with contextlib.redirect_stdout(written), listen() as heard:
+            with contextlib.redirect_stdout(written), listen_to_audit() as heard:
                 _play_and_close(subject)
                 # The first round may leave a service of the process, which lives on. An engine may set variables once,
                 # when it is loaded.
-                with patch.dict(os.environ, subject.variables, clear=True), listen() as again:
+                with patch.dict(os.environ, subject.variables, clear=True), listen_to_audit() as again:
                     _play_and_close(subject)
                     variables = dict(os.environ)
         finally:
@@ -196,21 +196,21 @@ def check_resources(subject: Subject) -> str:
     env = subject.make()
     seeds = seeds_of(subject.spec.id, "train", ROUND, first=200)
     turns = min(8, subject.spec.max_turns)
-    play(env, seeds[0], choose_legal(0), turns)  # loads what is loaded once, which tracing would make slow
+    play_episode(env, seeds[0], choose_legal(0), turns)  # loads what is loaded once, which tracing would make slow
     started = not tracemalloc.is_tracing()
     if started:
         tracemalloc.start()
     try:
         deadline = Deadline(RESOURCE_SECONDS)
         for index, seed in enumerate(seeds):
-            play(env, seed, choose_legal(index, garbage_every=5), turns)
+            play_episode(env, seed, choose_legal(index, garbage_every=5), turns)
             if deadline.over and index >= 1:
                 seeds = seeds[: index + 1]
                 break
         sizes, counts = [], []
         for _ in range(4):
             for index, seed in enumerate(seeds):
-                play(env, seed, choose_legal(index, garbage_every=5), turns)
+                play_episode(env, seed, choose_legal(index, garbage_every=5), turns)
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
             counts.append(_count_resources())
@@ -228,7 +228,7 @@ def check_resources(subject: Subject) -> str:
     opened = []
     for seed in seeds[:1] * 4:
         other = subject.make()
-        play(other, seed, choose_legal(0), 2)
+        play_episode(other, seed, choose_legal(0), 2)
         other.close()
         gc.collect()
         opened.append(_count_resources())
@@ -304,8 +304,8 @@ def check_processes(subject: Subject) -> str:
 
 def _play_and_close(subject: Subject) -> None:
     env = subject.make()
-    play(env, 1, choose_legal(1, garbage_every=5), 3)
-    play(env, 2, choose_legal(2, garbage_every=5), 12)
+    play_episode(env, 1, choose_legal(1, garbage_every=5), 3)
+    play_episode(env, 2, choose_legal(2, garbage_every=5), 12)
     env.close()
 
 

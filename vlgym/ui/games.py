@@ -26,11 +26,11 @@ from ..play.human import HumanPolicy, complete_reply
 from ..play.policies import OraclePolicy
 from ..play.rollout import Runner
 from ..registry.making import unwrap
-from ..reports.turns import Turn as Shown
+from ..reports.turns import ShownTurn
 from ..types import Image, Reply, StepRecord, Turn
 
 
-class Game:
+class PageGame:
     """One game, between two replies. Its methods are called with its `lock`.
 
     Attributes:
@@ -68,9 +68,9 @@ class Game:
         return len(self.wins) == self.part.episodes
 
     @property
-    def before(self) -> Shown | None:
+    def before(self) -> ShownTurn | None:
         """The turn before."""
-        return Shown(len(self.records) - 1, self.records[-1]) if self.records else None
+        return ShownTurn(len(self.records) - 1, self.records[-1]) if self.records else None
 
     def begin(self) -> None:
         """Open the folder of the records, and begin the first episode."""
@@ -134,7 +134,7 @@ class Game:
             self.pictures = [slot.observation["image"]]
 
 
-class Games:
+class PageGames:
     """Begins, keeps and ends games. May be used by several threads.
 
     Args:
@@ -144,9 +144,9 @@ class Games:
 
     def __init__(self, out: Path, workers: Callable[[], EnvGroup] = lambda: open_group("processes:1")) -> None:
         self.out, self.workers = out, workers
-        self.open: dict[str, Game] = {}
+        self.open: dict[str, PageGame] = {}
 
-    def begin(self, env_id: str, arguments: Mapping[str, Any], **plan: Any) -> Game:
+    def begin(self, env_id: str, arguments: Mapping[str, Any], **plan: Any) -> PageGame:
         """Begin a game and wait for its first turn.
 
         Raises:
@@ -154,12 +154,12 @@ class Games:
         """
         (part,) = plan_ids([env_id], arguments=arguments, **plan)
         folder = new_folder(self.out, re.sub(r"[^\w-]", "-", env_id.split("/")[-1]))
-        game = Game(secrets.token_hex(5), part, folder, self.workers())
+        game = PageGame(secrets.token_hex(5), part, folder, self.workers())
         self.open[game.key] = game
-        self.go_on(game, game.count, Game.begin)
+        self.go_on(game, game.count, PageGame.begin)
         return game
 
-    def go_on(self, game: Game, count: int, do: Callable[..., None], *said: Any) -> None:
+    def go_on(self, game: PageGame, count: int, do: Callable[..., None], *said: Any) -> None:
         """Let a method of a game act.
 
         Args:
@@ -178,7 +178,7 @@ class Games:
                 game.error = plain_line(line, 2000)
                 game.end()
 
-    def close(self, game: Game) -> None:
+    def close(self, game: PageGame) -> None:
         """End a game, whatever it waits for."""
         self.open.pop(game.key, None)
         game.end()

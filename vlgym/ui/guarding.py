@@ -27,7 +27,7 @@ from ..reports import writing
 STATIC = writing.TEMPLATES / "static"
 
 
-def render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+def render_page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page: a template with its values."""
     text = writing.render(template, path=request.url.path, **values)
     return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
@@ -41,7 +41,7 @@ async def show_error(request: Request, error: Exception) -> Response:
         status, line = 400, plain_line(str(error), 2000)
     else:
         status, line = 500, "This page failed; what happened stands in the terminal of `vlgym ui`."
-    return render(request, "error.html", status, status_code=status, line=line)
+    return render_page(request, "error.html", status, status_code=status, line=line)
 
 
 LOG = "log.jsonl"
@@ -80,7 +80,7 @@ HEADERS = {
 }
 
 
-class Guard(BaseHTTPMiddleware):
+class PageGuard(BaseHTTPMiddleware):
     """Lets a request through if it has the token and, where it changes something, comes from a page of this server."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:

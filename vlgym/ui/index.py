@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 
 from ..errors import plain_line
-from ..play.trajectory import HEADER, METADATA, check_values
+from ..play.trajectory import HEADER, METADATA, check_record_values
 from .guarding import LOG, open_inside
 
 
@@ -54,17 +54,17 @@ PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "_
 
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
-LISTED = (
+LISTED_FIELDS = (
     "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
     "success",
 )  # fmt: skip
 """Fields of a turn in the list."""
-USUAL = {"part": "", "repeat": 0}
+FORMAT_3_VALUES = {"part": "", "repeat": 0}
 """Fields that records of format 3 may lack."""
 
 
 @dataclass(slots=True)
-class Episode:
+class IndexedEpisode:
     """One episode.
 
     Attributes:
@@ -147,7 +147,7 @@ class Folder:
     key: str
     path: Path
     run: str
-    episodes: list[Episode] = field(default_factory=list)
+    episodes: list[IndexedEpisode] = field(default_factory=list)
     read: int = 0
     broken: int = 0
     tail: bytes = b""
@@ -155,7 +155,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Run:
+class IndexedRun:
     """An evaluation, or a training run with all its recordings."""
 
     key: str
@@ -174,7 +174,7 @@ class Index:
         given = list(dict.fromkeys(Path(root).resolve() for root in roots))
         self.roots = tuple(root for root in given if not set(root.parents) & set(given))
         self.folders: dict[str, Folder] = {}
-        self.runs: dict[str, Run] = {}
+        self.runs: dict[str, IndexedRun] = {}
         self._looked = -LOOK_EVERY
         self._count = 0
         self._lock = threading.Lock()
@@ -188,7 +188,7 @@ class Index:
             for folder in self.folders.values():
                 self._read(folder)
 
-    def episodes(self) -> list[Episode]:
+    def episodes(self) -> list[IndexedEpisode]:
         """Return all episodes that were read."""
         return [episode for folder in self.folders.values() for episode in folder.episodes]
 
@@ -201,11 +201,11 @@ class Index:
     def _look(self) -> None:
         """Find new folders, and forget those that are gone."""
         found: dict[str, Folder] = {}
-        runs: dict[str, Run] = {}
+        runs: dict[str, IndexedRun] = {}
         for folder, run, name in _find_records(self.roots):
             key, run_key = make_key(folder), make_key(run)
             found[key] = self.folders.get(key) or Folder(key, folder, run_key)
-            runs[run_key] = Run(run_key, name, run)
+            runs[run_key] = IndexedRun(run_key, name, run)
         self.folders, self.runs = found, runs
 
     def _read(self, folder: Folder) -> None:
@@ -230,8 +230,8 @@ class Index:
     def _add(self, folder: Folder, start: int, size: int, text: bytes) -> None:
         folder.read, folder.tail = start + size, text
         try:
-            row = {**USUAL, **read_row(text)}
-            check_values({name: row.get(name) for name in LISTED})
+            row = {**FORMAT_3_VALUES, **read_row(text)}
+            check_record_values({name: row.get(name) for name in LISTED_FIELDS})
         except ValueError:
             folder.broken += 1
             return
@@ -239,7 +239,7 @@ class Index:
         if last is None or last.over or last.number != row["episode"] or row["turn"] == 0:
             self._count += 1
             said = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
-            last = Episode(folder.key, len(folder.episodes), folder.run, *said, self._count)
+            last = IndexedEpisode(folder.key, len(folder.episodes), folder.run, *said, self._count)
             folder.episodes.append(last)
         last.add(row, start, size)
 

@@ -29,15 +29,15 @@ from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
 from ..sight.blind_gap import find_blind_share, rate_difficulty
-from .games import Game, Games
-from .guarding import STATIC, render
+from .games import PageGame, PageGames
+from .guarding import STATIC, render_page
 from .index import make_key
 from .watch import read_count
 
-FIRST = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
+FIRST_IDS = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
 """Environments that a new player begins with."""
 
-FIGURES = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
+FLOOR_WORDS = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 MOST_EPISODES = 1000
 MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
@@ -54,7 +54,7 @@ def show_gallery(request: Request) -> Response:
     for env_id in sorted(get_registry().current()):
         card = _find_card(env_id)
         families.setdefault(card["spec"].family, []).append(card)
-    return render(request, "gallery.html", families=families)
+    return render_page(request, "gallery.html", families=families)
 
 
 def show_environment(request: Request) -> Response:
@@ -62,7 +62,7 @@ def show_environment(request: Request) -> Response:
     env_id = str(request.path_params["env_id"])
     if env_id not in get_registry().specs:
         raise HTTPException(404, "No such environment is installed. `vlgym list` shows all.")
-    return render(request, "environment.html", card=_find_card(env_id))
+    return render_page(request, "environment.html", card=_find_card(env_id))
 
 
 def _find_card(env_id: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _find_card(env_id: str) -> dict[str, Any]:
         "picture": f"/static/{picture}" if (STATIC / picture).is_file() else "",
         "spec": spec, "distribution": registry.owner[env_id],
         "difficulty": rate_difficulty(spec.difficulty, find_blind_share(recorded)),
-        "figures": [(words, (recorded or {}).get(name)) for name, words in FIGURES],
+        "figures": [(words, (recorded or {}).get(name)) for name, words in FLOOR_WORDS],
     }  # fmt: skip
 
 
@@ -84,9 +84,9 @@ def show_start(request: Request, said: Mapping[str, str] | None = None, error: s
     families: dict[str, list[str]] = {}
     for env_id, spec in sorted(registry.current().items()):
         families.setdefault(spec.family, []).append(env_id)
-    return render(
+    return render_page(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
-        first=[env_id for env_id in FIRST if env_id in registry.specs], games=list(games.open.values()),
+        first=[env_id for env_id in FIRST_IDS if env_id in registry.specs], games=list(games.open.values()),
         said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
         others=["self", *PLAYERS],
     )  # fmt: skip
@@ -116,10 +116,10 @@ def show_game(request: Request) -> Response:
     game = _find_game(request)
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"]:
-        _games(request).go_on(game, game.count, Game.ask_oracle)
+        _games(request).go_on(game, game.count, PageGame.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
     spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
-    return render(
+    return render_page(
         request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
         choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
         lines=any("\n" in action for action in game.legal), find=lambda part: f"{address}/{numbers[id(part['image'])]}",
@@ -136,17 +136,17 @@ def answer(request: Request, said: dict[str, str]) -> Response:
     count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
     x, y = read_count(said.get("point.x", "")), read_count(said.get("point.y", ""))
     if said.get("next"):
-        games.go_on(game, count, Game.begin_episode)
+        games.go_on(game, count, PageGame.begin_episode)
     elif min(x, y) >= 0:
-        games.go_on(game, count, Game.click, x, y)
+        games.go_on(game, count, PageGame.click, x, y)
     else:
         written = said.get("reply", "").replace("\r\n", "\n")
-        games.go_on(game, count, Game.answer, action if action >= 0 else written)
+        games.go_on(game, count, PageGame.answer, action if action >= 0 else written)
     kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
     return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
 
 
-def show_picture(request: Request) -> Response:
+def show_game_picture(request: Request) -> Response:
     """Answer with a picture of the turn that a game is at."""
     number, pictures = int(request.path_params["number"]), _find_game(request).pictures
     if number >= len(pictures):
@@ -166,15 +166,15 @@ def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
     return found
 
 
-def _find_game(request: Request) -> Game:
+def _find_game(request: Request) -> PageGame:
     game = _games(request).open.get(str(request.path_params["game"]))
     if game is None:
         raise HTTPException(404, "There is no such game any more. What was finished stands in the list of episodes.")
     return game
 
 
-def _games(request: Request) -> Games:
-    games: Games = request.app.state.games
+def _games(request: Request) -> PageGames:
+    games: PageGames = request.app.state.games
     return games
 
 
@@ -193,12 +193,12 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
     return endpoint
 
 
-ROUTES = [
+PLAY_ROUTES = [
     Route("/gallery", show_gallery),
     Route("/gallery/env/{env_id:path}", show_environment),
     Route("/play", show_start, methods=["GET"]),
     Route("/play", _with_form(begin), methods=["POST"]),
     Route("/play/{game}", show_game, methods=["GET"]),
     Route("/play/{game}", _with_form(answer), methods=["POST"]),
-    Route("/play/{game}/picture/{count:int}/{number:int}", show_picture, methods=["GET"]),
+    Route("/play/{game}/picture/{count:int}/{number:int}", show_game_picture, methods=["GET"]),
 ]

@@ -28,18 +28,18 @@ from ..reports.compute import compute_report, describe_shares
 from ..reports.records import PICTURES, read_run
 from ..reports.turns import spread
 from ..reports.writing import PAGE, describe_results
-from .guarding import LOG, open_inside, render
-from .index import Episode, Index, Run, get_index, make_key, read_row, split_lines
-from .watch import choose, cut_page, read_choice
+from .guarding import LOG, open_inside, render_page
+from .index import Index, IndexedEpisode, IndexedRun, get_index, make_key, read_row, split_lines
+from .watch import cut_page, filter_episodes, read_choice
 
-SHOWN = 20  # episodes on a run's page
+EPISODES_OF_RUN = 20  # episodes on a run's page
 WAITS_S = 0.5  # for the numbers of a run; later they are shown where they are ready
 FRAMES = 6  # pictures of an episode on a run's card
 SANDBOX = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-MOST = 1e300  # sums of larger numbers are infinite
+LARGEST_NUMBER = 1e300  # sums of larger numbers are infinite
 MOST_CURVES = 80
 MAIN = {
     "episode/success": "success",
@@ -52,13 +52,13 @@ _RATES = ("episode/success", "rollout/invalid_rate")
 _ACROSS = "env_steps"
 
 
-def describe_run(run: Run, episodes: Sequence[Episode]) -> dict[str, Any]:
+def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
     """Return a run's card.
 
     `success` is the mean over its parts with their pictures, with its interval. A training run has the `curve` of its
     success instead. `shown` is an episode, and `turns` are those of its turns whose pictures stand for the run.
     """
-    header = read_header(run.path)
+    header = peek_header(run.path)
     policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
     said = {
         "policy": policy.get("name", header.get("title", "")), "model": policy.get("model", config.get("model", "")),
@@ -102,7 +102,7 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
             rows.append({
                 name: float(value)
                 for name, value in row.items()
-                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= MOST
+                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= LARGEST_NUMBER
             })  # fmt: skip
     across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
     unit = "environment steps" if across == _ACROSS else "updates"
@@ -116,7 +116,7 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     return drawn
 
 
-def read_header(folder: Path) -> dict[str, Any]:
+def peek_header(folder: Path) -> dict[str, Any]:
     """Return what a run.json says; nothing where it cannot be read."""
     try:
         with open_inside(folder, HEADER) as file:
@@ -125,7 +125,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def find_date(run: Run, header: Mapping[str, Any]) -> str:
+def find_date(run: IndexedRun, header: Mapping[str, Any]) -> str:
     """Return when a run was begun, or else when its run.json was written."""
     with suppress(LookupError, TypeError, AttributeError):
         return header["sessions"][0]["started"][:16].replace("T", " ")
@@ -136,26 +136,27 @@ def find_date(run: Run, header: Mapping[str, Any]) -> str:
 def show_runs(request: Request) -> Response:
     """Answer with all runs, the newest first."""
     index = get_index(request)
-    of_run: dict[str, list[Episode]] = {key: [] for key in index.runs}
+    of_run: dict[str, list[IndexedEpisode]] = {key: [] for key in index.runs}
     for episode in index.episodes():
         of_run[episode.run].append(episode)
-    dates = {key: find_date(run, read_header(run.path)) for key, run in index.runs.items()}
+    dates = {key: find_date(run, peek_header(run.path)) for key, run in index.runs.items()}
     cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
-    cards = [describe_run(index.runs[key], of_run[key]) for key in cut["rows"]]
-    return render(request, "runs.html", cards=cards, index=index, **cut)
+    cards = [make_run_card(index.runs[key], of_run[key]) for key in cut["rows"]]
+    return render_page(request, "runs.html", cards=cards, index=index, **cut)
 
 
 def show_run(request: Request) -> Response:
     """Answer with a run: results, curves, episodes and run.json."""
     index = get_index(request)
     run = _find_run(request, index)
-    episodes = choose(index.episodes(), read_choice({"run": run.key}))
+    episodes = filter_episodes(index.episodes(), read_choice({"run": run.key}))
     results, why_not = find_results(index, run)
     logged, others = draw_curves(run.path)
-    return render(
-        request, "run.html", card=describe_run(run, episodes), runs=index.runs, why_not=why_not,
-        **(results or {"report": None}), logged=logged, others=others, found=len(episodes), shown=episodes[:SHOWN],
-        has_page=(run.path / PAGE).is_file(), record=json.dumps(read_header(run.path), indent=2),
+    return render_page(
+        request, "run.html", card=make_run_card(run, episodes), runs=index.runs, why_not=why_not,
+        **(results or {"report": None}), logged=logged, others=others, found=len(episodes),
+        shown=episodes[:EPISODES_OF_RUN], has_page=(run.path / PAGE).is_file(),
+        record=json.dumps(peek_header(run.path), indent=2),
     )  # fmt: skip
 
 
@@ -169,10 +170,10 @@ def show_report(request: Request) -> Response:
     return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
 
 
-def find_results(index: Index, run: Run) -> tuple[dict[str, Any] | None, str]:
+def find_results(index: Index, run: IndexedRun) -> tuple[dict[str, Any] | None, str]:
     """Return what the page shows of an evaluation's report, or a line that says why it cannot be computed."""
     folder = index.folders.get(make_key(run.path))
-    if folder is None or folder.problem or read_header(run.path).get("kind") != "evaluation":
+    if folder is None or folder.problem or peek_header(run.path).get("kind") != "evaluation":
         return None, ""
     try:
         version = (folder.read, (run.path / METADATA).lstat().st_mtime_ns)
@@ -209,11 +210,11 @@ def _compute(folder: Path) -> Future[Any]:
     return found
 
 
-def _find_run(request: Request, index: Index) -> Run:
+def _find_run(request: Request, index: Index) -> IndexedRun:
     run = index.runs.get(request.path_params["run"])
     if run is None:
         raise HTTPException(404, "There is no such run in the folders that `vlgym ui` was given.")
     return run
 
 
-ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]
+RUN_ROUTES = [Route("/", show_runs), Route("/run/{run}", show_run), Route("/report/{run}", show_report)]

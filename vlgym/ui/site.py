@@ -19,8 +19,8 @@ from starlette.staticfiles import StaticFiles
 from ..env_groups.tcp_server import listen
 from ..errors import UserError
 from . import play, runs, watch
-from .games import Games
-from .guarding import STATIC, Guard, show_error
+from .games import PageGames
+from .guarding import STATIC, PageGuard, show_error
 from .index import Index
 
 LOOPBACK = "127.0.0.1"
@@ -35,7 +35,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
+def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
     listening = listen(LOOPBACK, port)  # here, not in uvicorn: its own way to fail is an exit without advice
     token = secrets.token_urlsafe(24)
@@ -64,10 +64,12 @@ def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     if not token:
         raise ValueError("the token is empty, so every request has it")
     app = Starlette(
-        routes=[Mount("/static", StaticFiles(directory=STATIC)), *runs.ROUTES, *watch.ROUTES, *play.ROUTES],
+        routes=[
+            Mount("/static", StaticFiles(directory=STATIC)), *runs.RUN_ROUTES, *watch.WATCH_ROUTES, *play.PLAY_ROUTES,
+        ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"]),
-                    Middleware(Guard, token=token)],
+                    Middleware(PageGuard, token=token)],
         exception_handlers={HTTPException: show_error, UserError: show_error, 500: show_error},
     )  # fmt: skip
-    app.state.index, app.state.games = Index((*paths, out)), Games(out)
+    app.state.index, app.state.games = Index((*paths, out)), PageGames(out)
     return app

@@ -18,17 +18,17 @@ from ..errors import plain_line
 from ..files import FIELD, unseal
 from ..play.trajectory import MALFORMED, METADATA, NO_PICTURE, read_record
 from ..reports.charts import Curve, draw_curve
-from ..reports.turns import Turn
-from .guarding import open_inside, render
-from .index import Episode, Index, get_index, read_row
+from ..reports.turns import ShownTurn
+from .guarding import open_inside, render_page
+from .index import Index, IndexedEpisode, get_index, read_row
 
-MOST_TURNS = 100  # of an episode on one page
-_KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
-PAGE = 50  # episodes on a page
-LONGEST = 200  # characters of a word in an address
-RESULTS = {"won": "won", "lost": "lost", "open": "not ended"}
+TURNS_ON_PAGE = 100  # of an episode on one page
+_SIGNATURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"))
+EPISODES_ON_PAGE = 50  # episodes on a page
+LONGEST_WORD = 200  # characters of a word in an address
+RESULT_WORDS = {"won": "won", "lost": "lost", "open": "not ended"}
 NEWEST = "-newest"
-ORDERS: dict[str, Callable[[Episode], Any]] = {
+ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
     "newest": lambda episode: episode.newest,
     "return": lambda episode: episode.total,
     "turns": lambda episode: episode.turns,
@@ -37,15 +37,15 @@ ORDERS: dict[str, Callable[[Episode], Any]] = {
 """Name in an address: what is compared."""
 
 Choice = Mapping[str, str]
-"""`run` (its key), `env`, `result` (of `RESULTS`), `code` (a failure that occurred) and `q` (words that replies hold
-next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
+"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure that occurred) and `q` (words that replies
+hold next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
 largest first."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    said = {name: params.get(name, "")[:LONGEST] for name in ("run", "env", "result", "code", "q", "sort")}
-    said["result"] = said["result"] if said["result"] in RESULTS else ""
+    said = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
+    said["result"] = said["result"] if said["result"] in RESULT_WORDS else ""
     said["sort"] = said["sort"] if said["sort"].removeprefix("-") in ORDERS else NEWEST
     return said
 
@@ -61,7 +61,7 @@ def read_count(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
-def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
+def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[IndexedEpisode]:
     """Return the episodes that a choice shows, on all its pages, in its order."""
     run, env, result, code, words, sort = choice.values()
     words = words.casefold()
@@ -80,9 +80,9 @@ def choose(episodes: Iterable[Episode], choice: Choice) -> list[Episode]:
 def cut_page(found: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
     """Return the `rows` of the page that an address says, its number (`page`, from 1; the last one where there are
     fewer) and the number of all `pages`."""
-    pages = max(1, -(-len(found) // PAGE))
+    pages = max(1, -(-len(found) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
-    return {"rows": found[(page - 1) * PAGE : page * PAGE], "page": page, "pages": pages}
+    return {"rows": found[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
 
 
 def show_list(request: Request) -> Response:
@@ -90,10 +90,10 @@ def show_list(request: Request) -> Response:
     index = get_index(request)
     choice = read_choice(request.query_params)
     episodes = index.episodes()
-    found = choose(episodes, choice)
-    return render(
+    found = filter_episodes(episodes, choice)
+    return render_page(
         request, "episodes.html", choice=choice, query=write_query(choice), found=len(found), total=len(episodes),
-        index=index, orders=ORDERS, results=RESULTS, envs=sorted({episode.env_id for episode in episodes}),
+        index=index, orders=ORDERS, results=RESULT_WORDS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
         won=sum(episode.success for episode in found), ended=sum(episode.over for episode in found),
         **cut_page(found, request.query_params),
@@ -105,11 +105,11 @@ def show_episode(request: Request) -> Response:
     index, said = get_index(request), request.path_params
     episode = find_episode(index, said["folder"], said["order"], said["turn"])
     choice = read_choice(request.query_params)
-    found = choose(index.episodes(), choice)
+    found = filter_episodes(index.episodes(), choice)
     place = next((place for place, each in enumerate(found) if each is episode), len(found))
-    begin = max(0, min(said["turn"] - MOST_TURNS // 2, episode.turns - MOST_TURNS))
-    turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + MOST_TURNS))]
-    return render(
+    begin = max(0, min(said["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
+    turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + TURNS_ON_PAGE))]
+    return render_page(
         request, "turn.html", episode=episode, turn=turns[said["turn"] - begin], turns=turns, query=write_query(choice),
         before=found[place - 1] if place and place < len(found) else None,
         after=found[place + 1] if place + 1 < len(found) else None,
@@ -118,7 +118,7 @@ def show_episode(request: Request) -> Response:
     )  # fmt: skip
 
 
-def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
+def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
     """Return the curves of what each turn was paid and what a learner thought of it; of the probabilities of a turn's
     tokens, the geometric mean."""
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -139,7 +139,7 @@ def draw_turns(turns: Iterable[Turn]) -> list[Curve]:
     ]
 
 
-def show_picture(request: Request) -> Response:
+def show_record_picture(request: Request) -> Response:
     """Answer with a picture of a folder of records; its name holds a hash of it, so a browser may keep it."""
     folder = get_index(request).folders.get(request.path_params["folder"])
     try:
@@ -149,7 +149,7 @@ def show_picture(request: Request) -> Response:
             data = file.read()
     except OSError as error:
         raise HTTPException(404, f"That picture cannot be read: {error}") from None
-    kind = next((kind for beginning, kind in _KINDS if data.startswith(beginning)), None)
+    kind = next((kind for beginning, kind in _SIGNATURES if data.startswith(beginning)), None)
     if kind is None:
         raise HTTPException(404, "That file is no PNG or JPEG picture.")
     return Response(data, media_type=kind, headers={"cache-control": "private, max-age=3600"})
@@ -164,13 +164,13 @@ def show_side(request: Request) -> Response:
         sides.append((episode, read_turn(index, episode, min(said["turn"], episode.turns - 1))))
     longest = max(episode.turns for episode, _ in sides)
     base = f"/side/{said['folder']}/{said['order']}/{said['other']}/{said['other_order']}"
-    return render(
+    return render_page(
         request, "side.html", sides=sides, runs=index.runs, base=base, number=min(said["turn"], longest - 1),
         longest=longest,
     )  # fmt: skip
 
 
-def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> Episode:
+def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> IndexedEpisode:
     """Return the episode of an address, which has that turn."""
     found = index.folders.get(folder)
     if found is None or order >= len(found.episodes) or turn >= found.episodes[order].turns:
@@ -178,7 +178,7 @@ def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> Episod
     return found.episodes[order]
 
 
-def read_turn(index: Index, episode: Episode, number: int) -> Turn:
+def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     """Read a turn of an episode."""
     start, size = episode.offsets[number]
     names: dict[Any, Any] = defaultdict(lambda: NO_PICTURE)
@@ -190,19 +190,19 @@ def read_turn(index: Index, episode: Episode, number: int) -> Turn:
         if not all(isinstance(name, str) for name in names):
             raise TypeError("the name of a picture is no text")
     except (OSError, *MALFORMED) as error:
-        return Turn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
+        return ShownTurn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
     damage = ""
     try:
         unseal(row, required=FIELD in row)
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
     at = f"/picture/{episode.folder}"
-    return Turn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
+    return ShownTurn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
 
 
-ROUTES = [
+WATCH_ROUTES = [
     Route("/episodes", show_list),
     Route("/turn/{folder}/{order:int}/{turn:int}", show_episode),
-    Route("/picture/{folder}/{name:path}", show_picture),
+    Route("/picture/{folder}/{name:path}", show_record_picture),
     Route("/side/{folder}/{order:int}/{other}/{other_order:int}/{turn:int}", show_side),
 ]

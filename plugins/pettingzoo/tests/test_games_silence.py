@@ -12,7 +12,7 @@ import pytest
 
 import vlgym
 from vlgym.env.seeding import episode_seed
-from vlgym.games.loop import Game, play_games
+from vlgym.games.loop import RunningGame, play_games
 from vlgym.games.several import SKILL
 from vlgym.games.table import Reading, Table
 from vlgym.games.tournament import RECORDS, Tournament
@@ -89,7 +89,7 @@ def play_records(env_id: str, seat: int, seed: int, silent: Silent) -> Column:
     table = vlgym.open_table(env_id, **SMALL)
     table.reset(seed=seed)
     seats = range(table.game.seats)
-    game = Game(table, 0, players(len(seats), seat, silent), dict.fromkeys(seats, ""))
+    game = RunningGame(table, 0, players(len(seats), seat, silent), dict.fromkeys(seats, ""))
     left = [game]
     list(play_games(1, lambda _: left.pop() if left else None))
     assert game.error is None

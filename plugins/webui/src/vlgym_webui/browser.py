@@ -22,7 +22,7 @@ from typing import Any
 
 from selenium.common.exceptions import WebDriverException
 
-from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Guard, Limits
+from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Limits, ProcessGuard
 
 from .server import ORIGIN, PageServer
 from .steps import Interaction, Step
@@ -167,7 +167,7 @@ class Browser(Chromium):
         failure = error_name = None
         self.server.show(files)
         stuck = False
-        with Guard(self.process.pid, self.limits, lambda: self.intact) as guard:
+        with ProcessGuard(self.process.pid, self.limits, lambda: self.intact) as guard:
             try:
                 with self.fresh_tab():
                     try:
