@@ -113,8 +113,10 @@ def play(
 ) -> tuple[Episodes, Turns]:
     """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
     be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
-    empty = (torch.zeros(groups, size, env.max_turns, dtype=kind) for kind in (torch.double, bool, int, int))
-    episodes, turns, keys, actions = Episodes(*empty, gamma=gamma), Turns(), dict[str, int](), dict[str, int]()
+    kinds = (torch.double, torch.bool, torch.int64, torch.int64)
+    rewards, mask, state_keys, chosen = (torch.zeros(groups, size, env.max_turns, dtype=kind) for kind in kinds)
+    episodes, turns = Episodes(rewards, mask, state_keys, chosen, gamma), Turns()
+    keys, actions = dict[str, int](), dict[str, int]()
     for start, number in np.ndindex(groups, size):
         rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
         for each in (env, eyes):

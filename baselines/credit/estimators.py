@@ -126,7 +126,7 @@ def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
         earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
         x, y = read(earlier, count)[earlier.mask], earlier.to_go[earlier.mask].float()
         head = ValueHead(x.shape[-1], WIDTH)
-        head.fit(x)
+        head.norm.fit(x)
         optimizer = torch.optim.AdamW(head.parameters(), lr=RATE, weight_decay=0.0, foreach=True)
         for _ in range(STEPS):
             rows = torch.randint(len(x), (SIZE,), generator=generator)
@@ -143,7 +143,7 @@ def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
     Q_target(s, a) of the replies that the policy gave (arXiv 2402.19446, section 3)."""
     earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
     sizes = [read(earlier).shape[-1], count]
-    critics, targets = (Critics(*sizes, WIDTH) for _ in range(2))
+    critics, targets = (Critics(sizes[0], count, WIDTH) for _ in range(2))
     x, following = (part[earlier.mask] for part in (read(earlier, count), torch.roll(read(earlier), -1, dims=2)))
     rewards, ended = earlier.rewards[earlier.mask].float(), earlier.ended[earlier.mask]
     for each in (critics, targets):

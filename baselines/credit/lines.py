@@ -7,7 +7,7 @@ The horizon grows with the number of targets, and nothing else changes. A policy
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -39,7 +39,8 @@ class Played(NamedTuple):
 
 def draw_starts(targets: int, first: int, count: int) -> Starts:
     """Return the starts of `count` train episodes of NumberLine, from number `first` on."""
-    env, found = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none")), []
+    env: Any = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none"))
+    found = []
     for index in range(first, first + count):
         env.reset(seed=episode_seed("vlgym/NumberLine-v0", "train", index))
         found.append([env.current, env.target, *env.later])
@@ -125,7 +126,7 @@ class TinyPolicy:
         self.optimizer = torch.optim.AdamW(self.parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
         self.keys = [key for key in range(36) if key // 6 != key % 6]
         self.right = torch.tensor([int(key // 6 > key % 6) for key in self.keys])
-        env = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
+        env: Any = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
         encode, legal = self.engine.family.encode_reply, env.legal_actions()
         self.replies = [torch.tensor(encode(write_reply(env.parser, [action], "", legal))) for action in legal]
         self.prompts, self.thoughts = [], []

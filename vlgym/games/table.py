@@ -341,7 +341,7 @@ class Table:
                 continue
             self.log.append(copy.deepcopy(entry))
             self._execute(entry)
-        last = next((entry for entry in reversed(self.log) if "moves" in entry), {"moves": {}})
+        last: dict[str, Any] = next((entry for entry in reversed(self.log) if "moves" in entry), {"moves": {}})
         for seat, action in last["moves"].items():
             span = saved["spans"].get(seat)
             form = (*span, None)[2] if span else None
