@@ -81,7 +81,7 @@ class ScreensClick(ScreenEnv):
         return Outcome(
             float(self.solved) - self.step_cost,
             terminated=True,
-            feedback=self.error() or "",
+            feedback="" if self.solved else self.error() or "",
             point=self.find_point(action),
         )
 
