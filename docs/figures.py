@@ -75,23 +75,23 @@ def judge_all() -> list[Judged]:
 
 
 def choose_first() -> list[Judged]:
-    """Return the first arm of each environment, the largest gain first."""
-    first = {row.study.env: row for row in reversed(judge_all())}
+    """Return the first arm of each environment and form, the largest gain first."""
+    first = {row.study.label: row for row in reversed(judge_all())}
     return sorted(first.values(), key=lambda each: -mean(each.outcome.gain))
 
 
 def write_outcomes(*, every: bool = False) -> str:
     """Write a row per environment with its first trained arm, or per arm: success after training, and what stands."""
-    entries, rows = read_registry(), []
+    rows = []
     for name, study, row, *stands in judge_all() if every else choose_first():
         tests = zip((row.p_blind, row.p_gain), stands, strict=True)
-        link = f"[{study.env.removeprefix('vlgym/')}]({'' if every else 'studies/'}{name}.json)"
+        link = f"[{study.label}]({'' if every else 'studies/'}{name}.json)"
         rows.append(
             [
                 f"{link} {row.label}" if every else link, len(row.after),
                 *(write_spread(values).replace(" ± ", "±") for values in (row.after, row.gain)),
                 f"{mean(row.grey):.2f}, {mean(row.unreadable):.2f}",
-                f"{row.blind + 1e-9:.2f}, {find_blind_share(entries[study.env]):.2f}",
+                f"{row.blind + 1e-9:.2f}, {report.find_blind(study)['share']:.2f}",
                 *(("no", "yes")[yes] + (f", {write_p(p)}" if every else "") for p, yes in tests),
             ]
         )  # fmt: skip
@@ -121,7 +121,7 @@ def draw_outcomes(path: Path) -> None:
     ):  # fmt: skip
         size = 250 if marker == "|" else 40
         axis.scatter(values, places, size, colour, marker, label=label, clip_on=False, linewidth=1.8, zorder=3)
-    axis.set_yticks(places, [row.study.env.removeprefix("vlgym/") for row in rows])
+    axis.set_yticks(places, [row.study.label for row in rows])
     axis.set(xlim=(-0.02, 1.02), xlabel="held-out success, mean of the seeds")
     axis.grid(alpha=0.2)
     figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, markerscale=0.7)

@@ -45,6 +45,8 @@ class Study:
             makes its own.
         bin: environment steps per point of the figure. Environments start together, so early on only episodes that are
             won end: a bin must hold as many steps as all environments need for the longest episodes.
+        form: of the environment that `options` make, whose blind floor docs/studies/screens.json has; empty where it is
+            the registry's.
     """
 
     title: str
@@ -56,6 +58,12 @@ class Study:
     options: tuple[str, ...] = TINY
     warm_options: tuple[str, ...] | None = ()
     bin: int = 512
+    form: str = ""
+
+    @property
+    def label(self) -> str:
+        """The environment's name, with its form."""
+        return self.env.removeprefix("vlgym/") + (f", {self.form}" if self.form else "")
 
 
 VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")
@@ -145,4 +153,17 @@ STUDIES |= {
         ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--kl-coef", "0.1")),
         ("CoinGame-v0", SELF_PLAY, 6_144, 2_048, ("--gamma", "0.95")),
     )
+}  # fmt: skip
+CLICKS = (
+    *TINY, *LARGE[:4], "--kl-coef", "0.02", "--image-tokens", "36", "--env-kwargs", "level=0",
+    "--parser", "vlgym_screens.screen_parser:BareParser", "--warm.noise", "0", "--warm.batch", "32",
+    "--warm.steps", "300", "--warm.check-every", "300",
+)  # fmt: skip
+STUDIES |= {
+    f"curve-ScreensClick-{form}": Study(
+        f"ScreensClick-v0, {form}, level 0: success while the tiny model learns", "Does it learn, and by sight?",
+        "vlgym/ScreensClick-v0", (VLDAC,), 3_072, seeds=3, options=(*CLICKS, "--env-kwargs", argument),
+        warm_options=None, form=form,
+    )
+    for form, argument in (("marks", "marks=true"), ("grid", "coordinates=grid"))
 }  # fmt: skip
