@@ -241,7 +241,8 @@ def write_screens(figure: str) -> str:
     players: dict[str, list[str]] = {}
     for row in rows:
         parts = [f"{row[part] + 1e-9:.2f}" for part in ("success", "return") if part in row]
-        players.setdefault(row.get("player", "habit"), []).append(", ".join(parts))
+        player = "habit" + (f", {row['form']}" if "form" in row else "")
+        players.setdefault(row.get("player", player), [NONE] * 5)[row["level"]] = ", ".join(parts)
     levels = [f"level {number}" for number in range(5)]
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 

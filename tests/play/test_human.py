@@ -6,7 +6,6 @@ import io
 from pathlib import Path
 
 import pytest
-
 from toys import Walk, make_spec
 
 from vlgym.cli.app import main

@@ -1,6 +1,6 @@
 """The figures of docs/screens.md: what a look is worth, what a habit wins, and speed.
 
-    python plugins/screens/tests/benchmark.py
+python plugins/screens/tests/benchmark.py
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def measure_forms() -> list[dict[str, Any]]:
         for number in range(1000):
             env.reset(seed=episode_seed(env_id, "test", number))
             shares.append(1 / len(env.live()))
-        row = {"figure": "form", "form": form, "level": 0, "success": won / 1000, "random": mean(shares)}
-        rows.append(row)
+        figures = {"success": won / 1000, "random": mean(shares)}
+        rows.append({"figure": "habit", "form": form, "level": 0, **figures})
     return rows
 
 
