@@ -231,7 +231,17 @@ def write_speed() -> str:
 
 
 def write_screens(figure: str) -> str:
-    """Write a table of ScreensLook's players (`look`), of ScreensClick's habit, or of the speed of all Screens."""
+    """Write a table of ScreensLook's players (`look`), of ScreensClick's `habit`, of what is `learnt` of it, or of the
+    `speed` of all Screens."""
+    if figure == "learnt":
+        cells = [
+            [f"[{row.study.form}](studies/{row.name}.json)", len(row.outcome.after), f"{row.outcome.blind + 1e-9:.2f}",
+             *(write_spread(values) for values in (row.outcome.before, row.outcome.after)),
+             f"{mean(row.outcome.grey):.2f}", f"{mean(row.outcome.unreadable):.2f}", ("no", "yes")[row.above_blind]]
+            for row in judge_all() if row.study.form
+        ]  # fmt: skip
+        headers = ("form", "seeds", "habit", "before", "after", "grey", "unreadable then", "above habit")
+        return table(headers, cells)
     rows = [row for row in read_runs("screens") if row["figure"] == figure]
     if figure == "speed":
         cells = [
