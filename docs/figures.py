@@ -79,23 +79,23 @@ def judge_all() -> list[Judged]:
 
 
 def choose_first() -> list[Judged]:
-    """Return the first arm of each environment, the largest gain first."""
-    first = {row.study.env: row for row in reversed(judge_all())}
+    """Return the first arm of each environment and form, the largest gain first."""
+    first = {row.study.label: row for row in reversed(judge_all())}
     return sorted(first.values(), key=lambda each: -mean(each.outcome.gain))
 
 
 def write_outcomes(*, every: bool = False) -> str:
     """Write a row per environment with its first trained arm, or per arm: success after training, and what stands."""
-    entries, rows = read_registry(), []
+    rows = []
     for name, study, row, *stands in judge_all() if every else choose_first():
         tests = zip((row.p_blind, row.p_gain), stands, strict=True)
-        link = f"[{study.env.removeprefix('vlgym/')}]({'' if every else 'studies/'}{name}.json)"
+        link = f"[{study.label}]({'' if every else 'studies/'}{name}.json)"
         rows.append(
             [
                 f"{link} {row.label}" if every else link, len(row.after),
                 *(write_spread(values).replace(" ± ", "±") for values in (row.after, row.gain)),
                 f"{mean(row.grey):.2f}, {mean(row.unreadable):.2f}",
-                f"{row.blind + 1e-9:.2f}, {find_blind_share(entries[study.env]):.2f}",
+                f"{row.blind + 1e-9:.2f}, {report.find_blind(study)['share']:.2f}",
                 *(("no", "yes")[yes] + (f", {write_p(p)}" if every else "") for p, yes in tests),
             ]
         )  # fmt: skip
@@ -125,7 +125,7 @@ def draw_outcomes(path: Path) -> None:
     ):  # fmt: skip
         size = 250 if marker == "|" else 40
         axis.scatter(values, places, size, colour, marker, label=label, clip_on=False, linewidth=1.8, zorder=3)
-    axis.set_yticks(places, [row.study.env.removeprefix("vlgym/") for row in rows])
+    axis.set_yticks(places, [row.study.label for row in rows])
     axis.set(xlim=(-0.02, 1.02), xlabel="held-out success, mean of the seeds")
     axis.grid(alpha=0.2)
     figure.legend(loc="outside upper center", ncols=5, fontsize=8, frameon=False, markerscale=0.7)
@@ -305,7 +305,17 @@ def write_speed() -> str:
 
 
 def write_screens(figure: str) -> str:
-    """Write a table of ScreensLook's players (`look`), of ScreensClick's habit, or of the speed of all Screens."""
+    """Write a table of ScreensLook's players (`look`), of ScreensClick's `habit`, of what is `learnt` of it, or of the
+    `speed` of all Screens."""
+    if figure == "learnt":
+        cells = [
+            [f"[{row.study.form}](studies/{row.name}.json)", len(row.outcome.after), f"{row.outcome.blind + 1e-9:.2f}",
+             *(write_spread(values) for values in (row.outcome.before, row.outcome.after)),
+             f"{mean(row.outcome.grey):.2f}", f"{mean(row.outcome.unreadable):.2f}", ("no", "yes")[row.above_blind]]
+            for row in judge_all() if row.study.form
+        ]  # fmt: skip
+        headers = ("form", "seeds", "habit", "before", "after", "grey", "unreadable then", "above habit")
+        return table(headers, cells)
     rows = [row for row in read_runs("screens") if row["figure"] == figure]
     if figure == "speed":
         cells = [
@@ -315,7 +325,8 @@ def write_screens(figure: str) -> str:
     players: dict[str, list[str]] = {}
     for row in rows:
         parts = [f"{row[part] + 1e-9:.2f}" for part in ("success", "return") if part in row]
-        players.setdefault(row.get("player", "habit"), []).append(", ".join(parts))
+        player = "habit" + (f", {row['form']}" if "form" in row else "")
+        players.setdefault(row.get("player", player), [NONE] * 5)[row["level"]] = ", ".join(parts)
     levels = [f"level {number}" for number in range(5)]
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 

@@ -131,7 +131,7 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     targets = sorted({row["targets"] for row in lines})
     curves = [row for row in rows if row.get("curve")]
     sizes = sorted({int(size) for row in curves for size in row["explained"]})
-    for number, name in enumerate(max((list(row["measures"]) for row in lines), key=list.__len__)):
+    for number, name in enumerate(dict.fromkeys(name for row in lines for name in row["measures"])):
         style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
                  "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
         found = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]

@@ -48,6 +48,12 @@ class Study:
     bin: int = 512
     """Environment steps per point of the figure. Environments start together, so early on only episodes that are won
     end: a bin must hold as many steps as all environments need for the longest episodes."""
+    form: str = ""  # of the environment that `options` make, with its own floor in screens.json; empty: the registry's
+
+    @property
+    def label(self) -> str:
+        """The environment's name, with its form."""
+        return self.env.removeprefix("vlgym/") + (f", {self.form}" if self.form else "")
 
 
 VLDAC, LOOP = Arm("VL-DAC", "baselines.vldac"), Arm("LOOP", "baselines.loop")
@@ -137,4 +143,17 @@ STUDIES |= {
         ("KuhnPoker-v0", SELF_PLAY, 6_144, 512, ("--gamma", "1", "--kl-coef", "0.1")),
         ("CoinGame-v0", SELF_PLAY, 6_144, 2_048, ("--gamma", "0.95")),
     )
+}  # fmt: skip
+CLICKS = (
+    *TINY, *LARGE[:4], "--kl-coef", "0.02", "--image-tokens", "36", "--env-kwargs", "level=0",
+    "--parser", "vlgym_screens.screen_parser:BareParser", "--warm.noise", "0", "--warm.batch", "32",
+    "--warm.steps", "300", "--warm.check-every", "300",
+)  # fmt: skip
+STUDIES |= {
+    f"curve-ScreensClick-{form}": Study(
+        f"ScreensClick-v0, {form}, level 0: success while the tiny model learns", "Does it learn, and by sight?",
+        "vlgym/ScreensClick-v0", (VLDAC,), 3_072, seeds=3, options=(*CLICKS, "--env-kwargs", argument),
+        warm_options=None, form=form,
+    )
+    for form, argument in (("marks", "marks=true"), ("grid", "coordinates=grid"))
 }  # fmt: skip

@@ -5,6 +5,7 @@ Intervals are Student's t over seeds, so they speak about runs, not about episod
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from vlgym.intervals import student_p, student_t
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 from vlgym.reports.text import write_p
+from vlgym.sight.blind_gap import find_blind_share
 
 from ..runs.logs import write_figure
 from .arms import Arm, Study
+from .processes import KEPT
 
 
 def spread(values: Sequence[float]) -> tuple[float, float, float]:
@@ -44,6 +47,18 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
     return [((at + 0.5) * study.bin, total / count) for at, (total, count) in sorted(sums.items())]
 
 
+def find_blind(study: Study) -> dict[str, float] | None:
+    """Return `success` of the best blind player of a study's environment and its `share` of the way from random play to
+    the oracle; `None` where it was not measured."""
+    if study.form:
+        rows = json.loads((KEPT / "screens.json").read_text(encoding="utf-8"))
+        row = next(each for each in rows if each.get("form") == study.form)
+        return {"success": row["success"], "share": (row["success"] - row["random"]) / (1 - row["random"])}
+    entry = get_registry().known.get(study.env) or {}
+    recorded, share = entry.get("blind"), find_blind_share(entry)
+    return recorded and {"success": recorded["success"], "share": math.nan if share is None else share}
+
+
 def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: a panel per arm with every seed and their mean."""
     from matplotlib.figure import Figure
@@ -54,7 +69,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
         arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms
     }
-    base, blind = study.arms[0].label, (get_registry().known.get(study.env) or {}).get("blind")
+    base, blind = study.arms[0].label, find_blind(study)
     columns = 2 if len(curves) == 4 else min(3, len(curves))
     panels = figure.subplots(math.ceil(len(curves) / columns), columns, sharex=True, sharey=True, squeeze=False).flat
     for (label, seeds), axis in zip(curves.items(), panels, strict=False):  # in this order no panel is lost
@@ -75,7 +90,7 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
             ]  # fmt: skip
             if ends:
                 axis.scatter(*zip(*ends, strict=True), color=colour, marker=marker, s=18, clip_on=False)
-        if blind and "--env-kwargs" not in study.options:  # which make another environment of it
+        if blind and (study.form or "--env-kwargs" not in study.options):  # which make another environment of it
             axis.axhline(blind["success"], color="tab:red", linestyle=":", linewidth=1.2)
         axis.xaxis.set_major_locator(MaxNLocator(4))
     for axis in panels:
@@ -115,7 +130,7 @@ def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome
     runs = [run["evaluations"] for run in found if run["arm"] == arm.label]
     pairs = [(run[0]["success"], run[-1]["success"]) for run in runs if run[0].get("update") == 0]
     after, grey = [run[-1]["success"] for run in runs], [run[-1][GREY] for run in runs if GREY in run[-1]]
-    recorded = (get_registry().known.get(study.env) or {}).get("blind")
+    recorded = find_blind(study)
     blind = recorded["success"] if recorded and not arm.given & {"text", "both"} else None
     episodes = runs[0][-1].get("episodes", 1) if runs else 1
 

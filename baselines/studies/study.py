@@ -41,8 +41,9 @@ class Config:
 
     name: Annotated[str, tyro.conf.Positional]
     """algorithms; credit-1, -2, -4, -8; sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1);
-    words-NumberLine-v1; curve-NAME for OneRoom-v1, Hallway-v1, MazeS2-v1, SokobanDrawn-v0, TicTacToe-v0, KuhnPoker-v0,
-    CoinGame-v0; or sets, which asks how many interaction types it takes."""
+    words-NumberLine-v1; curve-NAME for OneRoom-v1, Hallway-v1, MazeS2-v1, SokobanDrawn-v0, ScreensClick-marks,
+    ScreensClick-grid, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which asks how many interaction types it
+    takes."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2

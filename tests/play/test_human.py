@@ -6,10 +6,11 @@ import io
 from pathlib import Path
 
 import pytest
+from toys import Walk, make_spec
 
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.play.human import END, LINES_HINT, read_line, read_rest, takes_lines
+from vlgym.play.human import END, LINES_HINT, complete_reply, number_choices, read_line, read_rest, takes_lines
 from vlgym.play.trajectory import read_trajectories
 from vlgym.registry.making import make, unwrap
 
@@ -35,6 +36,22 @@ def test_a_reply_of_several_lines_ends_at_the_dot_and_the_next_begins_after_it(m
 def test_a_dot_at_once_is_an_empty_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{END}\n"))
     assert read_rest(read_line()) == ""
+
+
+class Unlisted(Walk):
+    """Explains its actions and lists none."""
+
+    notation = "a direction"
+
+
+def test_a_person_is_told_no_action_that_the_prompt_does_not_list() -> None:
+    listed, unlisted = Walk(vlgym_spec=make_spec()), Unlisted(vlgym_spec=make_spec())
+    for env in (listed, unlisted):
+        env.reset(seed=0)
+    assert number_choices(listed) == "Choose:  #1 left  #2 right"
+    assert "left" not in number_choices(unlisted)
+    assert complete_reply(listed, "#2") == complete_reply(unlisted, "right") == "<action>right</action>"
+    assert complete_reply(unlisted, "#2") == "#2"
 
 
 def test_a_person_plays_webui_with_code_of_several_lines(

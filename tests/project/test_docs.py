@@ -45,10 +45,10 @@ def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: 
     assert not {("sight-NumberLine-v1", "VL-DAC"), ("words-NumberLine-v1", "VL-DAC, image")} & set(judged)
     assert not [name for name, _ in judged if name.startswith("words")]
     rows = figures.write_outcomes().splitlines()[2:]
-    first = {row.study.env: row for row in reversed(figures.judge_all())}
-    assert len(rows) == len(first)  # the first arm of each environment, not the best
+    first = {row.study.label: row for row in reversed(figures.judge_all())}
+    assert len(rows) == len(first)  # the first arm of each environment and form, not the best
     for row in rows:
-        mean = statistics.mean(first[f"vlgym/{row[3 : row.index(']')]}"].outcome.after)
+        mean = statistics.mean(first[row[3 : row.index("]")]].outcome.after)
         assert f"| {mean:.2f}±" in row
 
 

@@ -162,10 +162,12 @@ def read_rest(first: str) -> str:
 
 
 def number_choices(env: VLEnv) -> str:
-    """Return the legal actions with their numbers, as many on a line as fit."""
+    """Return the legal actions with their numbers, as many on a line as fit; none with a `notation`."""
     actions = env.legal_actions()
     if not actions:
         return "No action is legal here."
+    if env.notation:
+        return "Write an action in one of the forms above."
     width, lines = measure_width(sys.stdout), ["Choose:"]
     for number, action in enumerate(actions[:MOST_CHOICES], 1):
         choice = show_safe(f"#{number} {action}")
@@ -188,10 +190,10 @@ def complete_reply(env: VLEnv, text: str) -> str:
     """Return a whole reply: a bare legal action, or its number, is put into the reply format; other text stays as it
     is.
 
-    An action that is called like a number comes first; `#3` is always the third one.
+    An action that is called like a number comes first; `#3` is always the third one of those that are listed.
     """
     actions = env.legal_actions()
-    action = match_legal(text, actions) or pick_choice(text, actions)
+    action = match_legal(text, actions) or pick_choice(text, [] if env.notation else actions)
     return text if action is None else env.parser.format([action])
 
 

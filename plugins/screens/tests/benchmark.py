@@ -1,4 +1,7 @@
-"""The figures of docs/screens.md: what a look is worth, what a habit wins, layouts that two seeds share, and speed."""
+"""The figures of docs/screens.md: what a look is worth, what a habit wins, and speed.
+
+python plugins/screens/tests/benchmark.py
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from vlgym_screens.blind import CELLS
@@ -17,7 +20,7 @@ from baselines.studies.processes import KEPT, note_made
 from vlgym.env.seeding import episode_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
-from players import count_places, play_looks
+from players import count_places, learn_habits, play_looks
 
 PLAYERS = {"never looks": 0, "looks three times": 3, "looks as needed (oracle)": None}
 
@@ -42,6 +45,26 @@ def measure_habits() -> list[dict[str, Any]]:
     return rows
 
 
+FORMS: dict[str, dict[str, Any]] = {"marks": {"marks": True}, "grid": {"coordinates": "grid"}}
+
+
+def measure_forms() -> list[dict[str, Any]]:
+    """Return for each form of ScreensClick that is trained on, at level 0, on 1,000 test episodes: success of a click
+    where the named kind stands most often in train, and of random clicks on elements."""
+    rows, env_id = [], "vlgym/ScreensClick-v0"
+    for form, arguments in FORMS.items():
+        habits = learn_habits(env_id, level=0, **arguments)
+        places = count_places(env_id, "test", 1000, level=0, **arguments)
+        won = sum(found[habits[kind]] for kind, found in places.items() if kind in habits)
+        env, shares = vlgym.make(env_id, modality="none", level=0, **arguments), []
+        for number in range(1000):
+            env.reset(seed=episode_seed(env_id, "test", number))
+            shares.append(1 / len(env.live()))
+        figures = {"success": won / 1000, "random": mean(shares)}
+        rows.append({"figure": "habit", "form": form, "level": 0, **figures})
+    return rows
+
+
 def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[float, float]:
     """Return steps per second of processor time, drawing included, and the median time of a reset in milliseconds."""
     env, resets, stepping, steps = vlgym.make(env_id, modality=modality), list[float](), 0.0, 0
@@ -60,7 +83,7 @@ def measure_speed(env_id: str, modality: str, episodes: int = 100) -> tuple[floa
 
 def main() -> None:
     """Write docs/studies/screens.json."""
-    rows = measure_looks() + measure_habits()
+    rows = measure_looks() + measure_habits() + measure_forms()
     for spec in vlgym_envs():
         drawn, plain = (measure_speed(spec.id, modality) for modality in ("image", "none"))
         rows.append({"figure": "speed", "id": spec.id, "drawn": drawn[0], "plain": plain[0], "reset": drawn[1]})

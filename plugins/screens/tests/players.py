@@ -14,25 +14,32 @@ from vlgym.env.seeding import episode_seed
 
 GRID = tuple((x, y) for x in range(25, 1000, 50) for y in range(25, 1000, 25))
 """Places that a habit may choose, in thousandths of width and height."""
+MIDDLES = tuple((x, y) for x in range(50, 1000, 100) for y in range(50, 1000, 100))
+"""Places that it may choose with `coordinates="grid"`."""
 
 
 def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> dict[str, Counter[tuple[int, int]]]:
-    """Return for each kind of element that a sentence may name how often each place of `GRID` hits what is named."""
+    """Return for each kind of element that a sentence may name how often each place hits what is named: of `GRID`, of
+    `MIDDLES`, or with marks a number and 0."""
     env, found = vlgym.make(env_id, modality="none", **arguments), defaultdict[str, Counter[tuple[int, int]]](Counter)
     for number in range(episodes):
         env.reset(seed=episode_seed(env_id, split, number))
         x, y = 1000 / env.layout.width, 1000 / env.layout.height
         x1, y1, x2, y2 = env.aim.box
         kind = find_kind(env.task())
-        found[kind].update(cell for cell in GRID if x1 * x <= cell[0] <= x2 * x and y1 * y <= cell[1] <= y2 * y)
+        cells = MIDDLES if env.coordinates == "grid" else GRID
+        if env.marks:
+            found[kind][env.live().index(env.aim) + 1, 0] += 1
+        else:
+            found[kind].update(cell for cell in cells if x1 * x <= cell[0] <= x2 * x and y1 * y <= cell[1] <= y2 * y)
         found[kind]["episodes"] += 1  # type: ignore[index]
     return found
 
 
-def learn_habits(env_id: str, episodes: int = 3000) -> dict[str, tuple[int, int]]:
+def learn_habits(env_id: str, episodes: int = 3000, **arguments: Any) -> dict[str, tuple[int, int]]:
     """Return for each kind of element the place that hits it most often in train."""
     habits = {}
-    for kind, places in sorted(count_places(env_id, "train", episodes).items()):
+    for kind, places in sorted(count_places(env_id, "train", episodes, **arguments).items()):
         del places["episodes"]  # type: ignore[arg-type]
         habits[kind] = min(places, key=lambda cell: (-places[cell], cell))
     return habits

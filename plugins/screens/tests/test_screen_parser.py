@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from vlgym_screens.screen_parser import ScreenParser
+from vlgym_screens.screen_parser import BareParser, ScreenParser
 
 from vlgym.parsers import find_end, read_reply
 
@@ -100,3 +100,12 @@ def test_the_first_legal_claim_counts_and_ends_the_reply() -> None:
 
 def test_a_thought_is_no_action() -> None:
     assert read_reply(PARSER, "<think>click(1, 2)?</think> click(3, 4)").actions == ("click(3, 4)",)
+
+
+def test_the_bare_parser_asks_for_the_action_alone_and_reads_the_same() -> None:
+    bare = BareParser()
+    assert bare.format(["click 7"], "I see it") == "click 7"
+    assert bare.format([]) == ""
+    assert "Think" in PARSER.describe()
+    assert "Think" not in bare.describe()
+    assert all(bare.parse(form).actions == (action,) for form, action in FORMS.items())

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vlgym_screens.app import name_widget
 from vlgym_screens.blind import CELLS
+from vlgym_screens.drawing import Painter
 from vlgym_screens.layout import SIZES
 
 import vlgym
@@ -134,6 +136,7 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
                 is (info["distance"] == 0)
                 is (reward > 0)
             )
+            assert info["vlgym"]["feedback"] == ("" if info["success"] else info["error"])
             errors[info["error"]] += 1
             if info["error"] == "wrong row":
                 assert (aim.kind, aim.label) == (found.kind, found.label)
@@ -214,6 +217,15 @@ def test_a_wrong_save_earns_a_part_of_the_score_and_no_reward() -> None:
     reward, info = press_save(env)
     assert (reward, info["success"], info["right"], info["spoiled"]) == (-0.01, False, 2, 0)
     assert info["score"] == pytest.approx(0.5 * 2 / 3)
+    assert 'toast "Saved"' in env.describe()
+    toast = env.layout.place(env.state)[-1]
+    x1, y1, x2, y2 = toast.box
+    saved, before = (env.layout.place(env.state._replace(saved=saved)) for saved in (True, False))
+    assert (toast.live, saved[:-1]) == (False, before)
+    painter = Painter(env.layout)
+    painter.paint(env.state._replace(saved=False), "")
+    plain, drawn = painter.finish(env.image_size), env.image()
+    assert (plain[y1:y2, x1:x2] != drawn[y1:y2, x1:x2]).any(-1).mean() > 0.5
 
 
 def test_a_change_too_many_spoils_the_save_and_the_oracle_takes_it_back() -> None:
@@ -295,3 +307,7 @@ def test_thoughts_name_what_is_clicked() -> None:
     env = begin("Go", level=0)
     thought = env.think(env.oracle())
     assert re.match(r'I see the (row|option) ".+"; it ', thought)
+    env = begin("Click", level=0)
+    thoughts = [env.think(action) for action in env.legal_actions()]
+    assert all(f"I see {name_widget(each.widget)};" in told for each, told in zip(env.live(), thoughts, strict=True))
+    assert len(set(thoughts)) > 5

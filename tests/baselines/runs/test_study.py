@@ -19,6 +19,7 @@ from baselines.runs.folder import check_same, write_record
 from baselines.studies import arms, processes, report, study
 from vlgym.errors import UserError
 from vlgym.intervals import student_p
+from vlgym.registry import get_registry
 
 SMALL = (
     "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
@@ -71,6 +72,18 @@ def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replie
     ):  # fmt: skip
         row = report.judge(item, replace(arms.VLDAC, options=option), found)
         assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, told, told)
+
+
+def test_a_form_of_an_environment_has_its_own_blind_floor():
+    marks, whole = arms.STUDIES["curve-ScreensClick-marks"], arms.STUDIES["curve-OneRoom-v1"]
+    rows = json.loads((processes.KEPT / "screens.json").read_text())
+    (row,) = (each for each in rows if each.get("form") == "marks")
+    blind = report.find_blind(marks)
+    assert blind["success"] == row["success"] == report.judge(marks, arms.VLDAC, []).blind
+    assert row["random"] + blind["share"] * (1 - row["random"]) == pytest.approx(row["success"])
+    recorded = get_registry().known[whole.env]["blind"]["success"]
+    assert report.find_blind(whole)["success"] == recorded == report.judge(whole, arms.VLDAC, []).blind
+    assert (marks.label, whole.label) == ("ScreensClick-v0, marks", "OneRoom-v1")
 
 
 def test_a_curve_is_binned_by_episodes():

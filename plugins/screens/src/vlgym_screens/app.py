@@ -10,7 +10,7 @@ from .words import DOMAINS, HEADER_ICONS, ICONS, WORDS, Domain, Draws
 Value = int | str
 
 CONTROLS = ("toggle", "check", "radio", "slider", "stepper", "dropdown", "field")
-SILENT = ("heading", "banner", "fact", "cell", "value")
+SILENT = ("heading", "banner", "fact", "cell", "value", "toast")
 """Kinds of widgets that cannot be clicked."""
 MOST = 9
 """Largest number of a stepper and of a slider; the smallest is 0."""

@@ -81,7 +81,7 @@ class ScreensClick(ScreenEnv):
         return Outcome(
             float(self.solved) - self.step_cost,
             terminated=True,
-            feedback=self.error() or "",
+            feedback="" if self.solved else self.error() or "",
             point=self.find_point(action),
         )
 
@@ -94,8 +94,8 @@ class ScreensClick(ScreenEnv):
     def plan(self) -> Move:
         return Move(self.aim)
 
-    def think(self, action: str) -> str:
-        return f"I see {name_widget(self.aim.widget)}; it is what the sentence names"
+    def explain(self, action: str) -> str:
+        return "it is what the sentence names"
 
     def extra_info(self) -> dict[str, Any]:
         distance = None

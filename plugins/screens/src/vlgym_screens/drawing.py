@@ -198,6 +198,9 @@ class Painter:
             self.box(element.box, theme.surface, theme.radius + 4)
             self.text(widget.label, x1 + 20, y1 + 36, 21, theme.ink, most=x2 - x1 - 40, bold=True)
             self.text(widget.detail, x1 + 20, y1 + 78, 16, theme.faint, most=x2 - x1 - 40)
+        elif kind == "toast":
+            self.box(element.box, theme.ink, 22)
+            self.text(widget.label, (x1 + x2) / 2, middle, 18, theme.ground, "m")
         elif kind == "option":
             if widget.value < 0:
                 self.box(element.box, theme.line, max(6, theme.radius))

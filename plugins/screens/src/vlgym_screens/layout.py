@@ -149,14 +149,14 @@ class Layout:
     def place(self, state: State) -> list[Element]:
         """Return all elements of a state, from the lowest to the topmost; a dialog and a menu take all clicks."""
         over = state.menu if state.menu >= 0 else -2 if has_dialog(self.app, state) else -1
-        key = state.screen, state.page, over
+        key = state.screen, state.page, over, state.saved
         if key not in self._kept:
             elements = self._place_screen(state.screen, state.page)
             if over == -2:
                 elements = [each._replace(live=False) for each in elements] + self._place_dialog(state.screen)
             elif over >= 0:
                 elements = [each._replace(live=False) for each in elements] + self._place_menu(elements, over)
-            self._kept[key] = elements
+            self._kept[key] = elements + [self._place_toast(state.screen)] * state.saved
         return self._kept[key]
 
     def _place_screen(self, screen: int, page: int) -> list[Element]:
@@ -230,6 +230,10 @@ class Layout:
             left = x + 16 + at * (half + 16)
             elements.append(Element(option, (left, y + height - 62, left + half, y + height - 16)))
         return elements
+
+    def _place_toast(self, screen: int) -> Element:
+        middle, bottom = self.width // 2, self.content_box(screen)[3]
+        return Element(Widget("toast", "Saved"), (middle - 70, bottom - 60, middle + 70, bottom - 16), False)
 
     def _place_menu(self, elements: list[Element], value: int) -> list[Element]:
         owner = next(each for each in elements if each.widget.kind == "dropdown" and each.widget.value == value)

@@ -98,6 +98,20 @@ class ScreenParser:
         return "Think briefly, then end your reply with one of the actions, written as they are listed."
 
 
+class BareParser(ScreenParser):
+    """Reads as `ScreenParser`, and asks for the action alone, as models of grounding answer."""
+
+    name = "screen-bare"
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write the (single) action."""
+        return super().format(actions)
+
+    def describe(self) -> str:
+        """The reply format in words."""
+        return "Reply with one of the actions alone, written as they are listed."
+
+
 def _list_claims(text: str) -> Iterator[Claim]:
     """Yield the claims in the order in which they begin; what stands in a JSON object that claims is no call."""
     claims = [
