@@ -151,8 +151,9 @@ def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome
 def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
     """Return the text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
+    seeds = _span(sum(run["arm"] == arm.label for run in found) for arm in study.arms)
     lines += [
-        f"`python -m baselines.studies.study {name}`: `{study.env}`, the tiny model, {study.seeds} seeds per arm, "
+        f"`python -m baselines.studies.study {name}`: `{study.env}`, the tiny model, {seeds} seeds per arm, "
         f"{study.env_steps:,} environment steps each.",
         "Intervals are 95 %, Student's t over seeds; those against the first arm hold together. p values are "
         "one-sided and not corrected. Explained variance is the critic's, over the second half of a run's updates.",
@@ -188,8 +189,11 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             f"{_span(run['gradient_steps'] for run in runs)} | "
             f"{_mean((run['explained_variance'] for run in runs), '+.2f')} |"
         )
-    if study.warm_options is not None:
+    starts = {(run["seed"], run["evaluations"][0]["success"]) for run in found if run["evaluations"]}
+    if study.warm_options is not None and len(starts) == len({seed for seed, _ in starts}):
         lines += ["", "All arms of a seed begin as the same model."]
+    elif study.warm_options is not None:
+        lines += ["", "Arms begin from different warm starts of the same options, as their column before shows."]
     return lines
 
 
