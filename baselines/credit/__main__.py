@@ -1,5 +1,3 @@
-"""`python -m baselines.credit`."""
-
 from ..learning.command import main
 from . import Config, __doc__, run
 

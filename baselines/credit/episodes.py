@@ -113,9 +113,8 @@ def play(
 ) -> tuple[Episodes, Turns]:
     """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
     be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
-    kinds = (torch.double, torch.bool, torch.int64, torch.int64)
-    rewards, mask, state_keys, chosen = (torch.zeros(groups, size, env.max_turns, dtype=kind) for kind in kinds)
-    episodes, turns = Episodes(rewards, mask, state_keys, chosen, gamma), Turns()
+    zeros = torch.zeros(groups, size, env.max_turns, dtype=torch.int64)
+    episodes, turns = Episodes(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma), Turns()
     keys, actions = dict[str, int](), dict[str, int]()
     for start, number in np.ndindex(groups, size):
         rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False

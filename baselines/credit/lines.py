@@ -40,11 +40,11 @@ class Played(NamedTuple):
 def draw_starts(targets: int, first: int, count: int) -> Starts:
     """Return the starts of `count` train episodes of NumberLine, from number `first` on."""
     env: Any = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none"))
-    found = []
-    for index in range(first, first + count):
-        env.reset(seed=episode_seed("vlgym/NumberLine-v0", "train", index))
-        found.append([env.current, env.target, *env.later])
-    return np.array(found)[:, 0], np.array(found)[:, 1:]
+    numbers = np.zeros((count, 1 + targets), int)
+    for row in range(count):
+        env.reset(seed=episode_seed("vlgym/NumberLine-v0", "train", first + row))
+        numbers[row] = env.current, env.target, *env.later
+    return numbers[:, 0], numbers[:, 1:]
 
 
 def noisy(error: float) -> np.ndarray:
