@@ -86,7 +86,7 @@ lint: install  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy vlgym baselines $(dir $(wildcard plugins/*/src/*/__init__.py))
 
-docs: install  ## regenerate the pages that print files and figures of the code
+docs: install  ## regenerate the pages that print figures of the code
 	$(BIN)/python docs/generate.py
 
 docs-site: install system  ## build the documentation site with its gallery: build/site/index.html

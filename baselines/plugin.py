@@ -37,7 +37,7 @@ def make_hf(
     """Load a model as a policy.
 
     Args:
-        name: a folder, the Hub name of a model that chats about images, or `tiny` (untrained).
+        name: a folder, the Hub name of a chat model, `tiny` (untrained), or `smollm2`. A language model plays in words.
         seed: of the sampler.
         temperature: what logits are divided by before a token is drawn; 0 takes the likeliest; default as in the
             model's training, 1 where that is not known.

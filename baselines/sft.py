@@ -42,7 +42,7 @@ class Config:
     env: str = "vlgym/NumberLine-v1"
     """Environment id, or several with commas between."""
     model: str = "tiny"
-    """`tiny` (built offline), a folder, or the Hub name of a model of a supported family."""
+    """`tiny` (built offline), `smollm2` (pretrained language), a folder, or the Hub name of a chat model."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
     seed: int = 0
@@ -81,6 +81,7 @@ def run(config: Config) -> WarmReport:
         config.model, image_tokens=config.image_tokens or count_image_tokens(config.model, env_ids), seed=config.seed,
         device=config.device, system=read_limits(config.model).system,
     )  # fmt: skip
+    family.check_pictures(envs.pictured)
     engine = make_engine(family, max_new_tokens=config.max_new_tokens or NEW_TOKENS, parsers=parsers)
     how = f"{config.warm.noise:.0%} of the labels are random legal actions"
     print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")

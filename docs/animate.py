@@ -1,6 +1,6 @@
 """Draw the gallery's moving pictures: the oracle's first test episode of every environment, as a model sees it.
 
-    python docs/animate.py build/gallery               # build/gallery/animations/*.webp, as docs/gallery.md names them
+    python docs/animate.py build/gallery               # build/gallery/animations/*.webp, for the site
     python docs/animate.py build/gallery --id vlgym/NumberLine-v1
     python docs/animate.py --first vlgym/templates/static/first    # the first pictures, for the gallery of `vlgym ui`
     python docs/animate.py --cover docs/images         # the README's: four episodes side by side, a picture a family

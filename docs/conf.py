@@ -89,7 +89,9 @@ def point_outside(app: Any, name: str, source: list[str]) -> None:
             return match[0]
         return f"{match[1]}({SOURCE}{path.relative_to(ROOT)}{anchor})"
 
-    source[0] = source[0].replace(f"{generate.FIRST}/", "animations/")
+    moving = r'<figure><img src="animations/\2" alt="\1" loading="lazy"><figcaption>\1</figcaption></figure>'
+    source[0] = re.sub(rf'\[!\[(.+?)\]\({generate.FIRST}/(\S+) "\1"\)\]\(environments\.md\)', moving, source[0])
+    source[0] = re.sub(rf"\]\({generate.FIRST}/[^)]*\)", "](gallery.md)", source[0])
     source[0] = re.sub(
         r"\]\(\.\./plugins/(\w+)/README\.md\)", lambda match: f"]({generate.find_page(match[1])})", source[0]
     )

@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import mean
+from statistics import NormalDist, mean
 from typing import Any, NamedTuple
 
-from numpy import log2, polyfit
+from numpy import array, log2, polyfit, sqrt
 
+from baselines.credit import measures
 from baselines.studies import report, sets
 from baselines.studies.arms import STUDIES, Study
 from baselines.studies.report import Outcome, write_spread
@@ -24,6 +25,9 @@ KEPT = Path(__file__).resolve().parent / "studies"
 SOURCE = "https://github.com/vlgym/vlgym/blob/main/"
 TABLE = re.compile(r"(<!-- table: (\w+)((?: [\w-]+)*) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
 CREDIT = "credit-"
+LEARNT, GOOD, BASELINES = "GAE, learnt V", (0.3, 0.6), ("GRPO", "RLOO, LOOP", "turn baseline", "GiGPO")
+"""The estimator of the credit bench's second statement, the explained variance of its critics, and what it is compared
+with: estimators whose baseline is made of the group."""
 ALONE = {
     "outside": "MiniGrid's and Crafter's programs are played themselves",
     "screens": "tasks of this project",
@@ -141,6 +145,76 @@ def write_credit() -> str:
     slopes = [float(polyfit(log2([*names]), gap, 1)[0]) for gap in gaps.values()]
     lead = f"{labels[0]}'s lead over {labels[1]} per doubling of the targets: {write_spread(slopes, 3)}"
     return f"{table(['targets', *labels], rows)}\n\n{lead}, p {write_p(student_p(slopes))}."
+
+
+def judge_horizon(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Test statement (a): the correlation falls by doubling of NumberLine's targets, for each policy and estimator.
+
+    A slope is that of least squares, its error that of the cells' bootstraps; one-sided, Holm over all. Return a line
+    per kind of estimator: tests in which it falls, and the mean slope.
+    """
+    lines, slopes = measures.pick_lines(rows), []
+    for policy in dict.fromkeys(row["policy"] for row in lines):
+        own = [row for row in lines if row["policy"] == policy]
+        place = log2([row["targets"] for row in own])
+        weights = (place - place.mean()) / max(((place - place.mean()) ** 2).sum(), 1e-9)
+        for name in own[0]["measures"]:
+            found = [row["measures"][name] for row in own]
+            middle, error = (array([each[p] for each in found], float) for p in ("correlation", "correlation_sd"))
+            slopes.append((name in measures.WHOLE, weights @ middle, sqrt(weights**2 @ error**2)))
+    stands = holm([NormalDist().cdf(slope / error) if error > 0 else 1.0 for _, slope, error in slopes], 0.05)
+    result = []
+    for kind, whole in (("one number for all turns", True), ("a number for each turn", False)):
+        own = [(slope, yes) for (one, slope, _), yes in zip(slopes, stands, strict=True) if one == whole]
+        falls = f"{sum(yes for _, yes in own)} of {len(own)}"
+        result.append([f"(a) {kind}: the correlation falls", falls, f"{measures.mean(slope for slope, _ in own):+.3f}"])
+    return result
+
+
+def judge_critic(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Test statement (b) by cosines of batches in pairs (Student's t, one-sided, Holm over all), where the critic's
+    explained variance is in `GOOD`. Return a line per group baseline: tests that the critic wins, mean difference."""
+    pairs = [
+        (name, [a - b for a, b in zip(row["curve"][LEARNT][size], row["curve"][name][size], strict=True)])
+        for row in rows for size, explained in row.get("explained", {}).items()
+        if GOOD[0] <= measures.mean(explained) <= GOOD[1] for name in BASELINES
+    ]  # fmt: skip
+    stands, result = holm([student_p(gaps) for _, gaps in pairs], 0.05), []
+    for name in BASELINES:
+        own = [(gaps, yes) for (other, gaps), yes in zip(pairs, stands, strict=True) if other == name]
+        gap = measures.mean(each for gaps, _ in own for each in gaps)
+        result.append(
+            [
+                f"(b) cosine of {LEARNT} above {name}",
+                f"{sum(yes for _, yes in own)} of {len(own)}",
+                f"{gap:+.3f}" if own else "-",
+            ]
+        )
+    return result
+
+
+def write_advantages(what: str) -> str:
+    """Write the credit bench's means by estimator (`means`), the tests of its statements (`tests`), or all `cells`."""
+    rows = read_runs("advantages")
+    if what == "tests":
+        return table(["statement", "tests that say so", "mean"], [*judge_horizon(rows), *judge_critic(rows)])
+    if what == "cells":
+        return table(measures.HEADERS, measures.summarise(rows))
+    lines, others = measures.pick_lines(rows), [row for row in rows if not row["targets"]]
+    sizes = sorted({int(size) for row in rows for size in row.get("explained", {})})
+
+    def average(own: Sequence[dict[str, Any]], name: str, figure: str) -> str:
+        return measures.show(measures.mean(row["measures"].get(name, {}).get(figure) for row in own))
+
+    cells = []
+    for name in max((row["measures"] for row in lines), key=len):
+        curves = [row.get("curve", {}).get(name, {}) for row in rows]
+        cosines = [measures.show(measures.mean(v for c in curves for v in c.get(str(size), ()))) for size in sizes]
+        cells.append(
+            [name, *(average([row for row in lines if row["targets"] == n], name, "correlation") for n in (1, 2, 4, 8)),
+             average(others, name, "correlation"), average(lines, name, "sign"), average(lines, name, "zero"), *cosines]
+        )  # fmt: skip
+    return table(["estimator", "1", "2", "4", "8", "others", "sign", "zero", *map(str, sizes)], cells)
 
 
 def write_curriculum(name: str) -> str:
@@ -298,9 +372,20 @@ PAGES: dict[str, tuple[str, str, str, Any]] = {
         "held-out moves that were not punished, and the test that was set before all runs: the lead grows with the "
         "logarithm of the number of targets (one-sided). The question is open: seeds differ too much.", write_credit,
     ),
+    "advantages": (
+        "Advantage estimators against the true advantage", "baselines/credit/cells.py",
+        "Every cell of [the credit bench](../credit.md).", partial(write_advantages, "cells"),
+    ),
     "self-play": (
         "Self-play", "tests/benchmarks/self_play.py", "The models of the curve studies of games, against the game's "
         "own players. These runs pay a seat's gains after an unreadable reply by an older rule.", write_self_play,
+    ),
+    "originals": (
+        "Originals", "tests/originals/compare.py",
+        "`make originals ORIGINALS=FOLDER` plays published programs and this suite side by side, on the same states. "
+        "Nothing of them is in this repository. WebUI: MageBench's program plays the target first, whose timers run "
+        "on while it plays the generated page; both sides are compared with timers that stand still meanwhile. "
+        "ALFWorld: the fraction of goal conditions is ours, as AI2-THOR alone measures it there.", write_originals,
     ),
     "demo": (
         "The demo", "tests/benchmarks/demo_seeds.py", "`make demo` with seeds that did not choose its options: "
@@ -338,7 +423,7 @@ def write_study_pages() -> dict[str, str]:
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
     writers = {
-        "originals": write_originals, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
+        "advantages": write_advantages, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
         "wins": write_wins,
     }  # fmt: skip
 

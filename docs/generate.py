@@ -1,31 +1,30 @@
 """Regenerate the pages that are made from the code: `python docs/generate.py`.
 
-docs/environments.md    from the installed specs and registry.yaml
-docs/cli.md, hooks.md, errors.md, check.md, gallery.md    from the help texts, docstrings and specs of the code
-docs/*.md, README.md    the files that they print, from tests/fixtures/ and from `vlgym new-plugin`; their tables, from
-                        docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
-docs/images/            results.png and demo_curve.png from docs/studies/
+docs/environments.md, gallery.md    from the installed specs and registry.yaml
+docs/check.md, cli.md, errors.md, hooks.md    from docstrings and the help texts
+docs/*.md, README.md    their tables, from docs/studies/, docs/results/ and registry.yaml (docs/figures.py)
+docs/images/            results.png, demo_curve.png and credit.png from docs/studies/
 
-The site's pages of the API, of studies, and of families whose plugin's README is the only one, are made by
-`write_site_pages` when it is built.
+`write_site_pages` makes further pages when the site is built: the API, the studies, and the families whose plugin's
+README is the only page.
 """
 
 from __future__ import annotations
 
-import contextlib
-import html
 import inspect
-import io
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-WIDTH = 224
-"""Pixels of a picture in the gallery."""
+AWAY = ", from a start that is away from it and does not face it", " (away)"
+"""Words that several summaries share, and the word in their place."""
+CLAUSE, LIST = 8, 12
+"""Words of an option on the page of the command line: clauses behind the first, and a list of values, end there."""
+KINDS = {" <int range>": " N", " <float range>": " X", " <float>": " X", " <str>": " WORD", " <path>": " PATH"}
+"""Typer's kinds of values, as the page of the command line names them."""
 
 API = {
     "vlgym": """
@@ -84,9 +83,7 @@ API = {
 
 MARK = "<!-- Written by docs/generate.py. -->"
 FIRST = "../vlgym/templates/static/first"
-"""First pictures, from docs/; the site shows moving pictures in their place (docs/conf.py)."""
-LANGUAGES = {".py": "python", ".toml": "toml", ".yaml": "yaml"}
-FILE = re.compile(r"(<!-- (?:file|new-plugin ([^:\n]+)): (\S+) -->)(?:\n```\w*\n.*?\n```)?", re.DOTALL)
+"""First pictures, from docs/; the site has moving pictures in their place (docs/conf.py)."""
 
 
 def generate() -> dict[str, str]:
@@ -95,14 +92,10 @@ def generate() -> dict[str, str]:
 
     paths = [*DOCS.rglob("*.md"), ROOT / "README.md"]
     pages = {os.path.relpath(path, DOCS): path.read_text(encoding="utf-8") for path in sorted(paths)}
-    made = {
-        name: figures.fill_tables(FILE.sub(_print_file, text))
-        for name, text in pages.items()
-        if FILE.search(text) or figures.TABLE.search(text)
-    }
+    made = {name: figures.fill_tables(text) for name, text in pages.items() if figures.TABLE.search(text)}
     whole = {
-        "environments": write_environments, "cli": write_cli, "hooks": write_hooks, "errors": write_errors,
-        "check": write_checks, "gallery": write_gallery,
+        "check": write_checks, "cli": write_cli, "environments": write_environments, "errors": write_errors,
+        "gallery": write_gallery, "hooks": write_hooks,
     }  # fmt: skip
     return {**made, **{f"{name}.md": f"{MARK}\n\n{write().rstrip()}\n" for name, write in whole.items()}}
 
@@ -128,47 +121,41 @@ def write_site_pages(folder: Path) -> None:
 
 
 def write_environments() -> str:
-    """Write a table with task, turns, and the blind floor of the current ids."""
+    """Write a list of the current ids: blind floor and task. Ids link to their first pictures."""
     from vlgym.registry.registry_file import read_registry
     from vlgym.sight.blind_gap import find_blind_share
 
     entries = [entry for entry in read_registry().values() if not entry["spec"].replaced_by]
     lines = [
         "# Environments\n",
-        "Blind: success of the best player found without the picture ([sight.md](sight.md)), on the test split. Share: "
-        "the way from random play to the oracle that it covers, in success or in return. `vlgym list reading hard` "
-        "lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms, `vlgym show ID` turns, "
-        "floor, ceiling, returns, [levels](write-a-plugin.md#levels), card and options, `vlgym show ID --prompt` the "
-        "message; `vlgym doctor` what is missing.\n",
-        "| id after `vlgym/` | task | blind, share |\n" + "|---" * 3 + "|",
+        "An id begins with `vlgym/` and links to its first picture. The numbers: success of the best player found "
+        "without the picture ([sight.md](sight.md)) on the test split, and its share of the way from random play to "
+        "the oracle, in success or in return. Away: from a start away from the box that does not face it.\n",
+        "`vlgym list reading hard` lists the ids of a skill and a difficulty, `vlgym list --old` replaced forms. "
+        "`vlgym show ID` prints card, turns, floor, ceiling, returns, [levels](write-a-plugin.md#levels) and "
+        "options.",
     ]
     for family in sorted({entry["spec"].family for entry in entries}):
-        lines.append(f"| **[{family}]({find_source(family)})** |||")
+        lines.append(f"\n## [{family}]({find_source(family)})\n")
         for entry in (entry for entry in entries if entry["spec"].family == family):
-            share = find_blind_share(entry)
+            spec, share = entry["spec"], find_blind_share(entry)
+            name = f"[{spec.id.removeprefix('vlgym/')}]({FIRST}/{spec.id.replace('/', '-')}.webp)"
             measured = _show(entry.get("blind")) + ("" if share is None else f", {share:.2f}")
-            lines.append(f"| {entry['spec'].id.removeprefix('vlgym/')} | {entry['spec'].summary} | {measured} |")
-    return "\n".join(lines) + "\n"
+            lines.append(f"- {name} {measured}: {spec.summary.replace(*AWAY).rstrip('.')}")
+    return "\n".join(lines)
 
 
 def write_gallery() -> str:
-    """Write a grid for each family, with a moving picture and a summary for each current environment."""
-    lines = [
-        "# Gallery\n",
-        "The first picture of every environment, as a model sees it; on the site, the oracle's first test episode.\n",
-    ]
+    """Write a grid for each family, with the first picture of each current environment."""
+    lines = ["# Gallery\n"]
     specs = list_shown()
     for family in dict.fromkeys(spec.family for spec in specs):
-        lines.append(f"## [{family}]({find_source(family)})\n\n<div class='gallery'>")
+        lines.append(f"## [{family}]({find_source(family)})\n\n<div class='gallery'>\n")
         for spec in specs:
             if spec.family == family:
-                name = spec.id.replace("/", "-")
-                lines.append(
-                    f'<figure><img src="{FIRST}/{name}.webp" alt="An episode of {spec.id}" width="{WIDTH}" '
-                    f'loading="lazy"><figcaption><code>{spec.id}</code><br>{html.escape(spec.summary)}</figcaption>'
-                    "</figure>"
-                )
-        lines.append("</div>\n")
+                name = spec.id.removeprefix("vlgym/")
+                lines.append(f'[![{name}]({FIRST}/{spec.id.replace("/", "-")}.webp "{name}")](environments.md)')
+        lines.append("\n</div>\n")
     return "\n".join(lines)
 
 
@@ -194,39 +181,55 @@ def list_shown() -> list:
 
 
 def write_cli() -> str:
-    """The `--help` text of every command."""
+    """Write a section per command: usage, first clauses of its help, arguments and options with their defaults."""
     from typer.main import get_command
-    from typer.testing import CliRunner
 
     from vlgym.cli.app import build_app
 
-    calls: list[list[str]] = [[]]
-    for name, command in sorted(get_command(build_app()).commands.items()):  # type: ignore[attr-defined]
-        calls += [[name], *([name, sub] for sub in sorted(getattr(command, "commands", {})))]
-    parts = ["# Command line\n"]
-    for call in calls:
-        result = CliRunner().invoke(
-            build_app(), [*call, "--help"], env={"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
-        )
-        parts.append(f"## `{' '.join(['vlgym', *call])}`\n\n```text\n{result.output.strip()}\n```\n")
-    return "\n".join(parts)
+    lines = [
+        "# Command line\n",
+        "`vlgym COMMAND --help` has all values and ranges. Parentheses: defaults; dots: may be repeated. Policies: "
+        "[evaluate.md](evaluate.md#policies).\n",
+    ]
+    for name, command in get_command(build_app()).commands.items():  # type: ignore[attr-defined]
+        context = command.context_class(command, info_name=name)
+        usage, options = f"vlgym {name}", []
+        for option in command.get_params(context):
+            # Typer's title ends with the type of the value, which an argument's own name says.
+            title, text = option.get_help_record(context)
+            kind = re.search(" <.*>", title)
+            title = title.removesuffix(kind[0] if kind else "")
+            title += KINDS.get(kind[0], "") if kind and title.startswith("--") else ""
+            title += "..." if "may be repeated" in text else ""
+            if option.required or not title.startswith("--"):
+                usage += f" {title}" if option.required or title.startswith("[") else f" [{title}]"
+
+            # An environment's id and a run's folder are known by their names.
+            if title not in ("--help", "ID", "DIR"):
+                default = re.search(r"\[default: \(?([^;)\]]+)", text)
+                options.append(f"- `{title}`{f' ({default[1]})' if default else ''}: {_cut(text, '.;')}")
+        lines += [f"## `{usage}`\n", f"{_cut(command.help, '.;:')}.\n", *options, *[""] * bool(options)]
+    return "\n".join(lines)
 
 
 def write_checks() -> str:
-    """A section per check of the certificate: what holds, what the check sees, and what it cannot see."""
+    """Write a line per check of the certificate, with its names in OpenEnv's RFC 008."""
     from vlgym.testing.checks import ALL_CHECKS, RFC_008
 
-    lines = ["# Checks\n", "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof.\n"]
+    lines = [
+        "# Checks\n",
+        "What `vlgym check ID` tests, in this order. A certificate is evidence, not proof: the docstrings in "
+        "[vlgym/testing](../vlgym/testing/checks.py) say what a check can and cannot see. "
+        "Parentheses: names in OpenEnv's RFC 008.\n",
+    ]
     for name, check in ALL_CHECKS.items():
-        head, _, rest = (inspect.getdoc(check) or "").partition("\n\n")
-        lines += [f"## `{name}`\n", " ".join(head.split()), "", " ".join(rest.split()), ""]
-        if name in RFC_008:
-            lines.append(f"OpenEnv's RFC 008: {', '.join(f'`{each}`' for each in RFC_008[name])}.\n")
+        names = f" ({', '.join(RFC_008[name])})" if name in RFC_008 else ""
+        lines.append(f"- `{name}`{names}: {_first_sentence(inspect.getdoc(check))}")
     return "\n".join(lines)
 
 
 def write_hooks() -> str:
-    """A section per hook, titled with its signature."""
+    """Write a section per hook, titled with its signature."""
     from vlgym.registry import hookspecs
 
     lines = ["# Hooks\n", inspect.getdoc(hookspecs) or "", ""]
@@ -238,28 +241,29 @@ def write_hooks() -> str:
 
 
 def write_errors() -> str:
-    """Every error class with its next step."""
+    """Write a line per error class, with its next step."""
     from vlgym import errors
 
-    lines = ["# Errors\n", inspect.getdoc(errors) or "", "", "| error | meaning |", "|---|---|"]
+    lines = ["# Errors\n", inspect.getdoc(errors) or "", "\nClasses, with the next step:\n"]
     for name, cls in vars(errors).items():
         if isinstance(cls, type) and issubclass(cls, Exception):
-            lines.append(f"| `{name}` | {' '.join((inspect.getdoc(cls) or '').split())} |")
-    return "\n".join(lines) + "\n"
+            lines.append(f"- `{name}`: {' '.join((inspect.getdoc(cls) or '').split())}")
+    return "\n".join(lines)
 
 
-def _print_file(match: re.Match[str]) -> str:
-    """The mark, and below it the file that it names, or that `vlgym new-plugin` writes with the mark's words."""
-    mark, words, name = match.groups()
-    with tempfile.TemporaryDirectory() as folder:
-        if words is not None:
-            from vlgym.cli.app import main as call
+def _first_sentence(text: str | None) -> str:
+    return re.split(r"(?<=\.)\s+(?=[A-Z])", " ".join((text or "").split("\n\n")[0].split()))[0]
 
-            with contextlib.redirect_stdout(io.StringIO()):
-                call(["new-plugin", *words.split(), "--out", folder])
-        path = Path(folder if words is not None else ROOT) / name
-        text = path.read_text(encoding="utf-8").rstrip()
-    return f"{mark}\n```{LANGUAGES.get(path.suffix, '')}\n{text}\n```"
+
+def _cut(text: str, ends: str) -> str:
+    """Return the first clause of a help text, and those behind it up to `CLAUSE` words; a list up to `LIST` words."""
+    text = re.sub(r"\s*\[(default: |required|[^\]\s]*[<>]=)[^\]]*\]\.?", "", text.split("\n\n")[0])
+    text = " ".join(text.replace("; may be repeated", "").split())
+    words, *clauses = re.split(rf"(?<=[{ends}])\s", text)
+    while clauses and len(f"{words} {clauses[0]}".split()) <= CLAUSE:
+        words += f" {clauses.pop(0)}"
+    words = words.partition(":")[0] if len(words.split()) > LIST else words
+    return re.sub(r"--[a-z-]+", r"`\g<0>`", words.rstrip(".;:"))
 
 
 def _show(measured: dict[str, float] | None) -> str:
@@ -274,3 +278,4 @@ if __name__ == "__main__":
 
     figures.draw_outcomes(DOCS / "images" / "results.png")
     figures.draw_demo(DOCS / "images" / "demo_curve.png")
+    figures.measures.draw(figures.read_runs("advantages"), DOCS / "images" / "credit.png")

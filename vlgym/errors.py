@@ -1,19 +1,17 @@
-"""Every error the package raises on purpose.
+"""Errors that the package raises on purpose.
 
-`UserError` and its children are problems that a user can fix: their message says what was asked and found, the nearest
-valid choices, and the command that fixes it. The command line prints them without a traceback. Anything else that
-escapes is a bug and keeps its traceback.
+A `UserError` is a problem that a user can fix: its message says what was asked and found, the nearest valid choices,
+and the command that fixes it. The command line prints it without a traceback. Any other exception is a bug and keeps
+its traceback.
 
-Every command of `vlgym` and `baselines` ends with one of these statuses:
+Exit statuses of every command of `vlgym` and `baselines`:
 
-| exit status | meaning |
-|---|---|
-| 0 | Done. |
-| 1 | The work was done and failed: a check, a study's run, a stale file, a broken plugin. Bugs end so, too. |
-| 2 | Wrong usage, or a problem that the user can fix; one line says what to do. |
-| 130 | Stopped by Ctrl-C. |
-| 141 | The reader of the output went away, as `head` does. |
-| 143 | Stopped by SIGTERM: `kill`, or the time limit of a job. |
+- 0: done.
+- 1: the work was done and failed (a check, a study's run, a stale file, a broken plugin), or a bug.
+- 2: wrong usage, or a problem that the user can fix.
+- 130: stopped by Ctrl-C.
+- 141: the reader of the output went away, as `head` does.
+- 143: stopped by SIGTERM: `kill`, or the time limit of a job.
 """
 
 from __future__ import annotations
@@ -38,51 +36,51 @@ T = TypeVar("T")
 
 
 class VlgymError(Exception):
-    """Base of all errors raised on purpose."""
+    """Base of them all."""
 
 
 class UserError(VlgymError):
-    """A problem that the user can fix; printed without a traceback by the command line."""
+    """A problem that the user can fix."""
 
     exit_status: ClassVar[int] = 2
 
 
 class FailedError(UserError):
-    """Work that was begun has failed: a run, or a study's run. Next step: as the message says."""
+    """Work that was begun has failed: a run, or a study's run."""
 
     exit_status = 1
 
 
 class EndpointError(FailedError):
-    """A model's server answered a request with errors alone; it ends the episode. Next step: as the message says."""
+    """A model's server answered a request with errors alone; the episode ends."""
 
 
 class SpecError(UserError):
-    """An `EnvSpec` is malformed. Next step: fix the named field in the plugin's `plugin.py`."""
+    """An `EnvSpec` is malformed: fix the named field in the plugin's `plugin.py`."""
 
 
 class UnknownEnvError(UserError):
-    """No such environment id is known. Next step: `vlgym list`, or the suggested spelling."""
+    """No such environment id: `vlgym list`, or the suggested spelling."""
 
 
 class NotInstalledError(UserError):
-    """The id is known, but the distribution that holds it is not installed. Next step: the `pip install` it names."""
+    """The id's distribution is not installed: the `pip install` that is named."""
 
 
 class PluginError(UserError):
-    """A plugin failed to load, misspelled a hook, or claims an id that another one holds. Next step: `vlgym doctor`."""
+    """A plugin failed to load, misspelled a hook, or claims another's id: `vlgym doctor`."""
 
 
 class RegistryFileError(UserError):
-    """registry.yaml is malformed or stale. Next step: `vlgym registry`."""
+    """registry.yaml is malformed or stale: `vlgym registry`."""
 
 
 class MissingSystemPartError(UserError):
-    """A library, driver or program of the operating system is missing. Next step: the apt line it names."""
+    """A library, driver or program of the system is missing: the apt line that is named."""
 
 
 class TrajectoryError(UserError):
-    """A trajectory folder is malformed or cannot be written. Next step: as the message says."""
+    """A trajectory folder is malformed or cannot be written."""
 
 
 def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserError] = UserError) -> T:

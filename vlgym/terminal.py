@@ -144,6 +144,9 @@ PIPED_WIDTH = 160
 LEAST_WRAPPED = 20
 """Columns that a wrapped text has at least."""
 
+SLOW, SELDOM = 2.0, 60.0
+"""Seconds before the first line on a model's speed, and between two."""
+
 Advance = Callable[..., None]
 """Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
 
@@ -229,6 +232,27 @@ def open_progress(console: Console) -> Progress:
         *columns, console=console, transient=True, expand=True, disable=not is_live(console),
         speed_estimate_period=600,  # a learner's update may take minutes
     )  # fmt: skip
+
+
+class Pace:
+    """Speed of a model whose tokens come slowly. Counts from when it is made."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.tokens, self._due = 0, SLOW
+
+    def __str__(self) -> str:
+        return f"{self.tokens / max(1e-9, time.monotonic() - self.start):,.0f} tokens/s"
+
+    def add(self, tokens: int) -> str:
+        """Count tokens. Return the speed where a line is due: at first when `SLOW` seconds have passed, then once in
+        `SELDOM`; else an empty string."""
+        self.tokens += tokens
+        seconds = time.monotonic() - self.start
+        if not self.tokens or seconds < self._due:
+            return ""
+        self._due = seconds + SELDOM
+        return f"{self.tokens:,} tokens in {seconds:,.0f} s, {self}"
 
 
 @contextmanager

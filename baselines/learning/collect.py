@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vlgym.env.prompts import PromptBuilder
+from vlgym.env.prompts import PromptBuilder, shows_picture
 from vlgym.env.reset_options import LEVEL
 from vlgym.env_groups import EnvGroup, open_group
 from vlgym.errors import UserError, check_options
@@ -37,6 +37,7 @@ from vlgym.types import Message, StepRecord
 from ..engine.engine import ModelPolicy
 from ..models.family import Prompt
 from ..models.folders import read_limits
+from ..models.load import BUILT
 from ..runs.distributed import ALONE, World, share_of
 from ..runs.logs import LEVEL_MEAN, PLAYED
 from .batch import Batch, pack
@@ -45,7 +46,7 @@ from .recording import EpisodeRecorder
 # ---- environments ----------------------------------------------------------------------------------------------------
 
 IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
-"""Most tokens per image of the tiny model, by family or by an environment's name; 64 elsewhere."""
+"""Most tokens per image of the models built here, by family or by an environment's name; 64 elsewhere."""
 
 
 class Environments:
@@ -100,6 +101,11 @@ class Environments:
         """Environment `index` of this process; without an id, ids take turns."""
         return self.group.make(env_id or self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
 
+    @property
+    def pictured(self) -> bool:
+        """True if the prompts show pictures."""
+        return shows_picture(self.kwargs)
+
     def exchange(self, index: int, env: Any, env_id: str) -> Any:
         """Put environment `index` aside, and return the one of another id that stands in its place."""
         spec = unwrap(env).vlgym_spec
@@ -149,9 +155,9 @@ class Environments:
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
-    """Most tokens per image, where no option says: those of a saved model's training, for `tiny` what the environments
-    need, for others as many as their processor allows (`None`)."""
-    if model != "tiny":
+    """Most tokens per image, where no option says: those of a saved model's training, for models built here what the
+    environments need, for others as many as their processor allows (`None`)."""
+    if model not in BUILT:
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
     return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)

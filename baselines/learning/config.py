@@ -20,14 +20,15 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, get_args
 import tyro
 
 from vlgym.env.arguments import read_arguments
-from vlgym.env.prompts import PromptBuilder
+from vlgym.env.prompts import PromptBuilder, shows_picture
 from vlgym.env_groups import read_envs
 from vlgym.errors import UserError, check_choice, check_options, flag_of
 from vlgym.play.controls import PICTURES
 
 from ..models.folders import MOST_TEMPERATURE
-from ..models.load import DTYPES
+from ..models.load import BUILT, DTYPES
 from ..models.lora import LoraOptions, is_tiny
+from ..models.smollm import SMOLLM2
 from ..runs.distributed import ALONE, World, check_device, check_threads, choose_device, device_in_words
 from ..runs.folder import environment_ids
 from ..runs.logs import TrackerName, check_tracker
@@ -63,7 +64,8 @@ class RunConfig:
     All ids: `vlgym list`.
     """
     model: str | None = None
-    """tiny (built offline; the default), a folder, or the Hub name of a model of a supported family."""
+    """tiny (built offline; the default), smollm2 (pretrained language, untrained sight), a folder, or the Hub name of a
+    chat model; a language model plays in words (--env-kwargs modality=text)."""
     out: Path | None = None
     """Folder of the run, new or empty; default runs/<environment>-<number>."""
     resume: bool = False
@@ -145,7 +147,7 @@ class RunConfig:
     reward: RewardOptions = field(default_factory=RewardOptions)
     """Changes of the environments' rewards in training; evaluations show them as they are."""
     warm: WarmConfig = field(default_factory=WarmConfig)
-    """Supervised warm start; by default for tiny only (a published model needs none)."""
+    """Supervised warm start; by default for tiny and smollm2 only (a published model needs none)."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
     max_logp_gap: float | None = None
@@ -154,7 +156,10 @@ class RunConfig:
     Default 0.001 in float32, 0.1 in bfloat16; 0 sets no limit.
     """
     train_vision: bool = False
-    """Train the vision tower too; its features are then computed again in every pass."""
+    """Train the vision tower too; its features are then computed again in every pass.
+
+    Default for smollm2 without adapters; never where prompts show no pictures.
+    """
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
@@ -162,8 +167,8 @@ class RunConfig:
     eval_minutes: float = 5.0
     """Time for those before the training of a published model: fewer are played where that many would take longer."""
     eval_controls: bool = True
-    """Play half as many with grey pictures, and with shuffled ones, too. They can be half of a run's turns: a player
-    who sees nothing often plays to the turn limit."""
+    """Play half as many with grey pictures, and with shuffled ones, where prompts show pictures. They can be half of
+    a run's turns: a player who sees nothing often plays to the turn limit."""
     eval_every: int = 0
     """Updates between validations (split val), by which the best model is chosen and kept in best/; 0 for none."""
     save_every: int = 10
@@ -232,15 +237,17 @@ class RunConfig:
     def resolve(self) -> Self:
         """Fill in what depends on the model, and raise `UserError` for a value out of its range."""
         model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
-        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model == "tiny" else 0)
+        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model in BUILT else 0)
         tiny = is_tiny(model)
         large = not tiny and device.startswith("cuda")
-        rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not self.train_vision else 0
+        pictured = shows_picture(self.environment_arguments())
+        see = pictured and (self.train_vision or (model == SMOLLM2 and not self.lora.rank))
+        rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not see else 0
         dtype = self.dtype or ("bfloat16" if large and rank and not warm_steps else "float32")
         config = replace(
             self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=replace(self.lora, rank=rank), device=device,
-            threads=int(tiny) if self.threads is None else self.threads,
+            lora=replace(self.lora, rank=rank), device=device, train_vision=see,
+            eval_controls=pictured and self.eval_controls, threads=int(tiny) if self.threads is None else self.threads,
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)

@@ -33,15 +33,16 @@ from vlgym.terminal import explain_system_error
 from ..engine.engine import Engine
 from ..models import lora
 from ..models.folders import EVALUATION, Limits
+from ..models.load import BUILT
 from ..models.lora import export_adapter, is_adapter
 from ..runs import distributed, folder
-from ..runs.distributed import World, interruptible, peak_memory
+from ..runs.distributed import World, interruptible, memory_advice, peak_memory
 from ..runs.folder import checkpoints
 from ..runs.logs import LEVEL_MEAN, PLAYED, note_failures
 from . import evaluation
 from .batch import Batch, moments
 from .evaluation import ADAPTER, BASE, BEST, MODEL, TEST, VAL
-from .setup import C, Setup, memory_advice
+from .setup import C, Setup
 from .state import list_repeated
 
 # ---- an update: its phases and what they took ------------------------------------------------------------------------
@@ -118,6 +119,8 @@ class Run(Setup[C]):
         c, state = self.config, self.state
         self.log.say(f"run folder: {self.out}")
         self.log.say(f"{c.in_words()}: {sum(p.numel() for p in self.weights.parameters):,} weights")
+        if not self.envs.pictured:
+            self.log.say(f"prompts show no pictures: the controls are left out ({', '.join(CONTROLS)})")
         if self.envs.course is not None:
             self.log.say(
                 f"curriculum {c.curriculum} over {len(self.envs.course.places)} levels; held-out episodes play the "
@@ -185,7 +188,7 @@ class Run(Setup[C]):
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
                     self.log.say(evaluation.control_in_words(report, state.env_steps, self.envs, pictures))
-            if gap and (measured := evaluation.measure_gap(self.weights.engine)):
+            if gap and self.envs.pictured and (measured := evaluation.measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
                 self.log.say(f"sight: {measured}")
         new = distributed.first_says(new, self.world)
@@ -247,7 +250,7 @@ class Run(Setup[C]):
         written = [lora.export_merged(family, to, note) for to in (self.out / MODEL, c.export) if to is not None]
         if c.lora.rank:
             base = str(Path(model).resolve()) if Path(model).exists() else model
-            if model == "tiny" or c.warm.steps or is_adapter(model):  # this run made the model under the adapters
+            if model in BUILT or c.warm.steps or is_adapter(model):  # this run made the model under the adapters
                 base = str(lora.export_merged(lora.reference(family), self.out / BASE, note).resolve())
             targets = (self.out / ADAPTER, c.export_adapter)
             written += [export_adapter(family, to, base, note) for to in targets if to is not None]

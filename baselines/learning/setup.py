@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from vlgym.errors import UserError
 from vlgym.files import lock_folder, put_back
 from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
@@ -26,7 +25,7 @@ from ..models.folders import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..models.lora import check_adapter, is_tiny
 from ..runs import distributed, folder
-from ..runs.distributed import is_out_of_memory, peak_memory, set_up_torch
+from ..runs.distributed import is_out_of_memory, memory_advice, peak_memory, set_up_torch
 from ..runs.folder import load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.logs import FAILURES_FILE, RunLog, note_failures
 from .batch import Optimizers, Passes
@@ -38,18 +37,6 @@ from .state import Kept, RunState, Weights, saved_config
 from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory in the block into a `UserError` that says what to try."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if is_out_of_memory(error):
-            first = str(error).split("\n")[0]
-            raise UserError(f"Out of memory ({first}): {advice}") from error
-        raise
 
 
 @dataclass(frozen=True)
@@ -161,6 +148,7 @@ class Setup(Generic[C]):
             model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
             dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
         )  # fmt: skip
+        family.check_pictures(self.envs.pictured)
         self._stack = ExitStack()
         self._stack.callback(self.envs.close)
         if self.world.first:

@@ -25,12 +25,14 @@ from vlgym.play.env_failures import ENV_ERROR, EnvFailures, Failure, close_env, 
 from vlgym.play.rollout import Runner
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
+from vlgym.terminal import Pace
 from vlgym.types import Reply, Turn
 
 from ..engine.engine import Engine, ModelPolicy, pad_rows
 from ..models.family import Family, Prompt
+from ..models.qwen import TinyQwen2VL
 from ..runs import distributed
-from ..runs.distributed import World
+from ..runs.distributed import World, memory_advice
 from .collect import Environments
 
 
@@ -88,6 +90,8 @@ class Check(NamedTuple):
     reading: float
 
 
+LARGE_PASS = 8
+"""Turns a pass of a model that is not tiny; SmolLM2 takes 4.6 GB for them."""
 MOST_COMPARED = 500
 """Replies of an environment that a validation compares with the oracle's."""
 
@@ -219,7 +223,9 @@ def warm_start(
     start = time.perf_counter()
     family = engine.family
     data, report.labels_replaced = collect(envs, config, seed, family, on_failure)
-    report.samples, report.unread_loss = len(data), measure_unread(data)
+    report.samples = len(data)
+    if envs.pictured:
+        report.unread_loss = measure_unread(data)
     report.longest_reply = max(len(ids) for _, ids in data)
     if max_new_tokens is None:
         engine.max_new_tokens = report.longest_reply + max(4, report.longest_reply // 2)
@@ -229,22 +235,23 @@ def warm_start(
             f"--max-new-tokens {max_new_tokens} would cut them off."
         )
     report.max_new_tokens = engine.max_new_tokens
-    parameters = list(family.model.parameters())
+    frozen = set() if envs.pictured else {*family.vision_parameters()}
+    parameters = [each for each in family.model.parameters() if each not in frozen]
     optimizer = torch.optim.AdamW(parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
     order = torch.Generator().manual_seed(seed)
+    rows = config.batch if isinstance(family, TinyQwen2VL) else LARGE_PASS
     losses: list[float] = []
+    pace = Pace()
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = config.lr * min(1.0, step / 50)
         batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
-        ids, mask = pad_rows([reply for _, reply in batch], family.pad_id)
-        ids, mask = ids.to(family.device), mask.to(family.device)
-        logp = engine.score([prompt for prompt, _ in batch], ids, mask, train_vision=True)
-        loss = -logp.sum() / mask.sum()
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        with memory_advice("take a smaller --warm.batch or fewer --image-tokens."):
+            losses.append(add_gradients(engine, batch, rows))
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
-        losses.append(float(loss.detach()))
+        if line := pace.add(sum(len(prompt) + len(reply) for prompt, reply in batch)):
+            print(f"  step {step:4d}  {line}", flush=True)
         report.steps = step
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
@@ -257,6 +264,20 @@ def warm_start(
     optimizer.zero_grad(set_to_none=True)
     report.seconds = time.perf_counter() - start
     return report
+
+
+def add_gradients(engine: Engine, batch: Sequence[tuple[Prompt, torch.Tensor]], rows: int) -> float:
+    """Add the gradients of the mean loss per reply token of a batch, `rows` turns a pass, and return that loss."""
+    total, count = 0.0, sum(len(reply) for _, reply in batch)
+    for start in range(0, len(batch), rows):
+        part = batch[start : start + rows]
+        ids, mask = pad_rows([reply for _, reply in part], engine.family.pad_id)
+        ids, mask = ids.to(engine.family.device), mask.to(engine.family.device)
+        logp = engine.score([prompt for prompt, _ in part], ids, mask, train_vision=True)
+        loss = -logp.sum() / count
+        loss.backward()
+        total += float(loss.detach())
+    return total
 
 
 def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmReport:
@@ -299,8 +320,9 @@ def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
 
 def show_check(step: int, report: WarmReport, check: Check) -> None:
     """Print a validation."""
+    unread = "" if math.isnan(report.unread_loss) else f" (unread {report.unread_loss:.3f})"
     print(
-        f"  step {step:4d}  loss {report.loss:.3f} (unread {report.unread_loss:.3f})  reads {check.reading:.2f}  "
+        f"  step {step:4d}  loss {report.loss:.3f}{unread}  reads {check.reading:.2f}  "
         f"success {check.success:.2f}  invalid {check.invalid_rate:.2f}",
         flush=True,
     )

@@ -104,7 +104,7 @@ class Family:
         images_last: put the images of a turn after its text instead of where the message has them, so that equal
             instructions are a common prefix.
         turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
-        media: ids of placeholders that no reply may hold, the image placeholder first.
+        media: ids of placeholders that no reply may hold, the image placeholder first; empty without pictures.
 
     Attributes:
         language_model: the library's text model; decoder: its functional view.
@@ -121,6 +121,7 @@ class Family:
     mean: Triple = (0.5, 0.5, 0.5)  # per channel, of pixels in [0, 1]
     std: Triple = (0.5, 0.5, 0.5)
     pixels: tuple[int, int] | None = None  # least and most of an image sized as published processors do it
+    reads_pictures: ClassVar[bool] = True  # prompts may show pictures
     image_tokens: int | None  # most per image
 
     def __init__(
@@ -154,7 +155,7 @@ class Family:
                 "Save or download the model again."
             )
         ids = tokenizer.convert_tokens_to_ids
-        self.rows, self.image_pad, self.turn_end = rows, media[0], ids(turn_end)
+        self.rows, self.image_pad, self.turn_end = rows, media[0] if media else -1, ids(turn_end)
         self.pad_id: int = ids(pad)
         self.stop_ids: tuple[int, ...] = (self.turn_end,)
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
@@ -186,8 +187,8 @@ class Family:
         raise NotImplementedError
 
     @property
-    def image_mark(self) -> int:
-        """The token that stands for an image in what a chat template writes."""
+    def image_mark(self) -> int | None:
+        """The token that stands for an image in what a chat template writes; `None` in one for text alone."""
         return self.image_pad
 
     def _size_images(self, image_tokens: int | None) -> None:
@@ -337,8 +338,17 @@ class Family:
 
     # ---- images ----------------------------------------------------------------------------------------------------
 
+    def check_pictures(self, shown: bool = True) -> None:
+        """Raise `UserError` where prompts show pictures to a model that reads words alone."""
+        if shown and not self.reads_pictures:
+            raise UserError(
+                f"A {self.model.config.model_type} model reads words alone, and the prompts show pictures. Play in "
+                "words (modality=text), or choose a model that chats about images."
+            )
+
     def prepare_image(self, image: np.ndarray) -> ImageInput:
         """Resize an image `[H, W, 3] uint8` as the family asks for. Remembered by content."""
+        self.check_pictures()
         digest = hashlib.sha256(np.ascontiguousarray(image).data).digest() + np.array(image.shape, np.int32).tobytes()
         known = self._prepared.get(digest)
         if known is not None:

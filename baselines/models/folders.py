@@ -28,6 +28,7 @@ from vlgym.play.trajectory import check_record_values
 # ---- folders ---------------------------------------------------------------------------------------------------------
 
 FILE = "vlgym.json"
+CARD_FILE = "README.md"  # licence and source of a model built here; its config.json holds the text as `vlgym_card`
 EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
 MOST_TEMPERATURE = 100.0
 NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
@@ -225,14 +226,16 @@ class ChatTemplate:
     Args:
         tokenizer: the model's tokenizer.
         source: the template, in Jinja.
-        image_mark: id of the token that stands for an image in what the template writes.
+        image_mark: id of the token that stands for an image in what the template writes; None: the template takes
+            texts alone, as strings.
 
     Raises:
         UserError: the tokenizer reads across the template's special tokens, which those of the tested families do not.
     """
 
-    def __init__(self, tokenizer: Any, source: str, image_mark: int) -> None:
-        self.tokenizer, self.source, self._mark = tokenizer, source, tokenizer.convert_ids_to_tokens(image_mark)
+    def __init__(self, tokenizer: Any, source: str, image_mark: int | None) -> None:
+        self.tokenizer, self.source = tokenizer, source
+        self._mark = None if image_mark is None else tokenizer.convert_ids_to_tokens(image_mark)
         tokens = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
         tokens = sorted({*tokens, *tokenizer.all_special_tokens}, key=len, reverse=True)
         self._ids = {token: int(tokenizer.convert_tokens_to_ids(token)) for token in tokens}
@@ -262,7 +265,7 @@ class ChatTemplate:
             else:
                 messages[-1]["content"].append({"type": "text", "text": self._hide(value, stand_ins)})
         text = self._render(messages)
-        shown, asked = text.count(self._mark), sum(kind == "image" for kind, _ in spelling)
+        shown, asked = text.count(self._mark) if self._mark else 0, sum(kind == "image" for kind, _ in spelling)
         if shown != asked:
             raise UserError(
                 f"The model's chat template shows {shown} of the prompt's {asked} images, so it is no template for "
@@ -273,6 +276,10 @@ class ChatTemplate:
         return [*([] if begun else self._added), *self._cut(text, back)]
 
     def _render(self, messages: Sequence[dict[str, Any]]) -> str:
+        if self._mark is None:
+            messages = [
+                {**each, "content": "".join(part.get("text", "") for part in each["content"])} for each in messages
+            ]
         try:
             return self.tokenizer.apply_chat_template(
                 messages, chat_template=self.source, tokenize=False, add_generation_prompt=True

@@ -1,5 +1,5 @@
-"""Any chat model for images that the library loads: its own processor writes and sizes images, its own forward pass
-runs.
+"""Any chat model that the library loads: its own processor, where it reads images, writes and sizes them, and its own
+forward pass runs.
 
 Prompts are laid out by token ids as in every family, by the model's chat template; the processor says which tokens
 stand for an image, and makes the tensors that the model reads of it.
@@ -66,8 +66,8 @@ class LibraryFamily(Family):
                 f"--image-tokens {image_tokens}: the images of a {model.config.model_type} model are sized by its own "
                 "processor. Leave --image-tokens out."
             )
-        self.reader, tokenizer = reader, reader.tokenizer
-        self.mark = tokenizer.convert_tokens_to_ids(reader.image_token)
+        self.reader, tokenizer = reader, reader.tokenizer if self.reads_pictures else reader
+        self.mark = tokenizer.convert_tokens_to_ids(reader.image_token) if self.reads_pictures else None
         media = [each for name in MEDIA if (each := getattr(model.config, name, None)) is not None]
         pad, ends = tokenizer.pad_token or tokenizer.eos_token, model.generation_config.eos_token_id
         ends = {*([ends] if isinstance(ends, int) else ends or []), tokenizer.eos_token_id} - {None}
@@ -76,7 +76,7 @@ class LibraryFamily(Family):
         super().__init__(
             model, tokenizer, image_tokens=None, system=system, processor=processor, images_last=False,
             turn_end=tokenizer.convert_ids_to_tokens(min(ends)), pad=pad,
-            media=[*media, self.mark],
+            media=[*media, *([] if self.mark is None else [self.mark])],
         )  # fmt: skip
         self.turn_end = self._find_turn_end(ends)
         self.stop_ids = (self.turn_end, *sorted(ends - {self.turn_end}))
@@ -94,7 +94,7 @@ class LibraryFamily(Family):
     # ---- what a family says ------------------------------------------------------------------------------------------
 
     @property
-    def image_mark(self) -> int:
+    def image_mark(self) -> int | None:
         return self.mark
 
     def _size_images(self, image_tokens: int | None) -> None:
@@ -188,6 +188,29 @@ class LibraryFamily(Family):
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         text = model.get_decoder()
         return [child for child in model.model.children() if text not in child.modules()]
+
+
+class TextFamily(LibraryFamily):
+    """A language model, which reads prompts without pictures alone.
+
+    Arguments are those of `LibraryFamily`; `reader` is the tokenizer.
+    """
+
+    reads_pictures = False
+
+    def _vision_modules(self, model: Any) -> list[nn.Module]:
+        return []
+
+
+def is_language_model(config: Any) -> bool:
+    """True if the library knows a configuration's models as causal language models without images."""
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    )
+
+    kind = config.model_type
+    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:

@@ -1,7 +1,8 @@
 """List of model families, and loading of a model.
 
-`tiny` is built offline by `tiny.py`, a Qwen2-VL. Qwen2-VL, Qwen2.5-VL and Qwen3-VL have a fast path
-(`family.py`, `qwen.py`). Every other chat model for images that the library loads is a `LibraryFamily`.
+`tiny` is built offline by `tiny.py`, `smollm2` by `smollm.py` with pretrained language; both are Qwen2-VL. Qwen2-VL,
+Qwen2.5-VL and Qwen3-VL have a fast path (`family.py`, `qwen.py`). Every other chat model for images that the library
+loads is a `LibraryFamily`, and a language model is a `TextFamily`, which reads prompts without pictures alone.
 """
 
 from __future__ import annotations
@@ -18,15 +19,21 @@ from vlgym.terminal import is_live, open_console
 
 from .family import Family
 from .folders import SETTINGS, check_whole, first_line, read_processor, read_settings
-from .library import LibraryFamily, load_processor
+from .library import LibraryFamily, TextFamily, is_language_model, load_processor
 from .lora import find_base, is_adapter, merge_adapter
 from .qwen import Qwen3VL, QwenVL, TinyQwen2VL
+from .smollm import NOTICE, SMOLLM2, find_smollm2
 from .tiny import build_tiny
 
 FAMILIES: dict[str, type[QwenVL]] = {"qwen2_vl": QwenVL, "qwen2_5_vl": QwenVL, "qwen3_vl": Qwen3VL}
 """Those with a fast path, by the model type of config.json."""
-HINT = "Choose tiny (built offline), a folder with a config.json, or the Hub name of a model that chats about images."
+HINT = (
+    "Choose tiny (built offline), smollm2 (of a pip package), a folder with a config.json, or the Hub name of a chat "
+    "model."
+)
 
+BUILT = ("tiny", SMOLLM2)
+"""Models without a folder. Their sight is untrained at first, so learners begin with a warm start."""
 DTYPES = ("float32", "bfloat16")
 SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
 HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
@@ -42,12 +49,12 @@ def load_family(
     system: str | None = None,
     plain: bool = False,
 ) -> Family:
-    """Build `tiny`, or load a model from a folder or from the Hugging Face Hub.
+    """Build `tiny`, or load `smollm2`, or a model from a folder or from the Hugging Face Hub.
 
     Images are sized, and conversations laid out, as the model's own processor and chat template do it.
 
     Args:
-        model: `tiny`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
+        model: `tiny`, `smollm2`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
         image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
         seed: initialisation of `tiny`.
         dtype: one of `DTYPES`.
@@ -55,13 +62,18 @@ def load_family(
         plain: load it as a `LibraryFamily` though it has a fast path.
 
     Raises:
-        UserError: no such model, a damaged one, one that does not chat about images, or an unknown dtype.
+        UserError: no such model, a damaged one, one that does not chat, or an unknown dtype.
     """
     from transformers import AutoTokenizer
 
     family: Family
     check_choice("--dtype", dtype, DTYPES)
-    if model != "tiny":
+    if not is_live(open_console(stderr=True)):
+        disable_progress_bar()  # transformers would draw bars into pipes and log files, too
+    if model == SMOLLM2:
+        open_console(stderr=True).print(NOTICE)
+        model = str(find_smollm2())
+    elif model != "tiny":
         check_whole(Path(model))
     if is_adapter(model):
         family = load_family(
@@ -70,8 +82,6 @@ def load_family(
         )  # fmt: skip
         merge_adapter(family, model)
         return family
-    if not is_live(open_console(stderr=True)):
-        disable_progress_bar()  # transformers would draw bars into pipes and log files, too
     if model == "tiny":
         net: Any
         net, words = build_tiny(seed=seed)
@@ -80,17 +90,20 @@ def load_family(
         return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
     config, source = find_model(model)
     reader: Any = None
-    if plain or config.model_type not in FAMILIES:
+    words_alone = is_language_model(config)
+    if not words_alone and (plain or config.model_type not in FAMILIES):
         reader = load_processor(model, source, config, HINT)
-    loaded = load_weights(model, source, dtype).to(device).eval()
+    loaded = load_weights(model, source, dtype, words_alone=words_alone).to(device).eval()
     try:
         tokenizer: Any = reader.tokenizer if reader else AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
-    processor = read_processor(model, source, tokenizer, ours=reader is None)
+    processor = read_processor(model, source, tokenizer, ours=reader is None and not words_alone)
     tokenizer.chat_template = processor.template  # which an export then brings along
     options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}
-    if reader:
+    if words_alone:
+        family = TextFamily(loaded, tokenizer, **options)
+    elif reader:
         family = LibraryFamily(loaded, reader, **options)
     else:
         tiny = getattr(config, "vlgym_tiny", None)
@@ -129,15 +142,15 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     return config, source
 
 
-def load_weights(model: str, source: dict[str, Any], dtype: str) -> Any:
-    """Load the library's model for image and text, on the CPU; `source` as in `find_model`.
+def load_weights(model: str, source: dict[str, Any], dtype: str, *, words_alone: bool = False) -> Any:
+    """Load the library's model for image and text, or for `words_alone`, on the CPU; `source` as in `find_model`.
 
     Raises:
         UserError: it is damaged, or not all of its weights are there.
     """
-    from transformers import AutoModelForImageTextToText
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
-    kind: Any = AutoModelForImageTextToText
+    kind: Any = AutoModelForCausalLM if words_alone else AutoModelForImageTextToText
     options = {"output_loading_info": True, "use_safetensors": True, "ignore_mismatched_sizes": True}
     try:
         loaded, report = kind.from_pretrained(model, dtype=getattr(torch, dtype), **options, **source)

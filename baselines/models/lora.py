@@ -32,16 +32,16 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from vlgym.errors import UserError, check_finite, check_number
-from vlgym.files import CHECKSUMS, written_whole
+from vlgym.files import CHECKSUMS, write_whole, written_whole
 
 from .family import Family, Float32Product
-from .folders import EVALUATION, FILE, check_replaceable, first_line, write_notes
+from .folders import CARD_FILE, EVALUATION, FILE, check_replaceable, first_line, write_notes
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 ALONG = ("tokenizer*", "special_tokens_map.json", "chat_template.jinja", FILE, CHECKSUMS)
 MODEL_FILES = (
     *ALONG, "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
-    "added_tokens.json", "vocab.json", "merges.txt", "*processor_config.json", EVALUATION,
+    "added_tokens.json", "vocab.json", "merges.txt", "*processor_config.json", EVALUATION, CARD_FILE,
 )  # fmt: skip
 """Files of a saved model; an older one is replaced, nothing else is."""
 TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
@@ -222,6 +222,8 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
         merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
         family.tokenizer.save_pretrained(part)
         write_notes(part, {**family.processor_files(), **(notes or {})})
+        if card := getattr(family.model.config, "vlgym_card", None):
+            write_whole(part / CARD_FILE, str(card))
     return folder
 
 
@@ -233,7 +235,7 @@ def check_export(folder: Path) -> None:
 # ---- folders as PEFT keeps them --------------------------------------------------------------------------------------
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (*ALONG, CONFIG, WEIGHTS, "README.md")
+ADAPTER_FILES = (*ALONG, CONFIG, WEIGHTS, CARD_FILE)
 """Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 

@@ -182,16 +182,9 @@ def build_tiny(config: TinyConfig = TinyConfig(), seed: int = 0) -> tuple[PreTra
     """Build the model and its tokenizer. The same seed gives the same weights; no global generator is read or moved."""
     tokenizer = build_tokenizer()
     tokenizer.chat_template, tokenizer.response_template = TEMPLATE, CALLS
-    vision: dict[str, Any] = {
-        "depth": config.vision_depth,
-        "embed_dim": config.vision_width,
-        "hidden_size": config.hidden_size,
-        "num_heads": config.vision_heads,
-        "mlp_ratio": 2,
-    }
     hf_config = Qwen2VLConfig(
         text_config=text_options(config, tokenizer),
-        vision_config=vision,
+        vision_config=vision_options(config),
         architectures=["Qwen2VLForConditionalGeneration"],
         **media_options(tokenizer),
     )
@@ -218,6 +211,14 @@ def text_options(config: TinyConfig, tokenizer: Any) -> dict[str, Any]:
         "pad_token_id": tokenizer.pad_token_id,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": section},
     }
+
+
+def vision_options(config: TinyConfig) -> dict[str, Any]:
+    """Options of the library's vision tower."""
+    return {
+        "depth": config.vision_depth, "embed_dim": config.vision_width, "hidden_size": config.hidden_size,
+        "num_heads": config.vision_heads, "mlp_ratio": 2,
+    }  # fmt: skip
 
 
 def media_options(tokenizer: Any) -> dict[str, Any]:

@@ -51,12 +51,20 @@ class Sampling:
 class EnginePolicy:
     """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for."""
 
-    sees = True
     concurrency = 16
     """Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
 
     def __init__(self, engine: Engine, sampling: Sampling, *, name: str, limits: Limits, weights: str = "") -> None:
         self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
+
+    @property
+    def sees(self) -> bool:
+        """True if the model reads pictures."""
+        return self.engine.family.reads_pictures
+
+    def check(self, pictures: bool = True) -> None:
+        """Raise `UserError` where prompts show pictures to a model that reads none."""
+        self.engine.family.check_pictures(pictures)
 
     def describe(self) -> dict[str, Any]:
         """Return the settings, other than the prompt, that a reply depends on, for a run's record."""

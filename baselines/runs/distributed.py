@@ -105,6 +105,22 @@ def is_out_of_memory(error: Exception) -> bool:
     return known or "can't allocate memory" in str(error) or "not enough memory" in str(error)
 
 
+@contextmanager
+def memory_advice(advice: str) -> Iterator[None]:
+    """Turn running out of memory into an error that says what to try.
+
+    Raises:
+        UserError: memory ran out in the block.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error):
+            first = str(error).split("\n")[0]
+            raise UserError(f"Out of memory ({first}): {advice}") from error
+        raise
+
+
 def peak_memory(device: torch.device) -> int:
     """Most bytes allocated on an accelerator, or by this process, since it began."""
     if device.type == "cuda":

@@ -24,8 +24,9 @@ from vlgym.env import base
 from vlgym.env_groups import open_group, processes
 from vlgym.evaluation import episodes, reading_check
 from vlgym.parsers import Parsed, Parser, read_reply
+from vlgym.play.policies import RandomPolicy
 from vlgym.play.trajectory import read_trajectories
-from vlgym.types import Reply
+from vlgym.types import Reply, Usage
 
 WALK = make_spec()
 COIN = make_spec(
@@ -80,15 +81,32 @@ def test_forms_of_auto_are_read_and_recorded_and_verified(tmp_path: Path) -> Non
     assert main(["verify", out]) == 0
 
 
-def test_play_by_words_asks_without_pictures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("--modality", "text"), ("--env-kwargs", "modality=text", "--history-images", "2")])
+def test_play_by_words_shows_no_picture_and_leaves_the_controls_out(words, tmp_path: Path, capsys) -> None:
     out = tmp_path / "run"
-    command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1", "--modality", "text"]
-    assert main([*command, "--out", str(out)]) == 0
+    command = ["eval", "--policy", "oracle", "--env", WALK.id, "--episodes", "1", *words]
+    assert main([*command, "--pictures", "grey,shuffled", "--out", str(out)]) == 0
+    assert "left out: grey, shuffled: the prompts show no pictures\n" in capsys.readouterr().err
+    assert list(json.loads((out / "run.json").read_text())["parts"]) == [WALK.id]
     part = json.loads((out / "run.json").read_text())["parts"][WALK.id]
     assert (part["arguments"]["modality"], part["history"]["images"], part["changed"]) == ("text", 0, True)
     (episode,) = read_trajectories(out)
-    assert [each["type"] for each in episode[0].messages[-1]["content"]] == ["text"]
-    assert "In the picture: cell 0 white" in episode[0].messages[-1]["content"][0]["text"]
+    assert {each["type"] for turn in episode for message in turn.messages for each in message["content"]} == {"text"}
+    assert "(image omitted)" not in str(episode[-1].messages)
+    assert "In words: cell 0 white" in episode[0].messages[-1]["content"][0]["text"]
+
+
+def test_a_slow_model_says_how_fast_its_tokens_come(tmp_path: Path, monkeypatch, capsys) -> None:
+    class Slow(RandomPolicy):
+        def reply(self, turns):
+            return [replace(reply, usage=Usage(5, 7)) for reply in super().reply(turns)]
+
+    seconds = iter(range(0, 10_000, 3))
+    monkeypatch.setattr("vlgym.terminal.time.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("vlgym.cli.eval_cmd.find_policy", lambda name, options: Slow)
+    command = ["eval", "--policy", "random", "--env", WALK.id, "--episodes", "2", "--num-envs", "2"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    assert "2 replies, 14 tokens in 3 s, 2 tokens/s\n" in capsys.readouterr().err
 
 
 def test_a_bare_install_evaluates_compares_and_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -483,11 +483,13 @@ def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(
     env = make_walk(modality=modality)
     env.reset(seed=1)
     observation, _, _, _, info = env.step("<action>left</action>")
-    words = f"In the picture: cell -1 white, cell {env.target} red\n"
+    place = "In words" if modality == "text" else "In the picture"
+    words = f"{place}: cell -1 white, cell {env.target} red\n"
     assert info["vlgym"]["turn_text"].startswith(words) is told
     assert observation["text"].endswith(info["vlgym"]["turn_text"])
     assert np.array_equal(observation["image"], env.image()) is drawn
     assert (observation["image"] == 128).all() != drawn
+    assert (env.prompt.digest() != Walk.prompt.digest()) == (modality == "text")
 
 
 def test_an_environment_without_words_has_no_modality_of_words() -> None:

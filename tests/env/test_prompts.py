@@ -1,6 +1,7 @@
 """Prompts are exact: fields, history windows, image budgets."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -124,6 +125,29 @@ def test_no_image_budget_makes_a_text_only_prompt() -> None:
         ("assistant", "reply 2"),
         ("user", "NOW"),
     ]
+
+
+@pytest.mark.parametrize("modality", ["image", "text", "both", "none"])
+def test_an_environment_that_shows_no_picture_gets_none_and_omits_none(modality: str) -> None:
+    layout = PromptBuilder.for_env(SimpleNamespace(modality=modality, vlgym_spec=None), PromptBuilder(2, 1))
+    shown = modality in ("image", "both")
+    assert sketch(layout.build("I", "NOW", picture(9), PAST))[2:] == [
+        ("user", "(image omitted)\nturn 2" if shown else "turn 2"),
+        ("assistant", "reply 2"),
+        ("user", "#9", "NOW") if shown else ("user", "NOW"),
+    ]
+
+
+def test_in_words_a_template_speaks_of_words_and_has_another_hash() -> None:
+    template = PromptTemplate(1, "The picture shows {task}. {format}", "{state} {actions}")
+    worded = replace(template, in_words=True)
+    assert worded.write_instructions(task="2", reply_format="F", max_turns=1) == "The words describe 2. F"
+    state = {"state": "The picture shows a room.", "actions": ["a"], "turn": 0, "max_turns": 1}
+    assert (template.write_turn(**state), worded.write_turn(**state)) == (
+        "The picture shows a room. a", "The words describe a room. a",
+    )  # fmt: skip
+    assert template.digest("F") == "5afb43c838a20645"
+    assert worded.digest("F") != template.digest("F")
 
 
 def test_a_window_longer_than_the_episode_shows_all_of_it() -> None:

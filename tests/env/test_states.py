@@ -178,3 +178,50 @@ def test_what_the_standard_pickle_cannot_carry_is_named_and_a_better_pickler_is_
         pickle.dumps(env)
     assert cloudpickle.loads(cloudpickle.dumps(env)).get_state() == env.get_state()
     assert copy.deepcopy(env).get_state() == env.get_state()
+
+
+class Dice(Walk):
+    """Every step also throws a die."""
+
+    def start(self, rng: Any, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.thrown = [int(rng.integers(1000))]
+
+    def act(self, action: str) -> Any:
+        self.thrown.append(int(self.np_random.integers(1000)))
+        return super().act(action)
+
+
+class SavedDice(Dice):
+    def save(self) -> dict[str, Any]:
+        return {"position": self.position, "target": self.target, "thrown": list(self.thrown)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+@pytest.mark.parametrize("kind", [Dice, SavedDice])
+def test_branches_of_a_state_differ_in_luck_by_their_seed_alone(kind: type[Dice]) -> None:
+    env, other = kind(vlgym_spec=make_spec()), kind(vlgym_spec=make_spec())
+    env.reset(seed=3)
+    env.step("<action>left</action>")
+    state, branches = env.get_state(), []
+    for seed in (None, None, 1, 2, 1):
+        env.set_state(state)
+        if seed is not None:
+            env.reseed(seed)
+        env.step("<action>right</action>")
+        other.set_state(json.loads(json.dumps(env.get_state())))
+        for each in (env, other):
+            each.step("<action>right</action>")
+        assert env.thrown == other.thrown
+        branches.append(env.thrown)
+    assert branches[0] == branches[1]
+    assert branches[2] == branches[4]
+    assert len({tuple(branch) for branch in branches}) == 3
+    assert len({tuple(branch[:2]) for branch in branches}) == 1  # the past stays
+
+
+def test_without_an_episode_there_is_nothing_to_reseed() -> None:
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        make_walk().reseed(1)

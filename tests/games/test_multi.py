@@ -415,3 +415,21 @@ def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
     env.step("<action>right</action>")
     assert isinstance(env, Meet)
     assert seen[0] == [places, places]  # one question for both seats
+
+
+def test_a_reseeded_game_keeps_its_deal_and_changes_the_random_moves_of_the_others() -> None:
+    env, other = (vlgym.make("vlgym/Nim-v0", seat=0, opponents="random").unwrapped for _ in range(2))
+    env.reset(seed=3)
+    state, piles, cards = env.get_state(), [], env.cards
+    for seed in (1, 1, 2, 3, 4, 5):
+        env.set_state(state)
+        env.reseed(seed)
+        env.step(ONE)
+        other.set_state(env.get_state())
+        assert (other.cards, other.pile) == (env.cards, env.pile) == (cards, env.pile)
+        for each in (env, other):
+            each.step(ONE)
+        assert other.pile == env.pile
+        piles.append(env.pile)
+    assert piles[0] == piles[1]
+    assert len(set(piles)) > 1

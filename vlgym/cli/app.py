@@ -1,6 +1,6 @@
 """The command line as a whole: its commands and its error handling.
 
-The table of exit statuses stands in `vlgym.errors`. Only bugs show a traceback. `main` imports the command that is
+The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports the command that is
 called, and `build_app` all of them.
 """
 

@@ -34,7 +34,7 @@ from ..play.policies import Policy
 from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..sight.score import SUITE, SightReport
-from ..terminal import open_progress
+from ..terminal import Pace, open_progress
 from ..types import Reply, StepRecord, Usage
 from .console import (
     Config,
@@ -166,8 +166,6 @@ def evaluate_policy(
         arguments |= {} if dry_run and ":" in opponents else {"opponents": rival()}  # a dry run sends nothing
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
-        if modality in ("text", "none"):
-            history_images = history_images or 0
     for kind in (controls := split_names(pictures)):
         check_choice("--pictures", kind, CONTROLS)
     check_choice("--planner", planner, (None, *PLANNERS))
@@ -191,9 +189,10 @@ def evaluate_policy(
             arguments |= check_named({"parser": wishes["parser"]}, plain_address(policy))
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
-        for each in both:
-            check_policy(each, pictures=images != 0)
         parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
+        pictured = images != 0 and any(part.pictured for part in parts)
+        for each in both:
+            check_policy(each, pictures=pictured)
         reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
         if suite is not None and (dry_run or envs == "local"):
             parts, broken = leave_out(parts)
@@ -202,9 +201,11 @@ def evaluate_policy(
             open_console(stderr=True).print(f"left out: {env_id}: {reason}")
         if controls and suite != SUITE:  # which has its controls
             parts = add_controls(parts, controls)
+            if not pictured:
+                open_console(stderr=True).print(f"left out: {', '.join(controls)}: the prompts show no pictures")
         asked = PromptBuilder.asked(turns, images)
         layouts = lay_out_parts(parts, asked, system=system, style=style, few_shot=few_shot)
-        probed = getattr(player or made.func, "sees", False) and not no_probe and images != 0 and suite != SUITE
+        probed = getattr(player or made.func, "sees", False) and not no_probe and pictured and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
             _print_estimate(parts, layouts, probe, prices)
@@ -306,7 +307,7 @@ class EvaluationProgress(Watcher):
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
         """Show the bar."""
-        self.begun, self.meter = True, meter
+        self.begun, self.meter, self._pace = True, meter, Pace()
         self._left = Counter({part.key: part.total for part in parts})
         total = self._left.total()
         self._left.subtract(Counter(name for name, _ in already))
@@ -320,10 +321,13 @@ class EvaluationProgress(Watcher):
         self._bars.stop()
 
     def reply(self, reply: Reply, key: str) -> None:
-        """Count a reply."""
+        """Count a reply, and say how fast tokens come."""
+        line = self._pace.add(reply.usage.completion_tokens if reply.usage else 0)
+        if line and self._bars.disable:
+            self.say(f"{self.meter.replies:,} replies, {line}")
         words = [f"success {self._won.total() / self._new.total():.2f}"] if self._new else []
         words.append(f"{self.meter.replies:,} replies")
-        words += [f"{self.meter.tokens:,} tokens"] if self.meter.tokens else []
+        words += [f"{self.meter.tokens:,} tokens", f"{self._pace}"] if self.meter.tokens else []
         words += [f"${self.meter.cost:.4f}"] if self.meter.prices else []
         self._bars.update(self._all, note="  ".join(words))
 

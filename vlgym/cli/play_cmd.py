@@ -25,7 +25,7 @@ POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 def play_in_terminal(
     env_id: EnvId,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/<id>.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/ID.")] = None,
     policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
     picture: Annotated[

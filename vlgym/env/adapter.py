@@ -61,6 +61,11 @@ class GymAdapter(VLEnv):
         self.last_reward, self.done = float(reward), bool(terminated)
         return Outcome(float(reward), bool(terminated), bool(truncated))
 
+    def reseed(self, seed: int) -> None:
+        """As of `VLEnv`: of the inner environment's generator too."""
+        super().reseed(seed)
+        self.inner.unwrapped.np_random.bit_generator.state = self.np_random.bit_generator.state
+
     def image(self) -> Image:
         """Return the inner observation if it is an RGB image of bytes, else what `render()` draws, fitted to
         `image_size`; without a drawing the observation has to be a picture of another kind."""

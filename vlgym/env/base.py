@@ -24,6 +24,7 @@ from ..parsers import get_parser, list_actions, read_reply, write_reply
 from ..types import Image, Outcome, Parsed, Parser
 from .arguments import arguments_in_force, bind_arguments, signature_of
 from .game import Game
+from .prompts import IN_PICTURE, IN_WORDS, WITHOUT_PICTURE
 from .reset_options import LEVEL, begin_level, level_option, plain_options, read_level, read_reset_options
 from .seeding import split_of
 from .silence import draw_move, pay_stand_in, write_feedback
@@ -64,7 +65,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})` chooses it for one
             episode. `None` changes nothing.
         modality: what shows the state: `image` (default); `text`, `describe`'s words at the top of the turn's text;
-            `both`; or `none`. Without `image` the picture is plain grey: leave it out of prompts by `history_images=0`.
+            `both`; or `none`. Without `image` the observation's picture is plain grey, and prompts leave it out.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
         vlgym_spec: the card, given by `make`.
@@ -125,6 +126,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
         self.planner, self.modality = planner, modality
+        if modality == "text":
+            self.prompt = replace(self.prompt, in_words=True)  # type: ignore[misc]
         style = vlgym_spec.reply_styles[0] if vlgym_spec else "auto"
         if planner == "global" and style in ("auto", "tag", "json"):
             style = "plan"
@@ -268,6 +271,21 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self._go_back(before)
             raise unfit(self._title(), error) from error
 
+    def reseed(self, seed: int) -> None:
+        """Begin the generator of the episode's further chance at a seed; the state stays as it is.
+
+        `set_state` restores the generator: branches of one state that differ in luck are reseeded. What the start drew
+        (a layout, a deck) is state. `get_state` keeps the seed.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode was begun.
+        """
+        self._check_open()
+        if self._start is None:
+            raise gymnasium.error.ResetNeeded("reseed() needs an episode: call env.reset() first.")
+        self._events.append({"luck": int(seed)})
+        self.np_random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Pickle arguments, state and generators. The copy is a new environment, which shares no engine with this one.
 
@@ -317,6 +335,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         else:
             self._begin(given, self._read_options(given))
             for event in state["events"]:
+                if "luck" in event:
+                    self.reseed(event["luck"])
+                    continue
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
         self.np_random.bit_generator.state = state["rng"]
@@ -480,11 +501,11 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             return said + turn_text
         if not (words := describe()):
             raise UserError(f"{self._title()} has no words for its picture: modality={self.modality!r} is not for it.")
-        return f"{said}In the picture: {words}\n{turn_text}"
+        return f"{said}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:
         """Return the picture, or a plain grey one where the modality has none."""
-        if self.modality in ("image", "both"):
+        if self.modality not in WITHOUT_PICTURE:
             return draw()
         return np.full((*self.image_size, 3), GREY_LEVEL, np.uint8)
 

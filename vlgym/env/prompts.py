@@ -10,16 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import string
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import SpecError, UserError
 from ..types import Image, Message
 from .spec import EnvSpec
 
+WITHOUT_PICTURE = ("text", "none")
+"""Modalities whose prompts show no picture."""
+IN_PICTURE, IN_WORDS = "In the picture", "In words"
+"""Beginning of the picture's words in a turn's text, with the picture and without it."""
+PICTURE_SHOWS, WORDS_TELL = "The picture shows", "The words describe"
+"""What a template says of the picture, and what stands for it where words alone are played."""
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
+
+
+def shows_picture(arguments: Mapping[str, Any]) -> bool:
+    """True if the prompts of an environment with these constructor arguments show pictures."""
+    return arguments.get("modality", "image") not in WITHOUT_PICTURE
+
 
 STYLES = {
     "naive": "Write the action at once, without any thoughts before it.",
@@ -37,6 +49,7 @@ class PromptTemplate:
         version: bump it with every change of wording; scores are comparable only within one version.
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
         turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
+        in_words: the wording of `modality="text"`: `WORDS_TELL` wherever the text has `PICTURE_SHOWS`.
 
     >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
     >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
@@ -46,6 +59,7 @@ class PromptTemplate:
     version: int
     instructions: str
     turn: str
+    in_words: bool = False
 
     def __post_init__(self) -> None:
         _check_fields("instructions", self.instructions, INSTRUCTION_FIELDS)
@@ -56,18 +70,22 @@ class PromptTemplate:
             raise SpecError("PromptTemplate.instructions must state the reply format with {format}.")
 
     def digest(self, reply_format: str = "") -> str:
-        """Return a hash of version, both texts and the parser's format sentence: 16 hexadecimal digits."""
-        parts = (str(self.version), self.instructions, self.turn, reply_format)
+        """Return a hash of version, both texts, the parser's format sentence and a wording in words: 16 hexadecimal
+        digits."""
+        parts = [str(self.version), self.instructions, self.turn, reply_format, *[WORDS_TELL] * self.in_words]
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
     def write_instructions(self, *, task: str, reply_format: str, max_turns: int) -> str:
         """Fill in the instructions."""
-        return self.instructions.format(task=task, format=reply_format, max_turns=max_turns)
+        return self._word(self.instructions.format(task=task, format=reply_format, max_turns=max_turns))
 
     def write_turn(self, *, state: str, actions: Sequence[str], turn: int, max_turns: int) -> str:
         """Fill in the turn text; `turn` counts from 0 and is shown from 1."""
         listed = ", ".join(actions)
-        return self.turn.format(state=state, actions=listed, turn=turn + 1, max_turns=max_turns)
+        return self._word(self.turn.format(state=state, actions=listed, turn=turn + 1, max_turns=max_turns))
+
+    def _word(self, text: str) -> str:
+        return text.replace(PICTURE_SHOWS, WORDS_TELL) if self.in_words else text
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,7 @@ class PromptBuilder:
         system: text of a system message, before what an environment says in one.
         style: key of `STYLES`; empty for none.
         examples: turns that the prompt shows as a conversation before the episode's own.
+        in_words: the environment shows no pictures, so the text does not say that they are left out.
     """
 
     history_turns: int = 0
@@ -88,6 +107,7 @@ class PromptBuilder:
     system: str = ""
     style: str = ""
     examples: tuple[PastTurn, ...] = ()
+    in_words: bool = False
 
     def __post_init__(self) -> None:
         if self.history_turns < 0 or self.history_images < 0:
@@ -97,6 +117,13 @@ class PromptBuilder:
     def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
         """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
         return cls() if spec is None else cls(spec.history_turns, spec.history_images)
+
+    @classmethod
+    def for_env(cls, env: Any, layout: PromptBuilder | None = None) -> PromptBuilder:
+        """Return a layout, by default an environment's own, as the environment can use it: without pictures where its
+        `modality` shows none."""
+        layout = layout or cls.for_spec(env.vlgym_spec)
+        return replace(layout, history_images=0, in_words=True) if env.modality in WITHOUT_PICTURE else layout
 
     @classmethod
     def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
@@ -154,7 +181,7 @@ class PromptBuilder:
         with_image = max(0, self.history_images - 1)
         for position, record in enumerate(past):
             shown = position >= len(past) - with_image
-            text = record.turn_text if shown else f"(image omitted)\n{record.turn_text}"
+            text = record.turn_text if shown or self.in_words else f"(image omitted)\n{record.turn_text}"
             messages.append(_user(record.image if shown else None, text, instructions if position == 0 else ""))
             messages.append({"role": "assistant", "content": [{"type": "text", "text": record.reply}]})
         current = image if self.history_images > 0 else None

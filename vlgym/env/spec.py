@@ -1,6 +1,6 @@
 """EnvSpec: everything that is known about an environment without importing its code.
 
-A plugin's `plugin.py` states it as a literal; nothing else repeats it. `docs/write-a-plugin.md` shows one.
+A plugin's `plugin.py` states it as a literal; nothing else repeats it. `AGENTS.md` shows one.
 """
 
 from __future__ import annotations

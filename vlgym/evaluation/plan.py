@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ..env import VLEnv
+from ..env.prompts import shows_picture
 from ..env.seeding import SPLITS
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import MissingSystemPartError, NotInstalledError, UserError, check_choice
@@ -90,6 +91,11 @@ class Part:
     def per_seed(self) -> int:
         """Number of consecutive episodes that share a seed."""
         return 1 if self.fresh_seeds else self.repeats
+
+    @property
+    def pictured(self) -> bool:
+        """True if the prompts show pictures."""
+        return shows_picture(self.arguments)
 
     def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:
         """Make the environment of an item, in a group."""
@@ -207,8 +213,12 @@ def list_suites() -> list[str]:
 
 
 def add_controls(parts: Sequence[Part], pictures: Sequence[str]) -> list[Part]:
-    """Return the parts, each followed by itself with other pictures."""
-    return [each for part in parts for each in (part, *(replace(part, pictures=other) for other in pictures))]
+    """Return the parts, each followed by itself with other pictures, where its prompts show any."""
+    return [
+        each
+        for part in parts
+        for each in (part, *(replace(part, pictures=other) for other in pictures if part.pictured))
+    ]
 
 
 def _plan_contributed(

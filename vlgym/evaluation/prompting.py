@@ -92,7 +92,7 @@ def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
     """Return an estimate of a part, from the first prompt of its first episode."""
     env = part.make()
     try:
-        layout = builder or PromptBuilder.for_spec(env.vlgym_spec)
+        layout = PromptBuilder.for_env(env, builder)
         env.action_space.seed(0)
         observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
         said, image = info["vlgym"], observation["image"]

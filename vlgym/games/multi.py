@@ -97,6 +97,11 @@ class MultiVLEnv(MultiGame, VLEnv):
             others = {str(s): name for s, name in enumerate(names) if s != self.seat}
         return {"opponents": others, "invalid_action": self.invalid_action}
 
+    def reseed(self, seed: int) -> None:
+        """As of `VLEnv`: of the game's chance and of the random moves of the others."""
+        super().reseed(seed)
+        self._table.reseed(seed)
+
     # ---- VLEnv's game, for one seat --------------------------------------------------------------------------------
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ class Table:
         turns: moves of each seat.
         invalid: replies of each seat that could not be read or were illegal.
         failures: failure code of each seat's last reply, `None` where it had an action.
-        log: one entry for each round: `moves`, and `failures` and `replies` where there are any.
+        log: one entry for each round: `moves`, and `failures` and `replies` where there are any; `luck` of a reseed.
         remembers: the seats whose past turns are kept for their prompts (`turn`).
         seed: of the reset.
         builder: the prompts' layout; by default the card's.
@@ -110,7 +110,7 @@ class Table:
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
         self.over = True
-        self.builder = PromptBuilder.for_spec(game.vlgym_spec)
+        self.builder = PromptBuilder.for_env(game)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
 
@@ -143,6 +143,7 @@ class Table:
         """Begin a game from the seeds of `draw_seeds`."""
         seats = self.game.seats
         self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
+        self._seeds, self._chance = list(seeds), np.random.default_rng(seeds[0])
         self.log: list[dict[str, Any]] = []
         self.history: dict[int, list[PastTurn]] = defaultdict(list)
         self.earned, self._booked, self._unpaid = ([0.0] * seats for _ in range(3))
@@ -153,7 +154,7 @@ class Table:
         self.readings: dict[int, Reading] = {}
         self.feedback = ""
         self.over = self.terminated = self.truncated = False
-        self.game.deal(np.random.default_rng(seeds[0]), options)
+        self.game.deal(self._chance, options)
         self._instructions = [self._write_instructions(seat) for seat in range(seats)]
         self._settle(Round((0.0,) * seats))
 
@@ -207,7 +208,7 @@ class Table:
 
     def draw_move(self, seat: int, use: int) -> str:
         """Return a random legal action; `use` is the place in `draw_seeds` of the seed that decides it."""
-        return draw_move(self.legal(seat), self._start["seeds"][use], seat, self.turns[seat])
+        return draw_move(self.legal(seat), self._seeds[use], seat, self.turns[seat])
 
     def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
         """Execute what was read of every seat that moves now."""
@@ -313,6 +314,12 @@ class Table:
         self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
         self._settle(Round((0.0,) * self.game.seats))
 
+    def reseed(self, seed: int) -> None:
+        """Begin the game's further chance, and the random moves of its own players, at a seed."""
+        self.log.append({"luck": seed})
+        self._seeds = draw_seeds(np.random.default_rng(seed), self.game.seats)[1]
+        self._chance.bit_generator.state = np.random.default_rng(self._seeds[0]).bit_generator.state
+
     # ---- saving ----------------------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
@@ -329,13 +336,17 @@ class Table:
         self.begin(saved["seeds"], checked)
         self._start["options"] = copy.deepcopy(saved["options"])
         for entry in saved["log"]:
+            if "luck" in entry:
+                self.reseed(entry["luck"])
+                continue
             self.log.append(copy.deepcopy(entry))
             self._execute(entry)
-        for seat, action in self.log[-1]["moves"].items() if self.log else ():
+        last = next((entry for entry in reversed(self.log) if "moves" in entry), {"moves": {}})
+        for seat, action in last["moves"].items():
             span = saved["spans"].get(seat)
             form = (*span, None)[2] if span else None
             parsed = Parsed((action,), span=span and (int(span[0]), int(span[1])), form=form)
-            self.readings[int(seat)] = Reading(action, parsed, self.log[-1].get("failures", {}).get(seat))
+            self.readings[int(seat)] = Reading(action, parsed, last.get("failures", {}).get(seat))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""

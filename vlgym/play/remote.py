@@ -65,6 +65,11 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return self._spec
 
     @property
+    def modality(self) -> str:
+        """What shows its state."""
+        return str(self._arguments.get("modality", "image"))
+
+    @property
     def parser(self) -> Parser:
         """The parser of its replies, built here."""
         return self.action_space.parser

@@ -121,8 +121,7 @@ class Runner:
         self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
         self.slots = [
-            _Slot(i, env, _name(env), builder or PromptBuilder.for_spec(unwrap(env).vlgym_spec))
-            for i, env in enumerate(envs)
+            _Slot(i, env, _name(env), PromptBuilder.for_env(unwrap(env), builder)) for i, env in enumerate(envs)
         ]
         if pictures == SHUFFLED:
             for slot in self.slots:
@@ -287,7 +286,7 @@ class Runner:
                 slot.env = self.exchange(slot.index, env, place.env_id)
             except Exception as error:
                 self._replace(slot, error, None)
-            slot.builder = self.builder or PromptBuilder.for_spec(unwrap(slot.env).vlgym_spec)
+            slot.builder = PromptBuilder.for_env(unwrap(slot.env), self.builder)
 
     def _finish(self) -> None:
         """Begin the episodes that `_reset` chose."""

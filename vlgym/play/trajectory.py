@@ -359,7 +359,7 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
     if isinstance(env, RemoteEnv):
         return env.describe(*(() if builder is None else (builder.history_turns, builder.history_images)))
     spec, parser = env.vlgym_spec, env.parser
-    layout = builder or PromptBuilder.for_spec(spec)
+    layout = PromptBuilder.for_env(env, builder)
     public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}
     settings = {name: value for name, value in public.items() if name not in _NAMES and not callable(value)}
     owner = get_registry().owner.get(spec.id) if spec else None

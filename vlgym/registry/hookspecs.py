@@ -36,11 +36,10 @@ def vlgym_suites() -> list[SuitePart]:
 def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
     """Return the plugin's policies: name to factory. `vlgym eval` calls one for its option `--policy NAME:ARGUMENT`.
 
-    The factory gets what stands behind the colon as its one positional argument (an empty string where nothing does),
-    and those options of the command line that were given and that it takes, by name: `seed`, `temperature`,
-    `max_tokens`, `base_url`, ..., and any `--policy-arg NAME=VALUE`. An option that it does not take is refused before
-    it is called. It raises `vlgym.errors.UserError` for whatever a user can fix. What it returns is a
-    `vlgym.play.policies.Policy`. Must not import a learner's libraries before a factory is called.
+    The factory gets the text behind the colon as its one positional argument, which may be empty, and those options
+    of the command line that were given and that it takes, by name: `seed`, `temperature`, `max_tokens`, `base_url`,
+    ..., and any `--policy-arg NAME=VALUE`. Others are refused before. It raises `vlgym.errors.UserError` for problems
+    that a user can fix, and returns a `vlgym.play.policies.Policy`. It alone may import a learner's libraries.
     """
     return {}
 

@@ -42,10 +42,9 @@ _READABLE = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
-    """The oracle only advises.
+    """The oracle advises legal actions and changes nothing. An episode goes the same way whether it is asked or not.
 
-    Asked twice it says the same. An episode goes the same way whether it is asked or not. Its advice is a legal action,
-    and its reply is read as that action.
+    Asked twice it says the same, and its reply is read as that action.
 
     Sees: an oracle (or its thoughts) that moves something, draws from the episode's generator, keeps a count, names
     what is not legal, or writes thoughts that hide its action; in two episodes, up to turn 16. Cannot see: advice that
@@ -164,11 +163,11 @@ def _try_half_plans(subject: Subject) -> int:
 
 
 def check_words(subject: Subject) -> str:
-    """Only actions are paid: words of the environment's own source, written as a reply, as an action, or into the
+    """Only actions are paid. Words of the environment's own source, written as a reply, as an action, or into the
     thoughts before a legal action, change nothing.
 
-    Sees: a magic word that stands in the source of the environment's module or of its parser. Cannot see: one that is
-    computed, read from a file or kept in another module; where actions are free text, one with brackets or the like.
+    Sees: a magic word that stands in the source of the environment's module or of its parser. Cannot see: a
+    magic word that is computed, read from a file or kept in another module, or, in free text, has brackets or the like.
     """
     words = list_words(subject.make())
     env = subject.make()

@@ -73,7 +73,7 @@ def check_seats(subject: Subject) -> str:
 def check_zero_sum(subject: Subject) -> str:
     """The rewards of every round of a `zero_sum` game add up to 0.
 
-    Sees: a round of 20 random games that pays out more or less. Cannot see: one that no random game reaches.
+    Sees: a round of 20 random games that pays out more or less. Cannot see: what no random game reaches.
     """
     table, rounds = _open(subject), 0
     if not table.game.zero_sum:
@@ -86,8 +86,8 @@ def check_zero_sum(subject: Subject) -> str:
 
 
 def check_hidden(subject: Subject) -> str:
-    """In a class with `hidden_information`, a change of what is hidden from a seat shows nothing of itself to that
-    seat.
+    """A seat sees nothing of what is hidden from it. In a class with `hidden_information`, a change of what is hidden
+    from a seat shows nothing of itself to that seat.
 
     Its picture, its text, its legal actions and its info (feedback, success, score) stay the same, in every state of 20
     random games. Another seat sees the change.
@@ -157,7 +157,8 @@ def check_at_once(subject: Subject) -> str:
 
 
 def check_symmetry(subject: Subject) -> str:
-    """A `symmetric` game with its seats in reverse order (`mirror`) asks, shows and pays the same in reverse.
+    """A `symmetric` game stays the same with its seats reversed. With its seats in reverse order (`mirror`) it asks,
+    shows and pays the same in reverse.
 
     Sees: a rule, picture or text that depends on a seat's number, in 20 random games. Cannot see: what `mirror` hides.
     """

@@ -110,7 +110,7 @@ def write_string(shape: tuple[str, str, str], length: int) -> str:
 
 
 def check_parser_time(subject: Subject) -> str:
-    """Fail where a parser's time grows faster than a reply's length."""
+    """A parser's time grows no faster than a reply's length."""
     env = subject.make()
     env.reset(seed=episode_seed(subject.spec.id, "train", 0))
     legal = env.legal_actions()
@@ -177,7 +177,8 @@ def check_gymnasium(subject: Subject) -> str:
 
 
 def check_parsers(subject: Subject) -> str:
-    """Every legal action that occurs in play round-trips through every reply style, with and without thoughts.
+    """Every legal action round-trips through every reply style. The actions are those that occur in play, with and
+    without thoughts.
 
     Sees: an action that a parser of the spec reads as another or not at all, in three episodes of 30 turns. Cannot see:
     actions that do not occur there.
@@ -198,9 +199,9 @@ def check_parsers(subject: Subject) -> str:
 
 
 def check_prompt(subject: Subject) -> str:
-    """The text states every legal action, or the notation of all, and the reply format, and the observation lies in its
-    space. It holds task and state as they are written, but for white space, control characters, surrogates and
-    private-use characters.
+    """The text states the legal actions and the reply format. It states every legal action, or the notation of all, and
+    the observation lies in its space. It holds task and state as they are written, but for white space, control
+    characters, surrogates and private-use characters.
 
     Sees: a legal action or a format that no model is told of, and words in any alphabet that arrive otherwise or are
     cut off, in 10 turns of each reply style. Cannot see: a text that tells wrong things.
@@ -234,7 +235,8 @@ def _strip(text: str) -> str:
 
 
 def check_reset_options(subject: Subject) -> str:
-    """`reset` refuses an unknown option and a wrong value of each declared one, and leaves the episode as it was.
+    """`reset` refuses unknown options and wrong values. It is tried with a wrong value of each declared option, and
+    leaves the episode as it was.
 
     The card names every option.
 
@@ -263,7 +265,8 @@ def check_reset_options(subject: Subject) -> str:
 
 
 def check_recorded(subject: Subject) -> str:
-    """Card, prompt, parser, behaviour and pictures are those that registry.yaml records of the id, where it knows it.
+    """Everything is as registry.yaml records it. Card, prompt, parser, behaviour and pictures are compared, where it
+    knows the id.
 
     Sees: any change of texts, rewards, flags or info in the episodes that are played (random and the oracle's on every
     split, replies of every kind in every style, and the spec's probes), and pictures that show something else. Cannot
@@ -285,7 +288,7 @@ def check_recorded(subject: Subject) -> str:
 
 
 def check_vector(subject: Subject) -> str:
-    """Sync and async vectorisation, in both autoreset modes, give what single environments give.
+    """Sync and async vectors give what single environments give. They do so in both autoreset modes.
 
     Sees: instances that disturb one another, in one process or across a fork, within 6 turns. Cannot see: more than two
     at once.
@@ -327,8 +330,7 @@ def check_vector(subject: Subject) -> str:
 
 
 def check_splits(subject: Subject) -> str:
-    """Seeds of the splits are disjoint, an episode's generator is made from the whole seed, and every split has
-    episodes that begin differently.
+    """Splits share no seed, and their episodes begin differently. An episode's generator is made from the whole seed.
 
     Sees: a seed that is shortened or ignored, and a split with one start. Cannot see: two splits that share levels
     which are drawn in another way.

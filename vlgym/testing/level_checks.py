@@ -27,7 +27,8 @@ COMPARED_STARTS = 6
 
 
 def check_levels(subject: Subject) -> str:
-    """The oracle wins every level as often as the card promises, levels get harder, and no two levels begin alike.
+    """Levels get harder, and the oracle wins them all. It wins as often as the card promises, and no two levels begin
+    alike.
 
     Harder means that, from each level to the next, the oracle's episodes get longer or random play wins less, within
     three standard errors, and that the last level is above the first.

@@ -62,7 +62,7 @@ HISTORY_SECONDS = 4.0
 
 
 def check_determinism(subject: Subject) -> str:
-    """The same seed gives the same episode, pixels included, in a fresh instance and after another history.
+    """The same seed gives the same episode, pixels included. It does so in a fresh instance and after another history.
 
     Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one without a readable
     reply that goes on to turn 40), and what an instance or a class keeps of an episode before. Cannot see: what occurs
@@ -86,7 +86,7 @@ def check_determinism(subject: Subject) -> str:
 
 
 def check_history(subject: Subject) -> str:
-    """An episode is the same after 40 others, in the same instance and in a new one.
+    """An episode is the same after 40 others. It is so in the same instance and in a new one.
 
     Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where an episode is slow:
     the evidence says how many). Cannot see: what changes later.
@@ -110,8 +110,8 @@ def check_history(subject: Subject) -> str:
 
 
 def check_state(subject: Subject) -> str:
-    """A state saved at any turn, passed through JSON and restored in a used instance, is the same, says the same, and
-    goes on identically.
+    """A state saved at any turn goes on identically. It is passed through JSON and restored in a used instance, and
+    says the same.
 
     Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the first 6 turns and after
     10, 14 and 18, and in the 12 turns that follow some of them; and a state of another environment, of other arguments
@@ -143,8 +143,8 @@ def check_state(subject: Subject) -> str:
 
 
 def check_copies(subject: Subject) -> str:
-    """A pickle and a deep copy, of every seat and in a wrapper, sample and go on as the original, also when that is
-    closed.
+    """A pickle and a deep copy go on as the original. They do so for every seat and in a wrapper, sample alike, and
+    outlive a closed original.
 
     Sees: what is forgotten, or shared with an engine, before the first episode and in its second turn, over 4 turns and
     at the next start. Cannot see: what another process lacks.
@@ -244,10 +244,10 @@ def _play_on(env: Any, other: Any, choose: Any) -> int:
 
 
 def check_oracle(subject: Subject) -> str:
-    """The oracle wins its stated share of the seeds of val and of test, or the spec says that there is none.
+    """The oracle, where the spec has one, wins its stated share. It plays seeds of val and of test.
 
-    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that cannot, among the 30 and 20
-    (fewer of long or slow episodes) that are played.
+    Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that it
+    loses: 30 and 20 are played, fewer of long or slow episodes.
     """
     if subject.spec.oracle == "none":
         env = subject.make()
@@ -269,7 +269,7 @@ def check_oracle(subject: Subject) -> str:
 
 
 def check_floor(subject: Subject) -> str:
-    """The random policy stays under its bound and under the oracle's return, on val and on test.
+    """Random play stays under its bound and the oracle's return. It plays seeds of val and of test.
 
     Sees: a split that is trivial. Cannot see: a policy that is as simple as random play and wins (always the same
     action, say).
@@ -295,7 +295,7 @@ def check_floor(subject: Subject) -> str:
 
 
 def check_silence(subject: Subject) -> str:
-    """A policy without readable replies never succeeds, and earns at most the return of random play plus a quarter of
+    """A policy without readable replies never succeeds. It earns at most the return of random play plus a quarter of
     the oracle's lead over it.
 
     Sees: an unreadable reply that costs less than the legal moves do, in up to 30 episodes of val (test, where there is
@@ -332,10 +332,10 @@ def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
 
 
 def check_rewards(subject: Subject) -> str:
-    """Every observed reward lies in the stated range, and an episode's end is reached.
+    """Every observed reward lies in the stated range. An episode's end is reached.
 
     Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy and oracle on val and
-    test. Cannot see: rewards that neither of them earns.
+    test. Cannot see: rewards that those two do not earn.
     """
     for split in subject.splits():
         subject.play(RandomPolicy(), split)

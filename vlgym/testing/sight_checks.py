@@ -107,8 +107,8 @@ LEAST_SPREAD = 8
 
 
 def check_picture(subject: Subject) -> str:
-    """Pictures differ by seed, follow the actions early and late in an episode, are never blank, and have the size
-    that is asked for.
+    """Pictures differ by seed, follow the actions, and are never blank. They follow the actions early and late in an
+    episode, and have the size that is asked for.
 
     Sees: a picture that is constant, frozen at the start or later, one step behind at the first step, of one colour or
     nearly so, or that ignores `image_size`. Cannot see: a picture of something else (`recorded` compares with
@@ -170,9 +170,7 @@ def check_render(subject: Subject) -> str:
 
 
 def check_looking(subject: Subject) -> str:
-    """Looking changes nothing.
-
-    Image, texts, legal actions, info and state may be asked for at any time, and say the same each time.
+    """Looking changes nothing. Image, texts, legal actions, info and state give the same each time.
 
     Sees: drawing, listing or saving that moves something, draws from the episode's generator, or answers differently
     when it is asked again. Cannot see: what happens only later than 16 turns.
@@ -205,7 +203,8 @@ DESCRIBED_EPISODES, DESCRIBED_SECONDS = 24, 3.0
 
 
 def check_described(subject: Subject) -> str:
-    """The words of a picture (`Game.describe`) tell nothing that the picture does not show; `modality` shows them.
+    """The words of a picture tell nothing that it does not show. They are those of `Game.describe`; `modality` shows
+    them.
 
     Sees: different words of the same picture, in 24 short episodes of random play and of the oracle; a modality that
     leaves the words out or the picture in. Cannot see: too much told of pictures that do not come again, as a camera's.
@@ -241,7 +240,7 @@ def check_described(subject: Subject) -> str:
 
 
 def check_leak(subject: Subject) -> str:
-    """The text does not give the oracle's next action away, by naming it or by its place in the list.
+    """The text does not give the oracle's next action away. It tells it neither by name nor by its place in the list.
 
     Sees: the right action spelled in the text apart from the list of legal actions, or always at the same place of a
     list that changes. Cannot see: an answer in other words (a place, a code), in the picture's pixels, or in info,

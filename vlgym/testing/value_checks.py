@@ -21,7 +21,8 @@ LONG = 12
 
 
 def check_values(subject: Subject) -> str:
-    """Rewards and flags are Python's own numbers, info is JSON, and the legal actions are different, non-empty strings.
+    """Rewards, flags, info and legal actions have valid values. Rewards and flags are Python's own numbers, info is
+    JSON, and the legal actions are different, non-empty strings.
 
     Sees: numpy scalars, NaN, infinities, sets, arrays or objects in info, no or doubled legal actions, in about 200
     turns of play. Cannot see: what occurs later, or under other arguments.
@@ -83,7 +84,7 @@ def check_endings(subject: Subject) -> str:
 
 
 def check_fresh(subject: Subject) -> str:
-    """Observations and infos of different calls share no memory, and what is given away does not change later.
+    """Observations and infos of different calls share no memory. What is given away does not change later.
 
     Sees: an array, list, dict or set that two of the first 12 results share, and one that changes afterwards. Cannot
     see: later turns.

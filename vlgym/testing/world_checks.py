@@ -280,8 +280,8 @@ sys.stderr.flush()
 
 
 def check_processes(subject: Subject) -> str:
-    """Another process with another hash seed, more than a year later, in another time zone and as another user,
-    computes the same fingerprint.
+    """Another process computes the same fingerprint. It has another hash seed and runs more than a year later, in
+    another time zone and as another user.
 
     Sees: what depends on hash order, date, time of day, time zone, user name, process number or on how much was played
     before, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a clock that C code reads by

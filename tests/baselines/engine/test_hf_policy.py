@@ -11,7 +11,7 @@ import torch
 from modern import save
 from publish import publish
 from samples import messages, picture
-from transformers import LlamaConfig
+from transformers import T5Config
 
 from baselines.models.folders import FILE, Limits
 from baselines.plugin import make_hf
@@ -212,10 +212,10 @@ def test_what_is_no_chat_model_for_images_is_one_line(published, tmp_path, monke
     )
     with pytest.raises(UserError, match=r"X requires the Torchvision library but\. pip install torchvision$"):
         make_hf(str(published), engine="generate")
-    text = tmp_path / "text"
-    LlamaConfig(hidden_size=8, num_attention_heads=2, intermediate_size=8, num_hidden_layers=1).save_pretrained(text)
-    with pytest.raises(UserError, match="of the family 'llama', which does not chat about images"):
-        make_hf(str(text))
+    other = tmp_path / "other"
+    T5Config(d_model=8, num_heads=2, d_ff=8, num_layers=1).save_pretrained(other)
+    with pytest.raises(UserError, match="of the family 't5', which does not chat about images"):
+        make_hf(str(other))
 
 
 def test_a_model_of_another_family_plays_episodes(tmp_path):

@@ -50,8 +50,8 @@ def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engi
 def test_unknown_and_unsupported_models_are_refused_with_the_way_out(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
-    for name, words in (("empty", "no config.json"), ("other", "'gpt2'"), ("nowhere/at-all", "no such model")):
+    (tmp_path / "other" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
+    for name, words in (("empty", "no config.json"), ("other", "'resnet'"), ("nowhere/at-all", "no such model")):
         target = str(tmp_path / name) if name != "nowhere/at-all" else name
         with pytest.raises(UserError, match=words) as caught:
             load_family(target)

@@ -59,8 +59,8 @@ def without_tokenizer(folder):
         (of_other_shape, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight"),
         (put("config.json", "{hello"), "not a valid JSON file"),
         (
-            put("config.json", '{"model_type": "bert"}'),
-            "of the family 'bert', which does not chat about images. Choose tiny",
+            put("config.json", '{"model_type": "t5"}'),
+            "of the family 't5', which does not chat about images. Choose tiny",
         ),
         (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
         (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
@@ -170,7 +170,7 @@ def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):
     monkeypatch.setattr("huggingface_hub.utils.get_session", lambda: pytest.fail("the Hub was asked"))
     for name in ("gpt-4o", "a b/c", "/nonexistent/model", "https://example.org/x"):
         with pytest.raises(
-            UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*chats about images"
+            UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*Hub name of a chat model"
         ):
             load_family(name)
 

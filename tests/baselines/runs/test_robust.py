@@ -16,8 +16,8 @@ import torch
 from stage import FINISHED, SMALL, assert_same_end, on_stage, roll_out
 
 from baselines import vldac
-from baselines.learning.setup import memory_advice
 from baselines.learning.warm_start import WarmConfig
+from baselines.runs.distributed import memory_advice
 from baselines.vldac import VLDAC, Config
 from vlgym.errors import UserError
 from vlgym.files import lock_folder

@@ -247,11 +247,12 @@ class ScreenEnv(VLEnv):
         told = "; ".join({**forms, **plain}[verb] for verb in self.verbs)
         if self.marks and "zoom" not in self.verbs:
             return told + "."
-        unit = "from 0 to 1000 over the whole picture"
+        shown = "screen" if self.modality == "text" else "picture"
+        unit = f"from 0 to 1000 over the whole {shown}"
         if self.coordinates == "pixels":
-            unit = f"in pixels of the picture you see, which is {width} wide and {height} high"
+            unit = f"in pixels of the {shown} you see, which is {width} wide and {height} high"
         if self.coordinates == "grid":
-            unit = f"from 0 to {GRID - 1} in a grid of {GRID} columns and {GRID} rows over the whole picture"
+            unit = f"from 0 to {GRID - 1} in a grid of {GRID} columns and {GRID} rows over the whole {shown}"
         return f"{told}. x counts from the left and y from the top, {unit}."
 
     # ---- oracle ----

@@ -1,0 +1,159 @@
+"""The cells of the bench: an environment, a policy, and how much is played. A cell becomes one row of raw figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import vlgym
+from vlgym.registry.making import unwrap
+
+from ..learning.losses import explained_variance
+from ..runs.folder import read_record, write_record
+from .episodes import Episodes, Truth, noisy_oracle, play, sample_truth
+from .estimators import Estimator, fit_values
+from .lines import TinyPolicy, draw_starts, noisy, play_lines, sum_gradient, true_gradient
+from .measures import cosine, measure
+
+Estimators = Mapping[str, Estimator]
+Point = tuple[int, Tensor, Tensor, Tensor]
+"""The tiny model at a point of its run: gradient steps, its policy [6, 6], states [36, H], gradients [36, 36]."""
+SIZE, LINE, SLOW = 4, "NumberLine", ("bi-level GAE", "ArCHer")
+"""Episodes of a group; the environment whose truth is exact; estimators without cosines, as their fits are slow."""
+POINTS = {"tiny, early": 0.6, "tiny, middle": 0.7, "tiny, late": 0.8}
+"""Points of the tiny model's supervised run: the mean probability of a right move that they are the first to reach."""
+ERRORS = {"half random": 0.5, "fifth random": 0.2, "random": 1.0}
+"""Other policies: the share of turns in which a random legal action stands for the oracle's."""
+ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
+    "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),), "vlgym/SokobanDrawn-v0": (("level", 0),),
+    "vlgym/BabyAIGoTo-v0": (), "vlgym/ScreensGo-v0": (), "vlgym/OneRoomS6Fast-v1": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A policy of `POINTS` or `ERRORS` in NumberLine, or in the environment of an id.
+
+    Attributes:
+        groups: start groups that are scored; critics are fitted to as many earlier ones.
+        curve: episodes of the batches whose gradients are compared with the true one; repeats: batches of each size.
+        branches, turns: of `sample_truth`.
+    """
+
+    env: str
+    policy: str
+    targets: int = 0
+    kwargs: tuple[tuple[str, Any], ...] = ()
+    groups: int = 64
+    curve: tuple[int, ...] = ()
+    repeats: int = 4
+    branches: int = 8
+    turns: int = 3
+
+    @property
+    def name(self) -> str:
+        """The name in rows and tables."""
+        return f"{self.env.removeprefix('vlgym/')}{f' {self.targets}' if self.targets else ''}, {self.policy}"
+
+
+STANDARD = (
+    *(Cell(LINE, policy, targets) for policy in ERRORS for targets in (1, 2, 4, 8)),
+    *(Cell(LINE, policy, targets, curve=(32, 128, 512)) for policy in POINTS for targets in (1, 2, 4, 8)),
+    *(Cell(env, policy, kwargs=kwargs, groups=8) for policy in ERRORS for env, kwargs in ENVS.items()),
+)
+QUICK = (
+    *(Cell(LINE, "half random", targets) for targets in (1, 4)),
+    *(Cell(LINE, "tiny, middle", targets, curve=(32, 128), repeats=2) for targets in (1, 4)),
+)
+
+
+def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -> dict[str, Point]:
+    """Return points of the tiny model's run; train what the folder does not have."""
+    file = folder / "tiny.json"
+    known = read_record(file) if file.is_file() else {}
+    left = {name: least for name, least in POINTS.items() if name in wanted - known.keys()}
+    model = TinyPolicy() if left else None
+    while model and left and model.steps < 600:
+        model.train(model.steps + 20)
+        plus = model.plus()
+        share = float((plus.flatten()[model.keys] - 1 + model.right).abs().mean())
+        tell(f"tiny model, step {model.steps}: a move is right with probability {share:.2f}")
+        for name in [name for name, least in left.items() if share >= least]:
+            del left[name]
+            known[name] = [model.steps, *(part.tolist() for part in (plus, model.states(), model.gradients()))]
+        write_record(file, known)
+    return {name: (steps, *map(torch.tensor, parts)) for name, (steps, *parts) in known.items()}  # type: ignore[misc]
+
+
+def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
+    """Run a cell; return its row."""
+    begun, named = time.process_time(), {"cell": cell.name, "targets": cell.targets, "policy": cell.policy}
+    row = run_line(cell, estimators, points) if cell.env == LINE else run_branched(cell, estimators)
+    return named | row | {"seconds": round(time.process_time() - begun, 1)}
+
+
+def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
+    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy gradients."""
+    steps, table, states, gram = points.get(cell.policy) or (0, None, None, None)
+    plus = noisy(ERRORS[cell.policy]) if table is None else table.double().numpy()
+    batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])
+    starts = [draw_starts(cell.targets, 10_000 * seed, batches) for seed in range(3)]
+    pools = [play_lines(each, plus, size=SIZE, seed=seed) for seed, each in enumerate(starts)]
+
+    def take(part: slice) -> Episodes:
+        scored, earlier = (replace(pool.episodes.choose(part), states=states) for pool in pools[:2])
+        return replace(scored, earlier=earlier)
+
+    chosen = slice(cell.groups)
+    row = judge(estimators, take(chosen), Truth(*(part[:, chosen] for part in pools[0].truth))) | {"truth": "exact"}
+    if gram is None:
+        return row
+
+    # Batches of one size have no episode in common, and neither have those to which their critics are fitted.
+    fast, target = {n: each for n, each in estimators.items() if n not in SLOW}, true_gradient(pools[2], plus)
+    curve: dict[str, dict[int, list[float]]] = {name: {} for name in fast}
+    explained: dict[int, list[float | None]] = {size: [] for size in cell.curve}
+    for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
+        batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
+        for name, estimate in apply(fast, batch).items():
+            found = cosine(sum_gradient(estimate, batch, plus), target, gram.double())
+            curve[name].setdefault(size, []).append(found)
+        explained[size].append(explain(batch))
+    return row | {"steps": steps, "curve": curve, "explained": explained}
+
+
+def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
+    """Run a cell of another environment: truth by branches of saved states; no critics."""
+    env, eyes = (unwrap(vlgym.make(cell.env, modality=seen, **dict(cell.kwargs))) for seen in ("none", "image"))
+    policy = noisy_oracle(ERRORS[cell.policy])
+    episodes, turns = play(env, eyes, policy, groups=cell.groups, size=SIZE, seed=0)
+    truth = sample_truth(env, episodes, turns, policy, branches=cell.branches, most=cell.turns)
+    env.close()
+    eyes.close()
+    return judge(estimators, episodes, truth) | {"truth": f"2 x {cell.branches} branches"}
+
+
+def apply(estimators: Estimators, episodes: Episodes) -> dict[str, Tensor]:
+    """Return the estimates of those estimators that have what they need."""
+    found = {name: estimator(episodes) for name, estimator in estimators.items()}
+    return {name: torch.as_tensor(each).double() for name, each in found.items() if each is not None}
+
+
+def explain(episodes: Episodes) -> float | None:
+    """Return the explained variance of the learnt critic on these episodes; None without one."""
+    if episodes.states is None:
+        return None
+    return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
+
+
+def judge(estimators: Estimators, episodes: Episodes, truth: Truth) -> dict[str, Any]:
+    """Compare every estimator with the truth."""
+    length = float(episodes.mask.sum(-1).double().mean())
+    measures = {name: measure(estimate, truth, episodes) for name, estimate in apply(estimators, episodes).items()}
+    return {"episodes": episodes.returns.numel(), "length": length, "critic": explain(episodes), "measures": measures}

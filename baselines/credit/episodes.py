@@ -1,0 +1,159 @@
+"""Episodes in groups of one start, as estimators see them, how policies play them, and true advantages by branches.
+
+A policy here gives the probabilities of the legal actions, so that its true values can be computed. All ends count as
+ends: the turn limit is part of the state, and nothing is paid after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vlgym.env.seeding import episode_seed
+from vlgym.parsers import write_reply
+
+Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]  # legal actions of an environment, their probabilities
+
+
+@dataclass
+class Episodes:
+    """G groups of K episodes of one start, of at most T turns.
+
+    Attributes:
+        rewards: [G, K, T] float64, 0 after the end; mask: [G, K, T] bool, True on turns that were played.
+        keys: [G, K, T] int64, equal for equal pictures; actions: [G, K, T] int64, numbers of the actions.
+        gamma: discount.
+        values: [G, K, T] float64, the true values of the states; None where they are not known.
+        states: [keys, H] float32, a model's states of the prompts; None without a model.
+        earlier: other episodes of the same policy, to which critics are fitted; fitted: values of such critics.
+    """
+
+    rewards: Tensor
+    mask: Tensor
+    keys: Tensor
+    actions: Tensor
+    gamma: float = 1.0
+    values: Tensor | None = None
+    states: Tensor | None = None
+    earlier: Episodes | None = None
+    fitted: dict[int, Tensor] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> Tensor:
+        """True on the last turn of each episode, [G, K, T]."""
+        return self.mask & ~torch.nn.functional.pad(self.mask[..., 1:], (0, 1))
+
+    @property
+    def to_go(self) -> Tensor:
+        """Discounted sum of the rewards from each turn on, [G, K, T]."""
+        out = self.rewards.clone()
+        for t in reversed(range(out.shape[-1] - 1)):
+            out[..., t] += self.gamma * out[..., t + 1]
+        return out
+
+    @property
+    def returns(self) -> Tensor:
+        """Discounted returns of the episodes, [G, K]."""
+        return self.to_go[..., 0]
+
+    def choose(self, groups: slice) -> Episodes:
+        """Return some groups."""
+        names = [name for name in ("rewards", "mask", "keys", "actions", "values") if getattr(self, name) is not None]
+        return replace(self, **{name: getattr(self, name)[groups] for name in names}, fitted={})
+
+
+class Truth(NamedTuple):
+    """True advantages: two independent estimates [2, G, K, T], NaN on turns not measured, and their standard errors."""
+
+    halves: Tensor
+    errors: Tensor
+
+
+Turns = dict[tuple[int, ...], tuple[dict[str, Any], str]]
+"""Group, number and turn of an episode -> the state before the action, and the action."""
+
+
+def noisy_oracle(error: float) -> Policy:
+    """Return the oracle with a uniformly random legal action in a share `error` of the turns; 1 is random play."""
+
+    def policy(env: Any) -> tuple[Sequence[str], Sequence[float]]:
+        legal, best = env.legal_actions(), env.oracle() if error < 1 else None
+        share = (1.0 if best is None else error) / len(legal)
+        return legal, [share + (1 - error) * (name == best) for name in legal]
+
+    return policy
+
+
+def draw(policy: Policy, env: Any, rng: np.random.Generator) -> str:
+    """Draw an action of a policy."""
+    names, shares = policy(env)
+    return names[min(int((np.cumsum(shares) <= rng.random()).sum()), len(names) - 1)]
+
+
+def act(env: Any, action: str) -> tuple[dict[str, Any], float, bool]:
+    """Take a legal action; return observation, reward, and whether the episode ended."""
+    reply = write_reply(env.parser, [action], "", env.legal_actions())
+    observation, reward, terminated, truncated, _ = env.step(reply)
+    return observation, float(reward), terminated or truncated
+
+
+def hash_numbers(*numbers: int) -> int:
+    """Return a seed that depends on all of these numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
+def play(
+    env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int, gamma: float = 1.0
+) -> tuple[Episodes, Turns]:
+    """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
+    be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
+    empty = (torch.zeros(groups, size, env.max_turns, dtype=kind) for kind in (torch.double, bool, int, int))
+    episodes, turns, keys, actions = Episodes(*empty, gamma=gamma), Turns(), dict[str, int](), dict[str, int]()
+    for start, number in np.ndindex(groups, size):
+        rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
+        for each in (env, eyes):
+            observation, _ = each.reset(seed=episode_seed(env.vlgym_spec.id, "train", start))
+            each.reseed(luck)
+        while not over:
+            place, action = (start, number, env.turn), draw(policy, env, rng)
+            turns[place], episodes.mask[place] = (env.get_state(), action), True
+            key = hashlib.sha256(observation["image"].tobytes()).hexdigest()
+            episodes.keys[place] = keys.setdefault(key, len(keys))
+            episodes.actions[place] = actions.setdefault(action, len(actions))
+            observation, (_, episodes.rewards[place], over) = act(eyes, action)[0], act(env, action)
+    return episodes, turns
+
+
+def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
+    """Return the discounted return of one branch from a state, of V, or of Q where a first action is given; it takes
+    fresh luck, where `set_state` alone would repeat the episode's."""
+    env.set_state(state)
+    env.reseed(seed)
+    rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
+    while not over:
+        drawn = draw(policy, env, rng)  # a given action takes the place of a draw, so that Q and V share the later ones
+        _, reward, over = act(env, action or drawn)
+        total, factor, action = total + factor * reward, factor * gamma, None
+    return total
+
+
+def sample_truth(
+    env: Any, episodes: Episodes, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
+) -> Truth:
+    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and as many of V a half, which
+    share their luck in pairs (common random numbers); halves share nothing, and the judged episode is in none."""
+    truth = Truth(*(torch.full((2, *episodes.mask.shape), torch.nan).double() for _ in range(2)))
+    for half, g, k in np.ndindex(2, *episodes.returns.shape):
+        for t in np.random.default_rng([seed, g, k]).permutation(int(episodes.mask[g, k].sum()))[:most].tolist():
+            state, taken = turns[g, k, t]
+            lucks = [hash_numbers(seed, half, g, k, t, number) for number in range(branches)]
+            q, v = ([branch(env, state, a, policy, each, episodes.gamma) for each in lucks] for a in (taken, None))
+            gains = np.subtract(q, v)
+            truth.halves[half, g, k, t], truth.errors[half, g, k, t] = gains.mean(), gains.std(ddof=1) / branches**0.5
+    return truth

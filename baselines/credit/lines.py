@@ -1,0 +1,182 @@
+"""NumberLine in tensors: its episodes, the exact values of any policy, and the tiny model as such a policy.
+
+The horizon grows with the number of targets, and nothing else changes. A policy is a table [6, 6] of the probability of
+`+` by target and current number; the key of a picture is 6 * target + current number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import vlgym
+from vlgym.env.prompts import PromptBuilder
+from vlgym.env.seeding import episode_seed
+from vlgym.parsers import write_reply
+from vlgym.registry.making import unwrap
+
+from ..engine.engine import pad_rows
+from ..engine.plain import make_engine
+from ..models.load import load_family
+from .episodes import Episodes, Truth
+
+NUMBERS, TURNS, BATCH, NOISE = 6, 10, 16, 0.3
+"""Numbers on the line; turns for each target; prompts of a gradient step of the tiny model; share of random labels."""
+Starts = tuple[np.ndarray, np.ndarray]  # current numbers [S] and targets [S, n] of S starts
+
+
+class Played(NamedTuple):
+    """Episodes, their exact advantages, and the gain [G, K, T] of `+` over `-` in each state."""
+
+    episodes: Episodes
+    truth: Truth
+    gain: Tensor
+
+
+def draw_starts(targets: int, first: int, count: int) -> Starts:
+    """Return the starts of `count` train episodes of NumberLine, from number `first` on."""
+    env, found = unwrap(vlgym.make("vlgym/NumberLine-v0", targets=targets, modality="none")), []
+    for index in range(first, first + count):
+        env.reset(seed=episode_seed("vlgym/NumberLine-v0", "train", index))
+        found.append([env.current, env.target, *env.later])
+    return np.array(found)[:, 0], np.array(found)[:, 1:]
+
+
+def noisy(error: float) -> np.ndarray:
+    """Return the table of the oracle with a uniformly random move in a share `error` of the turns."""
+    target, current = np.indices((NUMBERS, NUMBERS))
+    return error / 2 + (1 - error) * (target > current)
+
+
+def move(target: np.ndarray, current: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the next number, the reward, and whether the target was reached."""
+    after = np.clip(current + 2 * action - 1, 0, NUMBERS - 1)
+    reached = after == target
+    return after, np.where(reached, 1.0, -1.0 * (np.abs(target - after) >= np.abs(target - current))), reached
+
+
+def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return V [turns left, target's number, S, current] and Q [..., action] by backward induction."""
+    count, n = starts[1].shape
+    target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)  # [n, S, 1], [1, 1, current]
+    share = plus[target, current]
+    v = np.zeros((TURNS * n + 1, n + 1, count, NUMBERS))
+    q = np.zeros((TURNS * n + 1, n, count, NUMBERS, 2))
+    for left in range(1, TURNS * n + 1):
+        for action in range(2):
+            after, reward, reached = move(target, current, np.array(action))
+            at = np.broadcast_to(after, reached.shape)
+            same, following = (np.take_along_axis(v[left - 1][part], at, -1) for part in (slice(n), slice(1, n + 1)))
+            q[left, ..., action] = reward + gamma * np.where(reached, following, same)
+        v[left, :n] = (1 - share) * q[left, ..., 0] + share * q[left, ..., 1]
+    return v, q
+
+
+def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma: float = 1.0) -> Played:
+    """Play `size` episodes from each start, with their exact values and advantages."""
+    (v, q), (count, n) = solve(starts, plus, gamma), starts[1].shape
+    rng, row, columns = np.random.default_rng(seed), np.indices((count, size))[0], []
+    current, number, alive = starts[0][row], np.zeros_like(row), np.ones_like(row, bool)
+    for left in range(TURNS * n, 0, -1):
+        target = starts[1][row, np.minimum(number, n - 1)]
+        action = (rng.random(row.shape) < plus[target, current]).astype(int)
+        after, reward, reached = move(target, current, action)
+        at = (left, np.minimum(number, n - 1), row, current)
+        columns.append((reward * alive, alive, target * NUMBERS + current, action, v[at], q[at]))
+        current, number = np.where(alive, after, current), number + (reached & alive)
+        alive = alive & (number < n)
+        if not alive.any():
+            break
+    parts = (torch.from_numpy(np.stack(column, axis=2)) for column in zip(*columns, strict=True))
+    rewards, mask, keys, actions, values, qs = parts
+    advantages = qs.gather(-1, actions.unsqueeze(-1)).squeeze(-1) - values
+    truth = Truth(advantages.expand(2, *mask.shape), torch.zeros(2, *mask.shape))
+    return Played(Episodes(rewards, mask, keys, actions, gamma, values), truth, qs[..., 1] - qs[..., 0])
+
+
+def sum_gradient(advantages: Tensor, episodes: Episodes, plus: np.ndarray) -> Tensor:
+    """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
+    terms, keys = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes.keys
+    return torch.zeros(NUMBERS**2).double().index_add(0, keys[episodes.mask], terms[episodes.mask].double())
+
+
+def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
+    """Return the policy gradient with the true advantages of both actions in the states of these episodes, [36]."""
+    share = torch.from_numpy(plus).flatten()[played.episodes.keys]
+    mean = share * (1 - share) * played.gain  # sum_a pi(a) A(a) times the score of a
+    return sum_gradient(mean / (played.episodes.actions - share), played.episodes, plus)
+
+
+class TinyPolicy:
+    """The tiny model and its prompts of every two numbers, `keys`, those of one target, so that horizons alone differ.
+
+    One of the two legal replies answers, without thoughts. So the gradient of either's log-probability is a multiple of
+    that of their log-odds: a vector per prompt, and all inner products of policy gradients are in one matrix.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.engine = make_engine(load_family("tiny", image_tokens=16, seed=seed, device="cpu"), max_new_tokens=8)
+        self.generator, self.steps = torch.Generator().manual_seed(seed), 0
+        self.parameters = [p for p in self.engine.family.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
+        self.keys = [key for key in range(36) if key // 6 != key % 6]
+        self.right = torch.tensor([int(key // 6 > key % 6) for key in self.keys])
+        env = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
+        encode, legal = self.engine.family.encode_reply, env.legal_actions()
+        self.replies = [torch.tensor(encode(write_reply(env.parser, [action], "", legal))) for action in legal]
+        self.prompts, self.thoughts = [], []
+        for key in self.keys:
+            observation, info = env.reset(seed=0, options={"target": key // 6, "current": key % 6})
+            told = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
+            self.prompts.append(self.engine.family.encode(PromptBuilder().build(*told)))
+            self.thoughts.append(torch.tensor(encode(env.think(""))))
+
+    def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
+        """Return log-probabilities [B, R] of R replies to each of B prompts."""
+        prompts = [self.prompts[row] for row, own in zip(rows, replies, strict=True) for _ in own]
+        ids, mask = pad_rows([reply for own in replies for reply in own], self.engine.family.pad_id)
+        return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
+
+    def train(self, steps: int) -> None:
+        """Go on with supervised steps up to this number: on the oracle's moves, and its thoughts as other replies."""
+        for step in range(self.steps + 1, steps + 1):
+            self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, step / 30)
+            rows = torch.randperm(len(self.keys), generator=self.generator)[:BATCH]
+            random = torch.rand(BATCH, generator=self.generator) < NOISE
+            moves = torch.where(random, torch.randint(2, (BATCH,), generator=self.generator), self.right[rows])
+            both = [(self.replies[move], self.thoughts[row]) for row, move in zip(rows, moves, strict=True)]
+            loss = -self.score(rows.tolist(), both).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+            self.optimizer.step()
+        self.steps = steps
+
+    def plus(self) -> Tensor:
+        """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 where there is no prompt."""
+        with torch.no_grad():
+            scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
+        table = torch.full((NUMBERS**2,), 0.5).double()
+        table[self.keys] = scores.double().softmax(-1)[:, 1]
+        return table.view(NUMBERS, NUMBERS)
+
+    def gradients(self) -> Tensor:
+        """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`, over all weights."""
+        vectors = torch.zeros(36, sum(p.numel() for p in self.parameters))
+        for row, key in enumerate(self.keys):
+            minus, plus = self.score([row], [self.replies])[0]
+            parts = torch.autograd.grad(plus - minus, self.parameters, materialize_grads=True)
+            vectors[key] = torch.cat([part.flatten() for part in parts])
+        return (vectors @ vectors.T).double()
+
+    def states(self) -> Tensor:
+        """Return the states of the prompts' last tokens, [36, H]."""
+        return (
+            (found := self.engine.last_hidden(self.prompts))
+            .new_zeros(36, found.shape[1])
+            .index_copy(0, torch.tensor(self.keys), found)
+        )

@@ -1,0 +1,149 @@
+"""How an estimate compares with the true advantage, each figure with its interval over start groups; table and plot.
+
+The truth has two halves t1, t2 of independent noise, so cov(t1, t2) is its variance without noise. A correlation is
+corrected for attenuation (Spearman 1904), and not clipped: r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..runs.logs import write_figure
+from .episodes import Episodes, Truth
+
+HEADERS = ("cell", "estimator", "correlation", "sign", "bias", "variance", "zero", "cosine with the true gradient")
+WHOLE = ("GRPO", "RLOO, LOOP")  # those that give all turns of an episode one number
+DRAWS, SURE, ZERO = 400, 2.0, 1e-9
+"""Bootstrap samples; standard errors of a half from which on a true sign is sure; what counts as 0."""
+
+
+def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any]:
+    """Compare an estimate [G, K, T] with the truth on the turns where it is known.
+
+    Returns:
+        correlation and sign agreement, each with its deviation over bootstrap samples of start groups; bias, variance
+        (`decompose`); shares of turns with the estimate 0 and with a sure true sign; reliability of the truth's mean.
+    """
+    used = episodes.mask & ~truth.halves[0].isnan()
+    group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
+    x, a, b, error = (each[used].numpy() for each in (estimate, *truth.halves, truth.errors[0]))
+    place = episodes.keys * used.shape[-1] + torch.arange(used.shape[-1])
+    alike = (place * (int(episodes.actions.max()) + 1) + episodes.actions)[used].numpy()
+
+    # Every figure is made of sums over groups, so that a bootstrap sample is a weighing of them.
+    sums = sum_groups(group, len(used), moments(x, a, b))
+    sure = np.abs(a) > np.maximum(SURE * error, ZERO)
+    right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
+    signs = sum_groups(group, len(used), np.stack([sure * right, sure * 1.0]))
+    draws = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
+    weights, row = np.vstack([np.ones(len(used)), draws]), dict[str, Any]()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = correlate(weights @ sums), np.divide(*(weights @ signs).T)
+    for name, values in zip(("correlation", "sign"), found, strict=True):
+        known = values[np.isfinite(values)]
+        row |= {name: float(values[0]), f"{name}_sd": float(known[1:].std()) if len(known) > 1 else float("nan")}
+    row["bias"], row["variance"] = decompose(x, a, b, group, alike)
+    spread, zero = np.cov(a, b), float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
+    reliability = float(4 * spread[0, 1] / spread.sum()) if error.any() else 1.0
+    return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": reliability}
+
+
+def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return what `correlate` needs of each turn, [8, turns]."""
+    return np.stack([np.ones_like(x), x, (a + b) / 2, a, b, x * x, x * (a + b) / 2, a * b])
+
+
+def correlate(sums: np.ndarray) -> np.ndarray:
+    """Return the corrected correlation of each row of sums of `moments`, [draws, 8] -> [draws]."""
+    x, t, a, b, xx, xt, ab = sums.T[1:] / sums.T[0]
+    return (xt - x * t) / np.sqrt((xx - x**2) * (ab - a * b))
+
+
+def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
+    """Sum values [m, turns] over the turns of each group, [count, m]."""
+    return np.stack([np.bincount(group, row, minlength=count) for row in values], axis=1)
+
+
+def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
+    """Return root mean square bias and variance of an estimate given picture, turn number and action: the mean product
+    of the errors of two turns of different groups that are alike, one against each half, is the square of the bias."""
+    _, kind = np.unique(alike, return_inverse=True)
+    pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)
+    errors = sum_groups(part.ravel(), pair.shape[1], np.stack([np.ones_like(x), x - a, x - b]))
+    products = np.stack([*errors.T, errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])
+    n, first, second, own_n, own = sum_groups(pair[0], kind.max() + 1, products).T
+    if not (used := n**2 > own_n).any():
+        return float("nan"), float("nan")
+    square = np.average((first * second - own)[used] / (n**2 - own_n)[used], weights=n[used])
+    variance = float(np.mean(((x - a) * (x - b))[used[kind]]) - square)
+    return float(np.sqrt(square)) if square >= 0 else float("nan"), variance
+
+
+def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
+    """Return the cosine of two gradients, given as coefficients [P] of vectors with inner products `gram` [P, P]."""
+    return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
+
+
+def mean(values: Iterable[float | None]) -> float:
+    """Return the mean of the values that are known; NaN of none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def show(value: float | None, deviation: float | None = None) -> str:
+    """Return a figure, with the half-width of its 95 % interval; `-` for none."""
+    half = "" if deviation is None else f" ± {1.96 * deviation:.2f}"
+    return "-" if value is None or value != value else f"{value:.2f}{half}"
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return a line per cell and estimator, under `HEADERS`."""
+    return [
+        [row["cell"], name, *(show(found[part], found[f"{part}_sd"]) for part in ("correlation", "sign")),
+         *(show(found[part]) for part in ("bias", "variance", "zero")),
+         ", ".join(f"{size}: {show(mean(values))}" for size, values in row.get("curve", {}).get(name, {}).items())]
+        for row in rows for name, found in row["measures"].items()
+    ]  # fmt: skip
+
+
+def pick_lines(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return NumberLine's rows of the policies that have a row for each number of targets."""
+    lines = [row for row in rows if row["targets"]]
+    counts = Counter(row["policy"] for row in lines)
+    return [row for row in lines if counts[row["policy"]] == max(counts.values())]
+
+
+def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw means over NumberLine's policies: correlation by targets, and cosine by episodes."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    lines, figure = pick_lines(rows), Figure(figsize=(9, 4), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    targets = sorted({row["targets"] for row in lines})
+    curves = [row for row in rows if row.get("curve")]
+    sizes = sorted({int(size) for row in curves for size in row["explained"]})
+    for number, name in enumerate(max((row["measures"] for row in lines), key=len)):
+        style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
+                 "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
+        found = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
+        left.plot(targets, [mean(value for n, value in found if n == own) for own in targets], **style)
+        both = [row["curve"].get(name, {}) for row in curves]
+        right.plot(sizes, [mean(v for curve in both for v in curve.get(str(size), ())) for size in sizes], **style)
+    left.set(xlabel="targets of NumberLine", ylabel="correlation with the true advantage")
+    right.set(xlabel="episodes", ylabel="cosine with the true gradient")
+    for axis, ticks in ((left, targets), (right, sizes)):
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
+        axis.grid(alpha=0.2)
+    right.set_visible(bool(sizes))
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
+    write_figure(figure, path)

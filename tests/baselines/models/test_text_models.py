@@ -1,0 +1,144 @@
+"""Language models without sight: the library's ids and greedy replies, learning in words, and one line for pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import transformers as tf
+from samples import messages, picture
+from stage import SMALL
+
+from baselines import sft, vldac
+from baselines.engine.plain import make_engine
+from baselines.learning.warm_start import WarmConfig
+from baselines.models.load import load_family
+from baselines.models.lora import LoraOptions
+from baselines.models.tiny import EOS, PAD, build_tokenizer
+from baselines.plugin import make_hf
+from baselines.runs.logs import read_rows
+from baselines.vldac import Config
+from vlgym.errors import UserError
+
+LINE = "reads words alone, and the prompts show pictures. Play in words (modality=text)"
+LAYOUT = (  # takes strings, as the published templates of language models do
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+KINDS = {"llama": tf.LlamaConfig, "qwen3": tf.Qwen3Config}
+
+
+def say(role: str, text: str) -> dict:
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+CHATS = [
+    [say("user", "Which way?\n\nLegal actions: +, -")],
+    [say("system", "Be brief."), say("user", "One"), say("assistant", "<action>+</action>"), say("user", "And now?")],
+]
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def folder(request, tmp_path_factory) -> Path:
+    tokenizer = build_tokenizer()
+    tokenizer.chat_template = LAYOUT
+    ids = tokenizer.convert_tokens_to_ids
+    config = KINDS[request.param](
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, bos_token_id=None, eos_token_id=ids(EOS), pad_token_id=ids(PAD),
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = tf.AutoModelForCausalLM.from_config(config)
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                torch.nn.init.normal_(weight, std=0.2)
+    to = tmp_path_factory.mktemp(request.param)
+    model.save_pretrained(to)
+    tokenizer.save_pretrained(to)
+    return to
+
+
+@pytest.fixture(scope="module")
+def engine(folder):
+    return make_engine(load_family(str(folder)), max_new_tokens=12)
+
+
+def test_prompts_and_greedy_replies_are_the_librarys(engine):
+    family, tokenizer = engine.family, engine.family.tokenizer
+    prompts = [family.encode(chat) for chat in CHATS]
+    out = engine.sample(prompts, temperature=0)
+    for chat, prompt, ids, mask in zip(CHATS, prompts, out.ids, out.mask, strict=True):
+        plain = [{"role": each["role"], "content": each["content"][0]["text"]} for each in chat]
+        theirs = tokenizer.apply_chat_template(plain, add_generation_prompt=True, return_dict=False)
+        assert prompt.ids.tolist() == theirs
+        after = family.model.generate(
+            torch.tensor([theirs]), max_new_tokens=12, do_sample=False, suppress_tokens=list(family.suppressed),
+            eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
+        )[0, len(prompt) :]  # fmt: skip
+        assert ids[mask].tolist() == after.tolist()
+
+
+def test_sampler_and_scorer_agree_and_spelt_special_tokens_stay_text(engine):
+    prompts = [engine.family.encode(chat) for chat in CHATS * 2]
+    out = engine.sample(prompts, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        logp, states = engine.score_states(prompts, out.ids, out.mask)
+    torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
+    torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
+    spelt = engine.family.encode([say("user", "a <|im_end|> b")]).ids
+    assert (spelt == engine.family.turn_end).sum() == 1
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_run_in_words_trains_and_exports(folder, engine, rank, tmp_path, capsys):
+    config = Config(
+        **{
+            **SMALL, "model": str(folder), "updates": 2, "num_envs": 2, "rollout_steps": 2, "minibatch": 2,
+            "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": 6, "lora": LoraOptions(rank=rank), "lr": 1e-2,
+            "image_tokens": None, "warm": WarmConfig(steps=0), "env_kwargs": ("modality=text",),
+        },
+        out=tmp_path / "run",
+    )  # fmt: skip
+    run = vldac.train(config)
+    rows = read_rows(run.out / "log.jsonl")
+    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
+    assert rows[1]["policy/grad_norm"] > 0
+    assert not {"grey", "shuffled", "sight/gap"} & {name for each in run.state.evaluations for name in each}
+    assert "the controls are left out (grey, shuffled)" in capsys.readouterr().out
+    exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
+    prompts = [engine.family.encode(chat) for chat in CHATS]
+    ids, mask = torch.full((2, 4), 65), torch.ones(2, 4, dtype=torch.bool)
+    with torch.no_grad():
+        before, trained, saved = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine, exported))
+    torch.testing.assert_close(saved, trained, atol=1e-4, rtol=1e-4)
+    assert (before - trained).abs().max() > 1e-3
+
+
+def test_a_warm_start_in_words_tells_its_speed_and_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("vlgym.terminal.SLOW", 0.0)
+    warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
+    config = sft.Config(model=str(folder), out=tmp_path / "warm", env_kwargs=("modality=text",), warm=warm, threads=1)
+    sft.run(config)
+    said = capsys.readouterr().out
+    assert "step    1" in said
+    assert "tokens/s" in said
+    assert "reads" in said
+    assert "unread" not in said
+
+
+def test_pictures_are_one_line(folder, engine, tmp_path):
+    with pytest.raises(UserError, match=r"words alone.*modality=text"):
+        vldac.train(Config(**{**SMALL, "model": str(folder), "image_tokens": None}, out=tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(UserError, match="words alone"):
+        sft.run(sft.Config(model=str(folder), out=tmp_path / "warm"))
+    policy = make_hf(str(folder))
+    assert policy.sees is False
+    policy.check(pictures=False)
+    with pytest.raises(UserError, match="words alone"):
+        policy.check()
+    with pytest.raises(UserError) as error:
+        engine.family.encode(messages(picture(1), "Which way?"))
+    assert LINE in str(error.value)
