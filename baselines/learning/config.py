@@ -354,7 +354,7 @@ COMMON: Values = {
     "micro_tokens": (4_096, FITS),
 }
 
-CARD: Values = {
+CARD_VALUES: Values = {
     "num_envs": (128, "ours: a token takes as long for 128 rows as for 16, so few long rollouts decode least"),
     "rollout_steps": (2, "256 steps a rollout, as the paper's code"),
     "minibatch": (128, "D.2"),
@@ -366,12 +366,12 @@ CARD: Values = {
 
 PRESETS: dict[str, Values] = {
     "24gb": {
-        **CARD,
+        **CARD_VALUES,
         "num_envs": (16, "a quarter of the keys and values"),
         "rollout_steps": (16, "256 steps a rollout"),
         "micro_batch": (4, "3B: 14 + 4 x 1.8 = 21 GiB of 22, 2B: 8 + 4 x 1.1 = 12; 7B's scaled by weights and widths"),
     },
-    "80gb": CARD,
+    "80gb": CARD_VALUES,
     "paper-miniworld": {
         **COMMON,
         "gamma": (0.99, "D.2: 0.99 or 1"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.credit.episodes import Episodes, Truth
+from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.measures import correlate, decompose, measure, moments
 
 TURNS = 40_000
@@ -42,11 +42,11 @@ def test_it_is_the_correction_by_spearman_brown_and_is_never_clipped() -> None:
     assert expected > 1.5
 
 
-def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float, keys: int) -> tuple[Any, Truth, Episodes]:
+def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float, keys: int) -> tuple[Any, Truth, EpisodeBatch]:
     """Turns as 100 groups of one episode."""
     shape = (100, 1, len(x) // 100)
     rng, zeros = np.random.default_rng(9), torch.zeros(shape)
-    episodes = Episodes(zeros, zeros == 0, torch.from_numpy(rng.integers(keys, size=shape)), zeros.long())
+    episodes = EpisodeBatch(zeros, zeros == 0, torch.from_numpy(rng.integers(keys, size=shape)), zeros.long())
     halves = torch.from_numpy(np.stack([a, b])).view(2, *shape)
     return torch.from_numpy(x).view(shape), Truth(halves, torch.full((2, *shape), error)), episodes
 
