@@ -37,7 +37,7 @@ from .models.family import Family
 
 # ---- the tokens of a reply's action ----------------------------------------------------------------------------------
 
-UNREAD = 4  # tokens at the end of a reply that count as its action where none was read
+UNREAD_TOKENS = 4  # tokens at the end of a reply that count as its action where none was read
 
 
 def action_mask(
@@ -52,7 +52,7 @@ def action_mask(
     mask = torch.zeros(len(samples), width, dtype=torch.bool)
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
         ids = sample.ids.tolist()
-        begin = len(ids) - UNREAD if span is None else family.count_tokens(ids, span[0] + 1) - 1
+        begin = len(ids) - UNREAD_TOKENS if span is None else family.count_tokens(ids, span[0] + 1) - 1
         mask[row, max(0, begin) : len(ids)] = True
     return mask
 

@@ -18,7 +18,7 @@ from . import vldac
 from .learning.batch import Batch, pack
 from .learning.collect import Rows, episode_metrics, rollout_metrics
 from .learning.command import main
-from .learning.games import FOLDER, Games, Pool, PoolOptions, rate_pool
+from .learning.games import POOL_FOLDER, Games, Pool, PoolOptions, rate_pool
 from .learning.run import Run
 
 
@@ -54,7 +54,7 @@ class SelfPlay(vldac.VLDAC):
 
     def make_collector(self) -> Games:
         """The tables."""
-        pool = Pool(self.run.out / FOLDER, self.run.weights, self.config.pool, self.config.device)
+        pool = Pool(self.run.out / POOL_FOLDER, self.run.weights, self.config.pool, self.config.device)
         return Games(self.run.envs, self.run.policy, pool, shaping=self.config.reward, seed=self.config.seed)
 
     def play(self) -> tuple[Batch, Rows, dict[str, float]]:

@@ -23,7 +23,7 @@ from .learning.collect import Environments, count_image_tokens
 from .learning.command import main
 from .learning.config import MOST_SEED
 from .learning.warm_start import WarmConfig, WarmReport, check_oracles, warm_start
-from .models.folders import NEW_TOKENS, Limits, read_limits
+from .models.folders import NEW_TOKENS, TrainedLimits, read_limits
 from .models.load import load_family
 from .models.lora import export_merged
 from .runs.distributed import choose_device, device_in_words, set_up_torch
@@ -91,7 +91,7 @@ def run(config: Config) -> WarmReport:
     )  # fmt: skip
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, env_kwargs, policy=policy)
-    limits = Limits(engine.max_new_tokens, family.image_tokens, system=family.system)
+    limits = TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system)
     export_merged(family, config.out, {WARM: seal({**record, "report": asdict(report)}), **limits.note()})
     print(f"saved {config.out} after {report.steps} steps and {report.seconds:.0f} s")
     return report

@@ -15,7 +15,7 @@ from numpy import array, log2, polyfit, sqrt
 from baselines.credit import measures
 from baselines.studies import report, sets
 from baselines.studies.arms import STUDIES, Study
-from baselines.studies.report import Outcome, write_spread
+from baselines.studies.report import ArmOutcome, write_spread
 from vlgym.intervals import holm, student_p
 from vlgym.registry.registry_file import read_registry
 from vlgym.reports.text import NONE, write_p
@@ -43,7 +43,7 @@ class Judged(NamedTuple):
 
     name: str
     study: Study
-    outcome: Outcome
+    outcome: ArmOutcome
     above_blind: bool
     gains: bool
 
@@ -70,7 +70,7 @@ def judge_all() -> list[Judged]:
         study, runs = STUDIES[name], read_runs(name)
         for arm in [] if name.startswith(CREDIT) else study.arms:
             curves = [run["curve"] for run in runs if run["arm"] == arm.label]
-            outcome = report.judge(study, arm, runs)
+            outcome = report.judge_arm(study, arm, runs)
             if outcome.trained and outcome.blind is not None and curves[0] not in seen:
                 found.append((name, study, outcome))
             seen += curves
@@ -418,9 +418,9 @@ PAGES |= {
 def write_study_pages() -> dict[str, str]:
     """Return the pages of the studies by name: table, plot, raw file, command, date and host."""
     made = json.loads((KEPT / "made.json").read_text(encoding="utf-8"))
-    pages = {name: report.page(name, study, runs, complete=True) for name, study in STUDIES.items()
+    pages = {name: report.write_study_page(name, study, runs, complete=True) for name, study in STUDIES.items()
              if (runs := read_runs(name))}  # fmt: skip
-    pages[sets.SETS] = sets.page(read_runs(sets.SETS), sets.STUDY.env_steps, sets.STUDY.seeds, complete=True)
+    pages[sets.SETS] = sets.write_sets_page(read_runs(sets.SETS), sets.STUDY.env_steps, sets.STUDY.seeds, complete=True)
     for name, (title, script, text, write) in PAGES.items():
         if name != "demo" or read_runs(name):
             pages[name] = f"# {title}\n\n{text} Script: [{script}]({SOURCE}{script}).\n\n{write()}\n"

@@ -144,7 +144,7 @@ PIPED_WIDTH = 160
 LEAST_WRAPPED = 20
 """Columns that a wrapped text has at least."""
 
-SLOW, SELDOM = 2.0, 60.0
+SLOW_S, SELDOM_S = 2.0, 60.0
 """Seconds before the first line on a model's speed, and between two."""
 
 Advance = Callable[..., None]
@@ -239,7 +239,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.start = time.monotonic()
-        self.tokens, self._due = 0, SLOW
+        self.tokens, self._due = 0, SLOW_S
 
     def __str__(self) -> str:
         return f"{self.tokens / max(1e-9, time.monotonic() - self.start):,.0f} tokens/s"
@@ -251,7 +251,7 @@ class Pace:
         seconds = time.monotonic() - self.start
         if not self.tokens or seconds < self._due:
             return ""
-        self._due = seconds + SELDOM
+        self._due = seconds + SELDOM_S
         return f"{self.tokens:,} tokens in {seconds:,.0f} s, {self}"
 
 

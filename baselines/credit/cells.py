@@ -15,8 +15,8 @@ import vlgym
 from vlgym.registry.making import unwrap
 
 from ..learning.losses import explained_variance
-from ..runs.folder import read_record, write_record
-from .episodes import Episodes, Truth, noisy_oracle, play, sample_truth
+from ..runs.folder import read_checkpoint_record, write_record
+from .episodes import EpisodeBatch, Truth, noisy_oracle, play, sample_truth
 from .estimators import Estimator, fit_values
 from .lines import TinyPolicy, draw_starts, noisy, play_lines, sum_gradient, true_gradient
 from .measures import cosine, measure
@@ -76,7 +76,7 @@ QUICK = (
 def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -> dict[str, Point]:
     """Return points of the tiny model's run; train what the folder does not have."""
     file = folder / "tiny.json"
-    known = read_record(file) if file.is_file() else {}
+    known = read_checkpoint_record(file) if file.is_file() else {}
     left = {name: least for name, least in POINTS.items() if name in wanted - known.keys()}
     model = TinyPolicy() if left else None
     while model and left and model.steps < 600:
@@ -106,7 +106,7 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
     starts = [draw_starts(cell.targets, 10_000 * seed, batches) for seed in range(3)]
     pools = [play_lines(each, plus, size=SIZE, seed=seed) for seed, each in enumerate(starts)]
 
-    def take(part: slice) -> Episodes:
+    def take(part: slice) -> EpisodeBatch:
         scored, earlier = (replace(pool.episodes.choose(part), states=states) for pool in pools[:2])
         return replace(scored, earlier=earlier)
 
@@ -139,20 +139,20 @@ def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
     return judge(estimators, episodes, truth) | {"truth": f"2 x {cell.branches} branches"}
 
 
-def apply(estimators: Estimators, episodes: Episodes) -> dict[str, Tensor]:
+def apply(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
     """Return the estimates of those estimators that have what they need."""
     found = {name: estimator(episodes) for name, estimator in estimators.items()}
     return {name: torch.as_tensor(each).double() for name, each in found.items() if each is not None}
 
 
-def explain(episodes: Episodes) -> float | None:
+def explain(episodes: EpisodeBatch) -> float | None:
     """Return the explained variance of the learnt critic on these episodes; None without one."""
     if episodes.states is None:
         return None
     return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
 
 
-def judge(estimators: Estimators, episodes: Episodes, truth: Truth) -> dict[str, Any]:
+def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
     """Compare every estimator with the truth."""
     length = float(episodes.mask.sum(-1).double().mean())
     measures = {name: measure(estimate, truth, episodes) for name, estimate in apply(estimators, episodes).items()}

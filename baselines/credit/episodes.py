@@ -22,7 +22,7 @@ Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]  # legal actions
 
 
 @dataclass
-class Episodes:
+class EpisodeBatch:
     """G groups of K episodes of one start, of at most T turns.
 
     Attributes:
@@ -41,7 +41,7 @@ class Episodes:
     gamma: float = 1.0
     values: Tensor | None = None
     states: Tensor | None = None
-    earlier: Episodes | None = None
+    earlier: EpisodeBatch | None = None
     fitted: dict[int, Tensor] = field(default_factory=dict)
 
     @property
@@ -62,7 +62,7 @@ class Episodes:
         """Discounted returns of the episodes, [G, K]."""
         return self.to_go[..., 0]
 
-    def choose(self, groups: slice) -> Episodes:
+    def choose(self, groups: slice) -> EpisodeBatch:
         """Return some groups."""
         names = [name for name in ("rewards", "mask", "keys", "actions", "values") if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name)[groups] for name in names}, fitted={})
@@ -110,11 +110,11 @@ def hash_numbers(*numbers: int) -> int:
 
 def play(
     env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int, gamma: float = 1.0
-) -> tuple[Episodes, Turns]:
+) -> tuple[EpisodeBatch, Turns]:
     """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
     be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
     zeros = torch.zeros(groups, size, env.max_turns, dtype=torch.int64)
-    episodes, turns = Episodes(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma), Turns()
+    episodes, turns = EpisodeBatch(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma), Turns()
     keys, actions = dict[str, int](), dict[str, int]()
     for start, number in np.ndindex(groups, size):
         rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
@@ -145,7 +145,7 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 
 
 def sample_truth(
-    env: Any, episodes: Episodes, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
+    env: Any, episodes: EpisodeBatch, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
 ) -> Truth:
     """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and as many of V a half, which
     share their luck in pairs (common random numbers); halves share nothing, and the judged episode is in none."""

@@ -19,19 +19,19 @@ from vlgym.errors import UserError
 from ..archer import Critics, follow
 from ..learning.losses import group_relative, leave_one_out, td_targets, twin_advantages, twin_loss
 from ..vldac import ValueHead, step_gae, value_loss
-from .episodes import Episodes
+from .episodes import EpisodeBatch
 
-Estimator = Callable[[Episodes], Tensor | None]
-STEPS, SIZE, WIDTH, RATE, ACTIONS, LAMBDA = 200, 128, 64, 3e-3, 2, 0.95
+Estimator = Callable[[EpisodeBatch], Tensor | None]
+STEPS, SAMPLE_SIZE, WIDTH, RATE, ACTIONS, LAMBDA = 200, 128, 64, 3e-3, 2, 0.95
 """Gradient steps of a critic, turns in each, hidden units, learning rate, actions it tells apart; lambda of GAE."""
 
 
-def spread(numbers: Tensor, episodes: Episodes) -> Tensor:
+def spread(numbers: Tensor, episodes: EpisodeBatch) -> Tensor:
     """Give every turn its episode's number [G, K]."""
     return numbers.unsqueeze(-1).expand(episodes.mask.shape).clone()
 
 
-def step_advantages(episodes: Episodes, values: Tensor, lam: float = LAMBDA) -> Tensor:
+def step_advantages(episodes: EpisodeBatch, values: Tensor, lam: float = LAMBDA) -> Tensor:
     """Return the learner's `step_gae` of all episodes, [G, K, T]; every end is an end."""
     rewards, v, ended = (
         x.flatten(0, 1).T for x in (episodes.rewards, values * episodes.mask, episodes.ended)
@@ -41,34 +41,34 @@ def step_advantages(episodes: Episodes, values: Tensor, lam: float = LAMBDA) -> 
     return advantages.T.reshape(episodes.mask.shape)
 
 
-def reinforce(episodes: Episodes) -> Tensor:
+def reinforce(episodes: EpisodeBatch) -> Tensor:
     """G_t less its mean over the batch (Williams 1992, section 4, with a constant baseline)."""
     return episodes.to_go - episodes.to_go[episodes.mask].mean()
 
 
-def grpo(episodes: Episodes) -> Tensor:
+def grpo(episodes: EpisodeBatch) -> Tensor:
     """(R - m) / std on every turn (GRPO, arXiv 2402.03300, section 4.1.2)."""
     return spread(group_relative(episodes.returns), episodes)
 
 
-def rloo(episodes: Episodes) -> Tensor:
+def rloo(episodes: EpisodeBatch) -> Tensor:
     """R less the mean of the others on every turn (RLOO, arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2)."""
     return spread(leave_one_out(episodes.returns), episodes)
 
 
-def turn_baseline(episodes: Episodes) -> Tensor:
+def turn_baseline(episodes: EpisodeBatch) -> Tensor:
     """G_t less the others' mean of it at the same turn, less 0 where there is none (Greensmith et al. 2004)."""
     to_go, others = episodes.to_go, episodes.mask.sum(1, keepdim=True) - 1
     return to_go - (to_go.sum(1, keepdim=True) - to_go) / others.clamp(min=1)
 
 
-def turn_grpo(episodes: Episodes) -> Tensor:
+def turn_grpo(episodes: EpisodeBatch) -> Tensor:
     """Sum of the later rewards, each less the group's mean at its turn (GRPO, section 4.1.3; verl#7244; no std)."""
     mean = episodes.rewards.sum(1, keepdim=True) / episodes.mask.sum(1, keepdim=True).clamp(min=1)
     return replace(episodes, rewards=torch.where(episodes.mask, episodes.rewards - mean, 0.0)).to_go
 
 
-def gigpo(episodes: Episodes) -> Tensor:
+def gigpo(episodes: EpisodeBatch) -> Tensor:
     """R - m, plus G_t less its mean over the group's turns with this picture (GiGPO, 2505.10978, eqs. 3, 5 to 8)."""
     mask, to_go, returns = episodes.mask, episodes.to_go, episodes.returns
     group = torch.arange(len(mask)).view(-1, 1, 1) * (int(episodes.keys.max()) + 1)
@@ -78,17 +78,17 @@ def gigpo(episodes: Episodes) -> Tensor:
     return spread(returns - returns.mean(1, keepdim=True), episodes) + step
 
 
-def gae_exact(episodes: Episodes) -> Tensor | None:
+def gae_exact(episodes: EpisodeBatch) -> Tensor | None:
     """Step GAE with the true values (arXiv 1506.02438, eq. 16): no critic can be better."""
     return None if episodes.values is None else step_advantages(episodes, episodes.values)
 
 
-def gae_learnt(episodes: Episodes) -> Tensor | None:
+def gae_learnt(episodes: EpisodeBatch) -> Tensor | None:
     """Step GAE with VL-DAC's value head, fitted to earlier episodes (VL-DAC, arXiv 2508.04280, section 3)."""
     return None if episodes.states is None else step_advantages(episodes, fit_values(episodes))
 
 
-def bi_level(episodes: Episodes) -> Tensor | None:
+def bi_level(episodes: EpisodeBatch) -> Tensor | None:
     """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens have discount and lambda 1."""
     if episodes.states is None:
         return None
@@ -96,12 +96,12 @@ def bi_level(episodes: Episodes) -> Tensor | None:
     return step_advantages(episodes, last) + last - fit_values(episodes)
 
 
-def archer(episodes: Episodes) -> Tensor | None:
+def archer(episodes: EpisodeBatch) -> Tensor | None:
     """min(Q1, Q2) - min(V1, V2) of critics fitted to earlier episodes (ArCHer, arXiv 2402.19446, section 3)."""
     return None if episodes.states is None else twin_advantages(*fit_twins(episodes, ACTIONS))
 
 
-def own_reward(episodes: Episodes) -> Tensor:
+def own_reward(episodes: EpisodeBatch) -> Tensor:
     """r_t alone: what the turn itself was paid."""
     return episodes.rewards
 
@@ -113,13 +113,13 @@ ESTIMATORS: dict[str, Estimator] = {
 }  # fmt: skip
 
 
-def read(episodes: Episodes, count: int = 0) -> Tensor:
+def read(episodes: EpisodeBatch, count: int = 0) -> Tensor:
     """Return a model's states of all turns [G, K, T, H]; with `count` actions each action's one-hot row after them."""
     states = episodes.states[episodes.keys]  # type: ignore[index]
     return torch.cat([states, nn.functional.one_hot(episodes.actions, count).float()], dim=-1) if count else states
 
 
-def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
+def fit_values(episodes: EpisodeBatch, count: int = 0) -> Tensor:
     """Return VL-DAC's value head on all turns [G, K, T], fitted to the earlier returns (eq. 4); with `count` actions it
     reads the turn's reply too: V at the reply's last token."""
     if count not in episodes.fitted:
@@ -129,7 +129,7 @@ def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
         head.norm.fit(x)
         optimizer = torch.optim.AdamW(head.parameters(), lr=RATE, weight_decay=0.0, foreach=True)
         for _ in range(STEPS):
-            rows = torch.randint(len(x), (SIZE,), generator=generator)
+            rows = torch.randint(len(x), (SAMPLE_SIZE,), generator=generator)
             optimizer.zero_grad()
             value_loss(head(x[rows]), y[rows]).backward()
             optimizer.step()
@@ -138,7 +138,7 @@ def fit_values(episodes: Episodes, count: int = 0) -> Tensor:
     return episodes.fitted[count]
 
 
-def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
+def fit_twins(episodes: EpisodeBatch, count: int) -> tuple[Tensor, Tensor]:
     """Return ArCHer's Q and V of all turns, [2, G, K, T] each. Q's target is r + gamma V_target(s'), V's is
     Q_target(s, a) of the replies that the policy gave (arXiv 2402.19446, section 3)."""
     earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
@@ -151,7 +151,7 @@ def fit_twins(episodes: Episodes, count: int) -> tuple[Tensor, Tensor]:
         each.action.fit(x[:, sizes[0] :])
     optimizer = torch.optim.AdamW(critics.parameters(), lr=RATE, weight_decay=0.0, foreach=True)
     for _ in range(STEPS):
-        rows = torch.randint(len(x), (SIZE,), generator=generator)
+        rows = torch.randint(len(x), (SAMPLE_SIZE,), generator=generator)
         s, a = x[rows].split(sizes, dim=-1)
         with torch.no_grad():
             after = td_targets(rewards[rows], targets.v(following[rows]), ended[rows], gamma=earlier.gamma)

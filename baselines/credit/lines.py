@@ -22,7 +22,7 @@ from vlgym.registry.making import unwrap
 from ..engine.engine import pad_rows
 from ..engine.plain import make_engine
 from ..models.load import load_family
-from .episodes import Episodes, Truth
+from .episodes import EpisodeBatch, Truth
 
 NUMBERS, TURNS, BATCH, NOISE = 6, 10, 16, 0.3
 """Numbers on the line; turns for each target; prompts of a gradient step of the tiny model; share of random labels."""
@@ -32,7 +32,7 @@ Starts = tuple[np.ndarray, np.ndarray]  # current numbers [S] and targets [S, n]
 class Played(NamedTuple):
     """Episodes, their exact advantages, and the gain [G, K, T] of `+` over `-` in each state."""
 
-    episodes: Episodes
+    episodes: EpisodeBatch
     truth: Truth
     gain: Tensor
 
@@ -96,10 +96,10 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
     rewards, mask, keys, actions, values, qs = parts
     advantages = qs.gather(-1, actions.unsqueeze(-1)).squeeze(-1) - values
     truth = Truth(advantages.expand(2, *mask.shape), torch.zeros(2, *mask.shape))
-    return Played(Episodes(rewards, mask, keys, actions, gamma, values), truth, qs[..., 1] - qs[..., 0])
+    return Played(EpisodeBatch(rewards, mask, keys, actions, gamma, values), truth, qs[..., 1] - qs[..., 0])
 
 
-def sum_gradient(advantages: Tensor, episodes: Episodes, plus: np.ndarray) -> Tensor:
+def sum_gradient(advantages: Tensor, episodes: EpisodeBatch, plus: np.ndarray) -> Tensor:
     """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
     terms, keys = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes.keys
     return torch.zeros(NUMBERS**2).double().index_add(0, keys[episodes.mask], terms[episodes.mask].double())

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..runs.logs import write_figure
-from .episodes import Episodes, Truth
+from .episodes import EpisodeBatch, Truth
 
 HEADERS = ("cell", "estimator", "correlation", "sign", "bias", "variance", "zero", "cosine with the true gradient")
 WHOLE = ("GRPO", "RLOO, LOOP")  # those that give all turns of an episode one number
@@ -24,7 +24,7 @@ DRAWS, SURE, ZERO = 400, 2.0, 1e-9
 """Bootstrap samples; standard errors of a half from which on a true sign is sure; what counts as 0."""
 
 
-def measure(estimate: Tensor, truth: Truth, episodes: Episodes) -> dict[str, Any]:
+def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str, Any]:
     """Compare an estimate [G, K, T] with the truth on the turns where it is known.
 
     Returns:

@@ -45,7 +45,7 @@ from .recording import EpisodeRecorder
 
 # ---- environments ----------------------------------------------------------------------------------------------------
 
-IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
+FAMILY_IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
 """Most tokens per image of the models built here, by family or by an environment's name; 64 elsewhere."""
 
 
@@ -160,7 +160,7 @@ def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
     if model not in BUILT:
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
-    return max(IMAGE_TOKENS.get(spec.title, IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)
+    return max(FAMILY_IMAGE_TOKENS.get(spec.title, FAMILY_IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)
 
 
 # ---- rollouts --------------------------------------------------------------------------------------------------------

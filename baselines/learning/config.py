@@ -354,7 +354,7 @@ COMMON: Values = {
     "micro_tokens": (4_096, FITS),
 }
 
-CARD: Values = {
+CARD_VALUES: Values = {
     "num_envs": (128, "ours: a token takes as long for 128 rows as for 16, so few long rollouts decode least"),
     "rollout_steps": (2, "256 steps a rollout, as the paper's code"),
     "minibatch": (128, "D.2"),
@@ -366,12 +366,12 @@ CARD: Values = {
 
 PRESETS: dict[str, Values] = {
     "24gb": {
-        **CARD,
+        **CARD_VALUES,
         "num_envs": (16, "a quarter of the keys and values"),
         "rollout_steps": (16, "256 steps a rollout"),
         "micro_batch": (4, "3B: 14 + 4 x 1.8 = 21 GiB of 22, 2B: 8 + 4 x 1.1 = 12; 7B's scaled by weights and widths"),
     },
-    "80gb": CARD,
+    "80gb": CARD_VALUES,
     "paper-miniworld": {
         **COMMON,
         "gamma": (0.99, "D.2: 0.99 or 1"),
@@ -470,7 +470,7 @@ def listing() -> str:
 
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
     """The defaults of a command line: the configuration's own, changed by the preset that the arguments name, and
-    without one, for a published model on CUDA, by the sizes of a rollout that `CARD` has. Without a name, or for
+    without one, for a published model on CUDA, by the sizes of a rollout that `CARD_VALUES` has. Without a name, or for
     `list`, the presets are printed and the program ends. Errors are those of `apply`."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
@@ -481,7 +481,7 @@ def chosen(config: type[P], arguments: Sequence[str]) -> P:
         print(listing())
         raise SystemExit(0)
     if line.preset == "none" and not is_tiny(line.model) and choose_device(line.device).startswith("cuda"):
-        sizes = {name: CARD[name][0] for name in ("num_envs", "rollout_steps")}
+        sizes = {name: CARD_VALUES[name][0] for name in ("num_envs", "rollout_steps")}
         return replace(config(), **sizes)  # type: ignore[type-var]
     return apply(config(), line.preset)
 

@@ -30,8 +30,8 @@ from ..models import lora
 from ..models.family import Family
 from ..models.folders import EVALUATION
 from ..models.load import load_family
-from ..runs.folder import read_record
-from ..runs.logs import LOG_FILE, RunLog, draw_curve, read_rows
+from ..runs.folder import read_checkpoint_record
+from ..runs.logs import LOG_FILE, RunLog, draw_success, read_rows
 from .collect import Environments
 from .state import RunState
 
@@ -54,7 +54,7 @@ def read_best(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        note = read_record(path)
+        note = read_checkpoint_record(path)
         return {name: note[name] for name in ("update", "env_steps", "success", "mean_return", VAL)} | note
     except (UserError, KeyError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
@@ -142,7 +142,7 @@ def measure_gap(engine: Engine) -> SightGap | None:
     return sight_gap(score, canary_batch(GAP_EPISODES))
 
 
-def in_words(report: Report, env_steps: int) -> str:
+def write_report_line(report: Report, env_steps: int) -> str:
     """A report as one line."""
     score = "" if report.mean_score is None else f"score {report.mean_score:.2f}, "
     return (
@@ -157,7 +157,7 @@ def control_in_words(report: Report, env_steps: int, envs: Environments, picture
     records."""
     blind = _find_blind(report.env_id, envs)
     known = NOT_MEASURED if blind is None else f"{blind['success']:.2f}"
-    return f"with {pictures} pictures, {in_words(report, env_steps)}; blind floor {known}"
+    return f"with {pictures} pictures, {write_report_line(report, env_steps)}; blind floor {known}"
 
 
 def _kind(split: str) -> str:
@@ -172,7 +172,7 @@ def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, tit
     steps = sorted({e["env_steps"] for e in chosen})
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
     path = out / "curve.png"
-    draw_curve(
+    draw_success(
         path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
         warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),

@@ -82,8 +82,8 @@ def choose_members(pool: Pool, policy: ModelPolicy) -> list[Past]:
     return [Past(pool, None, policy), *(Past(pool, update, policy) for update in chosen)]
 
 
-FOLDER = "pool"
-KEPT = 2
+POOL_FOLDER = "pool"
+ROOT_SNAPSHOTS = 2
 """Checkpoints that a run keeps (`save_checkpoint`)."""
 
 
@@ -145,7 +145,7 @@ class Pool:
         if len(self.members) > self.options.size:
             self._left[self.members.pop(min(1, len(self.members) - 2))["update"]] = 0
         for update, saves in list(self._left.items()):
-            if saves >= KEPT:  # no checkpoint that is left names it
+            if saves >= ROOT_SNAPSHOTS:  # no checkpoint that is left names it
                 self._file(update).unlink(missing_ok=True)
                 del self._left[update]
 

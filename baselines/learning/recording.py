@@ -26,7 +26,7 @@ from ..models.family import Family
 from ..runs.folder import remove_folder
 from .batch import Batch
 
-FOLDER = "episodes"
+EPISODES_FOLDER = "episodes"
 _NAMED = ("format", "title", "environments", "versions", "policy")
 
 

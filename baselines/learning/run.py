@@ -32,7 +32,7 @@ from vlgym.terminal import explain_system_error
 
 from ..engine.engine import Engine
 from ..models import lora
-from ..models.folders import EVALUATION, Limits
+from ..models.folders import EVALUATION, TrainedLimits
 from ..models.load import BUILT
 from ..models.lora import export_adapter, is_adapter
 from ..runs import distributed, folder
@@ -183,7 +183,7 @@ class Run(Setup[C]):
             )  # fmt: skip
             for report in play():
                 new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
-                self.log.say(evaluation.in_words(report, state.env_steps))
+                self.log.say(evaluation.write_report_line(report, state.env_steps))
             for pictures in CONTROLS if self.config.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
@@ -219,7 +219,7 @@ class Run(Setup[C]):
             engine, c = evaluation.load_best(self.out / BEST, self.weights.engine), self.config
             options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
             for report in evaluation.held_out(engine, self.envs, self.log, **options):
-                self.log.say(f"best model, {evaluation.in_words(report, best['env_steps'])}")
+                self.log.say(f"best model, {evaluation.write_report_line(report, best['env_steps'])}")
                 reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
         folder.write_record(path, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
@@ -231,7 +231,7 @@ class Run(Setup[C]):
     def _note(self) -> dict[str, Any]:
         """The limits of this training, for later evaluations of the model."""
         c, engine = self.config, self.weights.engine
-        return Limits(
+        return TrainedLimits(
             engine.max_new_tokens, engine.family.image_tokens, c.history_turns, c.history_images, c.parser,
             engine.family.system, engine.temperature,
         ).note()  # fmt: skip

@@ -32,7 +32,7 @@ from .batch import Optimizers, Passes
 from .collect import count_image_tokens
 from .config import DEFAULT_MODEL, RunConfig
 from .evaluation import BEST, read_best
-from .recording import FOLDER, EpisodeRecorder
+from .recording import EPISODES_FOLDER, EpisodeRecorder
 from .state import Kept, RunState, Weights, saved_config
 from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
@@ -40,7 +40,7 @@ from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 
 @dataclass(frozen=True)
-class Probe:
+class MemoryProbe:
     """The largest pass that fits into memory, of `rows` rows as long as `tokens`."""
 
     passes: Passes
@@ -54,7 +54,7 @@ class Probe:
         return f"memory probe: {held}, {self.seconds:.2f} s a row"
 
 
-def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> Probe:
+def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> MemoryProbe:
     """Try a forward and backward pass of at most `rows` rows, all with the longest prompt and the longest reply, with
     room for an optimizer's two moments of the parameters, and halve it until it fits.
 
@@ -73,7 +73,7 @@ def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: 
             reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
             held += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
             held[-2].mean().backward()
-            return Probe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
+            return MemoryProbe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or rows == 1:
                 raise
@@ -142,7 +142,7 @@ class Setup(Generic[C]):
         record = self._describe()
         self._config = record["config"]  # as it was asked for, before the probe
         if c.resume:
-            folder.check_same(folder.read_run(self.out), record)
+            folder.check_same(folder.read_run_record(self.out), record)
         model = c.model or DEFAULT_MODEL
         family = load_family(
             model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
@@ -182,7 +182,9 @@ class Setup(Generic[C]):
             folder.write_record(self.out / folder.RUN_FILE, record)
         self.recorder: EpisodeRecorder | None = None
         if c.record_every and self.world.first:
-            self.recorder = EpisodeRecorder(self.out / FOLDER, record, every=c.record_every, keep=c.record_keep)
+            self.recorder = EpisodeRecorder(
+                self.out / EPISODES_FOLDER, record, every=c.record_every, keep=c.record_keep
+            )
         self.first_episodes = c.eval_episodes  # before the training
         if not is_tiny(model):
             self._probe()
@@ -279,7 +281,7 @@ class Setup(Generic[C]):
         )  # fmt: skip
         self._stack.callback(self.log.close)
         if self.world.first and c.resume:  # nothing is damaged; the next resuming keeps what this one changed
-            record = folder.read_run(self.out) | {"config": self._config}
+            record = folder.read_run_record(self.out) | {"config": self._config}
             folder.write_record(self.out / folder.RUN_FILE, record)
 
     def _gather_failures(self, update: int) -> int:

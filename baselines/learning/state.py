@@ -185,7 +185,7 @@ def saved_config(asked: C) -> C:
     if asked.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
     kind, default = type(asked), type(asked)()
-    saved = folder.read_run(asked.out)["config"]
+    saved = folder.read_run_record(asked.out)["config"]
     groups = {item.name: getattr(default, item.name) for item in fields(kind)}
     unknown = sorted(set(saved) - {*groups, "algorithm"})
     for name, group in groups.items():

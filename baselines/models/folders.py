@@ -77,7 +77,7 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
 
 
 @dataclass(frozen=True)
-class Limits:
+class TrainedLimits:
     """Limits and prompt layout of a model's training, by the names of its options; `None` where that left it open."""
 
     max_new_tokens: int | None = None
@@ -93,18 +93,18 @@ class Limits:
         return {FILE: asdict(self)}
 
 
-def read_limits(model: str) -> Limits:
+def read_limits(model: str) -> TrainedLimits:
     """Read the limits of a saved model; all open for `tiny`, a Hub name, or a folder without the file.
 
     Raises:
-        UserError: the file is not what `Limits.note` says.
+        UserError: the file is not what `TrainedLimits.note` says.
     """
     path = Path(model) / FILE
     if not path.is_file():
-        return Limits()
+        return TrainedLimits()
     try:
-        limits = Limits(**json.loads(path.read_text()))
-        check_record_values(asdict(limits), Limits)
+        limits = TrainedLimits(**json.loads(path.read_text()))
+        check_record_values(asdict(limits), TrainedLimits)
         check_options(limits, "max_new_tokens", "image_tokens", "history_turns", "history_images", least=0)
         check_options(limits, "temperature", above=0, most=MOST_TEMPERATURE)
         return limits

@@ -35,7 +35,7 @@ HINT = (
 BUILT = ("tiny", SMOLLM2)
 """Models without a folder. Their sight is untrained at first, so learners begin with a warm start."""
 DTYPES = ("float32", "bfloat16")
-SAMPLE = "<action>turn left</action>"  # any tokenizer gives it back
+SAMPLE_REPLY = "<action>turn left</action>"  # any tokenizer gives it back
 HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
 
 
@@ -108,7 +108,7 @@ def load_family(
     else:
         tiny = getattr(config, "vlgym_tiny", None)
         family = (TinyQwen2VL if tiny else FAMILIES[config.model_type])(loaded, tokenizer, **options)
-    if family.decode(family.encode_text(SAMPLE)) != SAMPLE:  # without its files, the library makes one up
+    if family.decode(family.encode_text(SAMPLE_REPLY)) != SAMPLE_REPLY:  # without its files, the library makes one up
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )

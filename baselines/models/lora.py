@@ -234,8 +234,8 @@ def check_export(folder: Path) -> None:
 
 # ---- folders as PEFT keeps them --------------------------------------------------------------------------------------
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (*ALONG, CONFIG, WEIGHTS, CARD_FILE)
+CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ADAPTER_FILES = (*ALONG, CONFIG, ADAPTER_WEIGHTS, CARD_FILE)
 """Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
 
 
@@ -271,7 +271,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
     )  # fmt: skip
     with written_whole(folder, without=(EVALUATION,)) as part:
         config.save_pretrained(str(part))
-        save_file(tensors, part / WEIGHTS, metadata={"format": "pt"})
+        save_file(tensors, part / ADAPTER_WEIGHTS, metadata={"format": "pt"})
         write_notes(part, notes or {})
     return folder
 
@@ -307,8 +307,8 @@ def find_base(model: str) -> str:
             f"--model {model}: its {CONFIG} cannot be read ({error}). Save the adapters again with "
             "base_model_name_or_path, or name a whole model."
         ) from None
-    if not (Path(model) / WEIGHTS).is_file():  # PEFT would unpickle other formats
-        raise UserError(f"--model {model}: {WEIGHTS} is missing. Save the adapters again, as safetensors.")
+    if not (Path(model) / ADAPTER_WEIGHTS).is_file():  # PEFT would unpickle other formats
+        raise UserError(f"--model {model}: {ADAPTER_WEIGHTS} is missing. Save the adapters again, as safetensors.")
     beside = Path(model).resolve().parent / Path(base).name
     found = str(beside) if not Path(base).exists() and (beside / "config.json").is_file() else base
     if is_adapter(found):
@@ -325,7 +325,7 @@ def merge_adapter(family: Family, model: str) -> None:
         UserError: they cannot be loaded, or belong to another model.
     """
     try:
-        check_finite(WEIGHTS, load_file(Path(model) / WEIGHTS))
+        check_finite(ADAPTER_WEIGHTS, load_file(Path(model) / ADAPTER_WEIGHTS))
         with torch.no_grad():
             adapted: Any = PeftModel.from_pretrained(family.model, model, low_cpu_mem_usage=True)
             merged = adapted.merge_and_unload(safe_merge=True)

@@ -26,7 +26,7 @@ from vlgym.registry.making import unwrap
 from vlgym.types import Reply, Turn, Usage
 
 from ..engine.engine import Engine
-from ..models.folders import Limits
+from ..models.folders import TrainedLimits
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class EnginePolicy:
     concurrency = 16
     """Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
 
-    def __init__(self, engine: Engine, sampling: Sampling, *, name: str, limits: Limits, weights: str = "") -> None:
+    def __init__(
+        self, engine: Engine, sampling: Sampling, *, name: str, limits: TrainedLimits, weights: str = ""
+    ) -> None:
         self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
 
     @property

@@ -46,7 +46,7 @@ from vlgym.registry import get_registry
 # ---- record ----------------------------------------------------------------------------------------------------------
 
 RUN_FILE = "run.json"
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
+RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
 
 
 def environment_ids(text: str) -> list[str]:
@@ -79,7 +79,7 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     if not list_folder(out) or (begun and not (out / "model").exists()):
         return
     ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
-    held = str(read_run(out).get("title", "another run")) if ours else "other files"
+    held = str(read_run_record(out).get("title", "another run")) if ours else "other files"
     raise UserError(
         f"--out {out} already holds {held}; nothing was overwritten. "
         f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
@@ -106,7 +106,7 @@ def write_record(path: Path, data: Mapping[str, Any] | Sequence[Mapping[str, Any
     write_json(path, seal(data) if isinstance(data, Mapping) else [seal(each) for each in data])
 
 
-def read_record(path: Path) -> Any:
+def read_checkpoint_record(path: Path) -> Any:
     """Read what `write_record` wrote, without the checksums; a `UserError` where it is damaged."""
     try:
         data = json.loads(path.read_bytes())
@@ -115,7 +115,7 @@ def read_record(path: Path) -> Any:
         raise UserError(f"{path} cannot be read: {error}.") from None
 
 
-def read_run(out: Path) -> dict[str, Any]:
+def read_run_record(out: Path) -> dict[str, Any]:
     """Read a run's record; a `UserError` where there is none, or it cannot be read."""
     path = out / RUN_FILE
     try:
@@ -151,7 +151,7 @@ def describe(
     record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)
     for env in envs:
         env.close()
-    record["versions"] |= {package: metadata.version(package) for package in PACKAGES}
+    record["versions"] |= {package: metadata.version(package) for package in RECORDED_PACKAGES}
     record["machine"] = {"system": platform.system(), "processor": platform.machine(), "cores": os.cpu_count()}
     return record
 

@@ -259,7 +259,7 @@ PLAYED, LEVEL_MEAN = "curriculum/", "curriculum/level_mean"
 """Metrics of a curriculum: the turns at each place, by the beginning of their names, and the mean level."""
 
 
-def draw_curve(
+def draw_success(
     path: Path,
     rows: Sequence[Mapping[str, Any]],
     *,

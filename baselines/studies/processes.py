@@ -18,14 +18,14 @@ from vlgym.errors import FailedError, UserError, check_writable
 from vlgym.files import discard, lock_folder, make_folder, open_end, write_whole
 from vlgym.terminal import INTERRUPTED, TERMINATED, Terminated, open_console, open_progress
 
-from ..runs.folder import checkpoints, encode_json, read_record, write_json
+from ..runs.folder import checkpoints, encode_json, read_checkpoint_record, write_json
 from .arms import Arm, Study
 
-DONE, PLAN, WARM_REPORT, MODEL = "done.json", "study.json", "warm.json", "model/config.json"
+PHASE_FILE, PLAN, WARM_REPORT, MODEL_FILE = "done.json", "study.json", "warm.json", "model/config.json"
 MADE = "made.json"
 """Date and host of each study in that folder."""
 
-KEPT = Path(__file__).parents[2] / "docs" / "studies"
+RESULTS_FOLDER = Path(__file__).parents[2] / "docs" / "studies"
 
 Phase = tuple[str, Sequence[Callable[[], object]]]
 """Title, and the jobs that are done side by side."""
@@ -80,7 +80,7 @@ class Runs:
             warm = self.folder / "warm" / f"seed-{seed}"
             if not (warm / WARM_REPORT).is_file():
                 return
-            limit = read_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
+            limit = read_checkpoint_record(warm / WARM_REPORT)["report"]["max_new_tokens"]
             fresh += ["--model", str(warm), "--max-new-tokens", str(limit)]
             if arm != study.arms[0]:
                 fresh += ["--no-eval-before"]
@@ -89,15 +89,15 @@ class Runs:
     def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:
         """One run of a learner: begun with the options `fresh`, gone on with from its checkpoint, or done already."""
         out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
-        if (out / DONE).is_file() or self.stopping.is_set():
+        if (out / PHASE_FILE).is_file() or self.stopping.is_set():
             return
         begun = bool(checkpoints(out / "checkpoints"))
         if not begun:
             discard(out)
         arguments = [module, *["--resume"] * begun, "--out", str(out), *steps, "--threads", "1", *fresh]
-        if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL).is_file():
+        if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL_FILE).is_file():
             return  # failed, or stopped and resumable
-        write_json(out / DONE, done)
+        write_json(out / PHASE_FILE, done)
 
     def publish(
         self,
@@ -127,9 +127,9 @@ class Runs:
         if self.failures:
             raise FailedError("Some runs failed:\n" + "\n".join(self.failures))
         if write:
-            KEPT.mkdir(parents=True, exist_ok=True)
-            write_whole(KEPT / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
-            write_whole(KEPT / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
+            RESULTS_FOLDER.mkdir(parents=True, exist_ok=True)
+            write_whole(RESULTS_FOLDER / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
+            write_whole(RESULTS_FOLDER / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
             note_made(name)
         return self.folder
 
@@ -150,9 +150,9 @@ class Runs:
 
 def note_made(name: str) -> None:
     """Write date and host of a study next to its raw runs."""
-    made = json.loads((KEPT / MADE).read_text(encoding="utf-8")) if (KEPT / MADE).is_file() else {}
+    made = json.loads((RESULTS_FOLDER / MADE).read_text(encoding="utf-8")) if (RESULTS_FOLDER / MADE).is_file() else {}
     made[name] = {"date": f"{datetime.date.today()}", "host": f"{platform.machine()}, {os.cpu_count()} cores"}
-    write_whole(KEPT / MADE, json.dumps(made, indent=1) + "\n")
+    write_whole(RESULTS_FOLDER / MADE, json.dumps(made, indent=1) + "\n")
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:

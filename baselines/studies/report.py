@@ -21,10 +21,10 @@ from vlgym.sight.blind_gap import find_blind_share
 
 from ..runs.logs import write_figure
 from .arms import Arm, Study
-from .processes import KEPT
+from .processes import RESULTS_FOLDER
 
 
-def spread(values: Sequence[float]) -> tuple[float, float, float]:
+def estimate_mean(values: Sequence[float]) -> tuple[float, float, float]:
     """(mean, standard deviation, half-width of the 95 % interval); NaN for what too few values cannot say."""
     mean, n = fmean(values) if values else math.nan, len(values)
     if n < 2:
@@ -51,7 +51,7 @@ def find_blind(study: Study) -> dict[str, float] | None:
     """Return `success` of the best blind player of a study's environment and its `share` of the way from random play to
     the oracle; `None` where it was not measured."""
     if study.form:
-        rows = json.loads((KEPT / "screens.json").read_text(encoding="utf-8"))
+        rows = json.loads((RESULTS_FOLDER / "screens.json").read_text(encoding="utf-8"))
         row = next(each for each in rows if each.get("form") == study.form)
         return {"success": row["success"], "share": (row["success"] - row["random"]) / (1 - row["random"])}
     entry = get_registry().known.get(study.env) or {}
@@ -59,7 +59,7 @@ def find_blind(study: Study) -> dict[str, float] | None:
     return recorded and {"success": recorded["success"], "share": math.nan if share is None else share}
 
 
-def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
+def draw_study(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: a panel per arm with every seed and their mean."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -106,11 +106,11 @@ def draw(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
 def _mean_curve(curves: Sequence[Sequence[tuple[float, float]]]) -> list[tuple[float, float]]:
     """The mean at each place, over the seeds that have a value there."""
     places = sorted({x for curve in curves for x, _ in curve})
-    return [(x, spread([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
+    return [(x, estimate_mean([y for curve in curves for at, y in curve if at == x])[0]) for x in places]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ArmOutcome:
     """Held-out play of one arm before and after training, a value per seed."""
 
     label: str  # of the arm
@@ -125,7 +125,7 @@ class Outcome:
     p_gain: float  # one-sided, of a gain above 0; NaN where not tested
 
 
-def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome:
+def judge_arm(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> ArmOutcome:
     """Return the outcome of an arm; the deviation of seeds counts as at least that of their episodes."""
     runs = [run["evaluations"] for run in found if run["arm"] == arm.label]
     pairs = [(run[0]["success"], run[-1]["success"]) for run in runs if run[0].get("update") == 0]
@@ -135,12 +135,12 @@ def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome
     episodes = runs[0][-1].get("episodes", 1) if runs else 1
 
     def deviation(values: Sequence[float]) -> float:
-        share = (spread(values)[0] * episodes + 1) / (episodes + 2)
+        share = (estimate_mean(values)[0] * episodes + 1) / (episodes + 2)
         return math.sqrt(share * (1 - share) / episodes)
 
     before = [first for first, _ in pairs]
     gain = [last - first for first, last in pairs]
-    return Outcome(
+    return ArmOutcome(
         arm.label, not arm.given & {GREY, "none"}, before, after, gain, [each["success"] for each in grey],
         [each["invalid_rate"] for each in grey], blind,
         math.nan if blind is None else student_p([each - blind for each in after], deviation(after)),
@@ -148,7 +148,7 @@ def judge(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Outcome
     )  # fmt: skip
 
 
-def page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
+def write_study_page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
     """Return the text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
     seeds = _span(sum(run["arm"] == arm.label for run in found) for arm in study.arms)
@@ -180,7 +180,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
         runs = [run for run in found if run["arm"] == arm.label]
         if not runs:
             continue
-        last, row = [run["evaluations"][-1] for run in runs], judge(study, arm, found)
+        last, row = [run["evaluations"][-1] for run in runs], judge_arm(study, arm, found)
         lines.append(
             f"| {arm.label} | {_mean(row.before)} | {write_spread(row.after, 3)} | {write_spread(row.gain, 3)} | "
             f"{write_p(row.p_gain)} | {_mean([row.blind])} | {write_p(row.p_blind)} | {_mean(row.grey)} | "
@@ -199,14 +199,14 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
 
 def write_spread(values: Sequence[float], digits: int = 2) -> str:
     """Return a mean with the half-width of its interval: `0.87 ± 0.18`; "-" of no values."""
-    mean, _, half = spread(values)
+    mean, _, half = estimate_mean(values)
     return "-" if not values else f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
 def _mean(values: Iterable[float | None], style: str = ".3f") -> str:
     """Mean of the values that are known; "-" of none: without a critic."""
     known = [value for value in values if value is not None]
-    return f"{spread(known)[0]:{style}}" if known else "-"
+    return f"{estimate_mean(known)[0]:{style}}" if known else "-"
 
 
 def _span(counts: Iterable[int]) -> str:
@@ -219,5 +219,5 @@ def _less(ends: dict[int, float], base: dict[int, float], level: float = 0.95) -
     seeds = sorted(ends.keys() & base.keys())
     if len(seeds) < 2 or ends is base:
         return "-"
-    mean, deviation, _ = spread([ends[seed] - base[seed] for seed in seeds])
+    mean, deviation, _ = estimate_mean([ends[seed] - base[seed] for seed in seeds])
     return f"{mean:+.3f} +-{student_t(len(seeds) - 1, level) * deviation / math.sqrt(len(seeds)):.3f}"

@@ -21,11 +21,11 @@ import numpy as np
 from vlgym.play.controls import GREY
 from vlgym.registry import get_registry
 
-from ..runs.folder import read_record
+from ..runs.folder import read_checkpoint_record
 from ..runs.logs import LOG_FILE, read_rows, write_figure
 from .arms import TINY, Study
-from .processes import DONE, MODEL, Phase, Runs, open_study
-from .report import spread
+from .processes import MODEL_FILE, PHASE_FILE, Phase, Runs, open_study
+from .report import estimate_mean
 
 SETS = "sets"
 TRAINED = (
@@ -35,7 +35,7 @@ TRAINED = (
 HELD_OUT = ("vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
 
-SIZES, DRAWS, THRESHOLD, WINDOW = (1, 2, 4, 8), 4, 0.5, 32
+SIZES, MOST_SETS, THRESHOLD, SET_WINDOW = (1, 2, 4, 8), 4, 0.5, 32
 """Types in a set; sets of each size at most; success that counts as learnt, over at least this many training episodes.
 """
 
@@ -56,7 +56,7 @@ STUDY = Study(
 def draw_sets(size: int) -> list[tuple[str, ...]]:
     """Return at most `DRAWS` different sets of this many types, the same in every run of the study."""
     every = list(combinations(TRAINED, size))
-    chosen = np.random.default_rng(size).choice(len(every), min(DRAWS, len(every)), replace=False)
+    chosen = np.random.default_rng(size).choice(len(every), min(MOST_SETS, len(every)), replace=False)
     return [every[at] for at in sorted(chosen.tolist())]
 
 
@@ -98,8 +98,8 @@ def run_sets(
 
     def go_on(name: str, each: Sequence[str], seed: int, env: str) -> None:
         own = folder / "runs" / name
-        begun = str((own / MODEL).parent) if each else begin(seed)
-        if not each or (own / DONE).is_file():
+        begun = str((own / MODEL_FILE).parent) if each else begin(seed)
+        if not each or (own / PHASE_FILE).is_file():
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
     held = [(*each, env) for env in HELD_OUT for each in every]
@@ -111,10 +111,10 @@ def run_sets(
     with open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)}):
         print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
         stopped = runs.carry_out(workers, phases)
-    found = collect(folder, seeds)
+    found = collect_set_runs(folder, seeds)
     complete = len(found) == len(held)
     return runs.publish(
-        SETS, found, partial(draw, found=found), page(found, steps, seeds, complete=complete), stopped,
+        SETS, found, partial(draw_gains, found=found), write_sets_page(found, steps, seeds, complete=complete), stopped,
         write=write and complete,
     )  # fmt: skip
 
@@ -124,15 +124,15 @@ def title(env_id: str) -> str:
     return get_registry().get(env_id).title
 
 
-def collect(folder: Path, seeds: int) -> list[dict[str, Any]]:
+def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
     """Return the runs on held-out types that have ended."""
     found = []
     for name, each, seed in list_runs(seeds):
         for env in HELD_OUT:
             out = folder / "runs" / f"{name}-{title(env)}"
-            if not (out / DONE).is_file():
+            if not (out / PHASE_FILE).is_file():
                 continue
-            reports = read_record(out / "evaluation.json")
+            reports = read_checkpoint_record(out / "evaluation.json")
             first, *_, last = (report for report in reports if report["split"] == "test")
             rows = [row for row in read_rows(out / LOG_FILE) if row.get("episode/count")]
             curve = [(row["env_steps"], row["episode/success"], row["episode/count"]) for row in rows]
@@ -153,9 +153,9 @@ def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
         won = played = 0.0
         for _, success, count in reversed(curve[:end]):
             won, played = won + success * count, played + count
-            if played >= WINDOW:
+            if played >= SET_WINDOW:
                 break
-        if played >= WINDOW and won >= THRESHOLD * played:
+        if played >= SET_WINDOW and won >= THRESHOLD * played:
             return curve[end - 1][0]
     return None
 
@@ -177,7 +177,7 @@ def cluster(seeds: Mapping[int, Sequence[float]]) -> list[float]:
     return [mean(values) for values in seeds.values()]
 
 
-def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
+def draw_gains(path: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write the plot: the gain on held-out types by the number of types trained, with its interval."""
     from matplotlib.figure import Figure
 
@@ -186,7 +186,7 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     axis.axhline(0, color="0.6", linewidth=0.8)
     for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):
         for number, (size, values) in enumerate(gains(found, env).items()):
-            middle, _, half = spread(cluster(values))
+            middle, _, half = estimate_mean(cluster(values))
             models = [each for own in values.values() for each in own]
             place, error = size * factor, None if np.isnan(half) else [half]
             axis.plot([place] * len(models), models, ".", color=colour, alpha=0.4)
@@ -200,11 +200,11 @@ def draw(path: Path, found: Sequence[dict[str, Any]]) -> None:
     write_figure(figure, path)
 
 
-def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
+def write_sets_page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
     """Return the text of the study's page."""
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
-        f"`python -m baselines.studies.study {SETS}`: at most {DRAWS} sets of each size, {seeds} seeds, {steps:,} "
+        f"`python -m baselines.studies.study {SETS}`: at most {MOST_SETS} sets of each size, {seeds} seeds, {steps:,} "
         f"environment steps on a set and on each held-out type ({', '.join(HELD_OUT)}). Intervals are 95 %, Student's "
         "t over the means of seeds, since all models of a seed begin alike.", "",
     ]  # fmt: skip
@@ -219,7 +219,7 @@ def page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: b
         if not own:
             continue
         reached = [run["reached"] for run in own if run["reached"] is not None]
-        middle, _, half = spread(cluster(gains(found, env).get(size, {})))
+        middle, _, half = estimate_mean(cluster(gains(found, env).get(size, {})))
         lines.append(
             f"| {title(env)} | {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
             f"{mean(run['grey'] for run in own):.3f} | {f'{middle:+.3f} +-{half:.3f}' if size else '-'} | "

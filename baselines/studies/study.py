@@ -24,11 +24,11 @@ from vlgym.errors import check_choice, check_options
 from vlgym.play.controls import GREY, SHUFFLED
 
 from ..learning.command import main, parse
-from ..runs.folder import read_record
+from ..runs.folder import read_checkpoint_record
 from ..runs.logs import LOG_FILE, read_rows
 from .arms import STUDIES, Study
-from .processes import DONE, Phase, Runs, open_study
-from .report import draw, page
+from .processes import PHASE_FILE, Phase, Runs, open_study
+from .report import draw_study, write_study_page
 from .sets import SETS, run_sets
 from .sets import STUDY as SETS_STUDY
 
@@ -60,19 +60,19 @@ class Config:
     """Copy plot and raw runs to docs/studies/ when all runs have ended."""
 
 
-def collect(folder: Path, study: Study) -> list[dict[str, Any]]:
+def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
     """The raw runs: per arm and seed the training curve and the held-out evaluations."""
     found = []
     for arm in study.arms:
         for seed in range(study.seeds):
             out = folder / "runs" / f"{arm.slug}-{seed}"
-            if not (out / DONE).is_file():
+            if not (out / PHASE_FILE).is_file():
                 continue
             names = ("env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count")
             rows = read_rows(out / LOG_FILE)
             curve = [[row.get(name) for name in names] for row in rows]
             evaluation = out / "evaluation.json"
-            evaluations = read_record(evaluation) if evaluation.is_file() else []
+            evaluations = read_checkpoint_record(evaluation) if evaluation.is_file() else []
             if evaluations and evaluations[0]["update"] and study.warm_options is not None:
                 start = find_start(folder, seed)
                 if not start:
@@ -101,7 +101,7 @@ def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
     """Return the warm start's result on held-out episodes, which the first arm measures for all; empty till it has."""
     for path in sorted((folder / "runs").glob(f"*-{seed}/evaluation.json")):
-        if rows := [row for row in read_record(path) if row["update"] == 0]:
+        if rows := [row for row in read_checkpoint_record(path) if row["update"] == 0]:
             return rows
     return []
 
@@ -113,7 +113,7 @@ def check_further(study: Study, options: Sequence[str]) -> None:
         parse(importlib.import_module(module).Config, None, options).resolve()
 
 
-def run(config: Config) -> Path:
+def run_study(config: Config) -> Path:
     """Run what is missing of a study; return its folder.
 
     Raises:
@@ -141,12 +141,12 @@ def run(config: Config) -> Path:
     plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
     with open_study(folder, plan):
         stopped = runs.carry_out(config.workers, phases)
-    found = collect(folder, study)
+    found = collect_runs(folder, study)
     complete = len(found) == len(every)
-    text = page(config.name, study, found, complete=complete)
-    plot = partial(draw, study=study, found=found)
+    text = write_study_page(config.name, study, found, complete=complete)
+    plot = partial(draw_study, study=study, found=found)
     return runs.publish(config.name, found, plot, text, stopped, write=config.write and complete)
 
 
 if __name__ == "__main__":
-    main(Config, run, __doc__)
+    main(Config, run_study, __doc__)

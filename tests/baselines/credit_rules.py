@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from baselines.credit.episodes import Episodes
+from baselines.credit.episodes import EpisodeBatch
 
 Outcomes = Sequence[tuple[float, float, Hashable | None]]
 """Probability, reward and next state of each outcome of an action; None is the end."""
@@ -73,7 +73,7 @@ def has_line(board: str, sign: str) -> bool:
     return any(all(board[at] == sign for at in line) for line in LINES)
 
 
-def enumerate_chain(gamma: float, size: int = 4) -> tuple[Episodes, Tensor, Tensor]:
+def enumerate_chain(gamma: float, size: int = 4) -> tuple[EpisodeBatch, Tensor, Tensor]:
     """Return all 3^4 groups of episodes of a chain of two states, their probabilities and the true advantages.
 
     In s0 `a` pays 0 and leads to s1, `b` pays 0.2 and ends; in s1 `a` pays 1, `b` 0, and both end. Both actions have
@@ -91,4 +91,4 @@ def enumerate_chain(gamma: float, size: int = 4) -> tuple[Episodes, Tensor, Tens
     gain = torch.tensor([0.5 * gamma - 0.2, 1.0]).double() / 2
     values = torch.tensor([0.2 + gain[0], 0.5]).double().expand(shape)
     keys = torch.arange(2).expand(shape).clone()
-    return Episodes(rewards, mask, keys, actions, gamma, values), share, torch.where(actions == 0, gain, -gain)
+    return EpisodeBatch(rewards, mask, keys, actions, gamma, values), share, torch.where(actions == 0, gain, -gain)

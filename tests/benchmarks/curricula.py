@@ -27,13 +27,13 @@ from report import finish, parse, table
 from baselines.engine.plain import make_engine
 from baselines.learning.collect import Environments, count_image_tokens
 from baselines.learning.warm_start import WarmConfig, warm_start
-from baselines.models.folders import NEW_TOKENS, Limits
+from baselines.models.folders import NEW_TOKENS, TrainedLimits
 from baselines.models.load import load_family
 from baselines.models.lora import export_merged
 from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 from baselines.studies.arms import LARGE
-from baselines.studies.processes import KEPT
+from baselines.studies.processes import RESULTS_FOLDER
 from vlgym.env.prompts import PromptBuilder
 from vlgym.play.curriculum import CURRICULA
 
@@ -86,7 +86,7 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     envs = Environments([bench.env], bench.kwargs, 1, builder=layout, curriculum=f"uniform{bench.limit}", seed=seed)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=envs.parsers())
     warm_start(engine, envs, bench.warm, seed=seed)
-    export_merged(family, out, Limits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
+    export_merged(family, out, TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 
 def spend() -> float:
@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="play nothing")
     args = parse(__doc__ or "", parser)
     bench, folder = BENCHES[args.name], args.folder / args.name
-    record = KEPT / f"curricula-{args.name}.jsonl"
+    record = RESULTS_FOLDER / f"curricula-{args.name}.jsonl"
     lines = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
     for seed in [] if args.table else args.seeds:
         start = folder / f"start-{seed}"

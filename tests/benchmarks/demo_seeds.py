@@ -19,7 +19,7 @@ from report import finish, parse, table
 
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
-from baselines.studies.processes import KEPT, note_made
+from baselines.studies.processes import RESULTS_FOLDER, note_made
 from vlgym.evaluation import evaluate
 
 OPTIONS = (
@@ -69,7 +69,7 @@ def main() -> None:
         runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]
         if args.write:
             note_made("demo")
-            (KEPT / "demo.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+            (RESULTS_FOLDER / "demo.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     header = [name for name in runs[0] if name != "curve"]
     body = [[json.dumps(run[name]) for name in header] for run in runs]
     finish("demo_seeds", "The demo", table(header, body), ["vlgym", "torch", "transformers"])

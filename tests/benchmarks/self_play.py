@@ -22,14 +22,14 @@ from safetensors.torch import load_file
 
 from baselines.policies.hf import EnginePolicy
 from baselines.runs.distributed import set_up_torch
-from baselines.studies.processes import DONE, KEPT
+from baselines.studies.processes import PHASE_FILE, RESULTS_FOLDER
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.games.standings import list_pairs
 from vlgym.games.tournament import Tournament
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 
 KUHN, SAMPLES, GAMES, MODEL = "KuhnPoker-v0", 400, 50, "model"
-RECORD = KEPT / "self-play.jsonl"
+RECORD = RESULTS_FOLDER / "self-play.jsonl"
 OTHERS = {"random": RandomPolicy, "oracle": OraclePolicy}
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     args = parse(__doc__ or "", parser)
     set_up_torch(1, "cpu")
     lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
-    for done in sorted((args.folder / f"curve-{args.name}" / "runs").glob(f"*/{DONE}")):
+    for done in sorted((args.folder / f"curve-{args.name}" / "runs").glob(f"*/{PHASE_FILE}")):
         seed = json.loads(done.read_text())["seed"]
         if not any((line["game"], line["seed"]) == (args.name, seed) for line in lines):
             lines.append({"game": args.name, "seed": seed, **judge_run(args.name, done.parent)})

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from vlgym.env.pictures import MOST_PICTURES, SIZE, compare_sheets, pack_pictures, shrink, unpack_pictures
+from vlgym.env.pictures import MOST_PICTURES, SHEET_SIZE, compare_sheets, pack_pictures, shrink, unpack_pictures
 
 
 def draw(places: list[int], stroke: int = 12, noise: int = 0) -> np.ndarray:
@@ -30,13 +30,13 @@ PLACES = [20, 40, 60, 80, 100, 120]
 def test_pictures_come_back_from_their_text() -> None:
     sheet = draw(PLACES)
     assert np.array_equal(unpack_pictures(pack_pictures(list(sheet))), sheet)
-    assert unpack_pictures(pack_pictures([])).shape == (0, SIZE)
+    assert unpack_pictures(pack_pictures([])).shape == (0, SHEET_SIZE)
 
 
 @pytest.mark.parametrize(
     "text",
     ["?", "AAAA", base64.b64encode(zlib.compress(b"x" * 5)).decode(),
-     base64.b64encode(zlib.compress(bytes(SIZE * (MOST_PICTURES + 5)))).decode()],
+     base64.b64encode(zlib.compress(bytes(SHEET_SIZE * (MOST_PICTURES + 5)))).decode()],
     ids=["no base64", "not compressed", "too short", "too many"],
 )  # fmt: skip
 def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:

@@ -160,15 +160,15 @@ class Impostor:
         hello = tcp.GREETING + bytes(tcp.NONCE)
         with self.listening, connection:
             connection.sendall(hello)
-            said = connection.recv(1 + tcp.NONCE + tcp.DIGEST, socket.MSG_WAITALL)
+            said = connection.recv(1 + tcp.NONCE + tcp.DIGEST_BYTES, socket.MSG_WAITALL)
             connection.sendall(b"+\1\0" + proof(hello, said))
 
 
 @pytest.mark.parametrize(
     "proof",
     [
-        lambda hello, said: bytes(tcp.DIGEST),
-        lambda hello, said: said[-tcp.DIGEST :],  # the client's own
+        lambda hello, said: bytes(tcp.DIGEST_BYTES),
+        lambda hello, said: said[-tcp.DIGEST_BYTES :],  # the client's own
         lambda hello, said: tcp.prove(tcp.CLIENT + hello + said + b"+\1\0", KEY),
         lambda hello, said: tcp.prove(tcp.SERVER + hello + said + b"+\1\0", "another token"),
         lambda hello, said: tcp.prove(tcp.SERVER + hello + bytes(len(said)) + b"+\1\0", KEY),  # of another connection

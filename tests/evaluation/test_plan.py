@@ -102,10 +102,10 @@ def test_the_suites_of_the_core_name_environments_that_exist() -> None:
     known = set(get_registry().known)
     for name in ("quick", "paper"):
         assert set(plan.OWN_SUITES[name]) <= known
-    families = {entry["spec"].family for env_id, entry in get_registry().known.items() if env_id in plan.QUICK}
+    families = {entry["spec"].family for env_id, entry in get_registry().known.items() if env_id in plan.QUICK_IDS}
     held_out = {"toys", "outside"}  # families from outside stay out of the suite
     assert families == {entry["spec"].family for entry in get_registry().known.values()} - held_out
-    assert not any(get_registry().known[env_id]["spec"].replaced_by for env_id in plan.QUICK)
+    assert not any(get_registry().known[env_id]["spec"].replaced_by for env_id in plan.QUICK_IDS)
 
 
 def test_what_cannot_be_made_here_is_left_out_of_a_suite_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from samples import messages, picture
 
 from baselines.plugin import make_hf
 from vlgym.cli.app import main
-from vlgym.evaluation.plan import QUICK
+from vlgym.evaluation.plan import QUICK_IDS
 from vlgym.play.trajectory import read_trajectories
 from vlgym.registry.making import make
 from vlgym.reports.compute import compute_report
@@ -131,7 +131,7 @@ def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     assert "left out" not in done.stderr
     report, rows = told(out)
-    assert {row[0] for row in rows} == set(report["parts"]) == set(QUICK)
+    assert {row[0] for row in rows} == set(report["parts"]) == set(QUICK_IDS)
     assert all(row[4] > 0 for row in rows)
     assert "mean" in done.stdout
     assert (out / "report.html").is_file()

@@ -18,7 +18,7 @@ from PIL import Image as Pillow
 from ..types import Image
 
 SIDE, COLOUR_SIDE = 16, 6
-SIZE = SIDE * SIDE + 2 * COLOUR_SIDE * COLOUR_SIDE
+SHEET_SIZE = SIDE * SIDE + 2 * COLOUR_SIDE * COLOUR_SIDE
 MOST_PICTURES = 160
 """Most pictures of a sheet; more is refused when one is read."""
 
@@ -55,15 +55,15 @@ def unpack_pictures(text: str) -> Sheet:
         ValueError: it is something else, or too much.
     """
     if not text:
-        return np.zeros((0, SIZE), np.uint8)
+        return np.zeros((0, SHEET_SIZE), np.uint8)
     try:
         reader = zlib.decompressobj()
-        data = reader.decompress(base64.b64decode(text, validate=True), MOST_PICTURES * SIZE + 1)
+        data = reader.decompress(base64.b64decode(text, validate=True), MOST_PICTURES * SHEET_SIZE + 1)
     except (binascii.Error, zlib.error) as error:
         raise ValueError(f"no stored pictures: {error}") from None
-    if len(data) > MOST_PICTURES * SIZE or len(data) % SIZE or not reader.eof:
+    if len(data) > MOST_PICTURES * SHEET_SIZE or len(data) % SHEET_SIZE or not reader.eof:
         raise ValueError("no stored pictures: wrong length")
-    return np.frombuffer(data, np.uint8).reshape(-1, SIZE)
+    return np.frombuffer(data, np.uint8).reshape(-1, SHEET_SIZE)
 
 
 def compare_sheets(stored: Sheet, live: Sheet, *, exact: bool) -> str | None:

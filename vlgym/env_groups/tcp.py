@@ -30,7 +30,7 @@ from .workers import LostError
 TOKEN = "VLGYM_TOKEN"
 """Environment variable with the token; a command line would show it to every user of the machine."""
 
-GREETING, NONCE, DIGEST = b"vlgym workers 2\n", 32, 32
+GREETING, NONCE, DIGEST_BYTES = b"vlgym workers 2\n", 32, 32
 CLIENT, SERVER = b"client\n", b"server\n"
 ASK, WORK = b"?", b"w"
 TAKEN, WRONG_TOKEN, FULL = b"+", b"-", b"~"
@@ -155,7 +155,7 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
-        proof = bytes(read_bytes(connection, DIGEST, end))
+        proof = bytes(read_bytes(connection, DIGEST_BYTES, end))
         if not hmac.compare_digest(proof, prove(SERVER + hello + asked + answer, token)):
             raise UserError(f"tcp://{place} does not prove the token in {TOKEN}; ask who runs that server.")
         if answer[:1] != TAKEN:

@@ -120,8 +120,8 @@ class WorkerServer:
         hello = tcp.GREETING + secrets.token_bytes(tcp.NONCE)
         connection.sendall(hello)
         end = time.monotonic() + tcp.HANDSHAKE_S
-        said = hello + read_bytes(connection, 1 + tcp.NONCE + tcp.DIGEST, end)
-        asked, proof = said[: -tcp.DIGEST], said[-tcp.DIGEST :]
+        said = hello + read_bytes(connection, 1 + tcp.NONCE + tcp.DIGEST_BYTES, end)
+        asked, proof = said[: -tcp.DIGEST_BYTES], said[-tcp.DIGEST_BYTES :]
         proved = hmac.compare_digest(proof, tcp.prove(tcp.CLIENT + asked, self._token))
         return said, asked[len(hello) :][:1] if proved else b""
 

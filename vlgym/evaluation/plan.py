@@ -18,7 +18,7 @@ from ..play.controls import SHOWN
 from ..registry import get_registry
 from .summary import changes_bounds
 
-QUICK = (
+QUICK_IDS = (
     "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
     "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
 )  # fmt: skip
@@ -30,7 +30,7 @@ PAPER = (
 )  # fmt: skip
 """Training environments of VL-DAC (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld and WebShop."""
 
-OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK, "paper": PAPER, "all": ()}
+OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK_IDS, "paper": PAPER, "all": ()}
 """The core's suites; `all` is every installed environment. Plugins contribute the others."""
 
 EPISODES, QUICK_EPISODES = 100, 10

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .tournament import Result
 
 ELO = 400 / np.log(10)
-CHAINS, STEPS, BURN_IN = 200, 60, 20
+CHAINS, CHAIN_STEPS, BURN_IN = 200, 60, 20
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def sample(points: Any, rng: np.random.Generator) -> Any:
     width = np.linalg.cholesky(np.linalg.inv(hessian)).T
     now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
     loss, kept = _loss(points, now), []
-    for step in range(STEPS):
+    for step in range(CHAIN_STEPS):
         tried = now + 2.4 / math.sqrt(len(mode)) * rng.standard_normal(now.shape) @ width
         value = _loss(points, tried)
         taken = np.log(rng.random(CHAINS)) < loss - value

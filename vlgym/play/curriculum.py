@@ -59,7 +59,7 @@ WINDOW, UP, DOWN = 30, 0.8, 0.3
 """Episodes of a level that decide, and the shares of them that must succeed to go up, and at most to go down."""
 EXPLORED = 0.2
 """Share of the episodes that `learning-progress` spreads evenly."""
-FAST, SLOW = 0.1, 0.02
+FAST_RATE, SLOW_RATE = 0.1, 0.02
 """Rates of the two running means of success whose difference is the learning progress."""
 SHARPNESS, STALE, FORGETS = 10.0, 0.1, 0.3
 """Of `prioritized`: the exponent of 1 / rank and the share for places long unseen, the source's 1 / beta and rho, and
@@ -127,7 +127,7 @@ class LearningProgress(Curriculum):
         return [EXPLORED / count + (1 - EXPLORED) * (each / total if total else 1 / count) for each in progress]
 
     def note(self, place: int, success: bool) -> None:
-        for name, rate in (("fast", FAST), ("slow", SLOW)):
+        for name, rate in (("fast", FAST_RATE), ("slow", SLOW_RATE)):
             self.memory[name][place] += rate * (success - self.memory[name][place])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .text import write_short
 
-POINTS = 300  # of a curve
+CURVE_POINTS = 300  # of a curve
 FEW = 10  # values below which none counts as a spike
 Ticks = list[tuple[float, str]]
 """Place and label of each tick of an axis."""
@@ -48,7 +48,7 @@ def draw_curve(
     """
     at, values = np.array(seen, float).T
     low, high = ends or _find_ends(np.sort(values))
-    kept = np.unique(np.linspace(0, len(at) - 1, min(len(at), POINTS)).astype(int))
+    kept = np.unique(np.linspace(0, len(at) - 1, min(len(at), CURVE_POINTS)).astype(int))
     places = zip(_place(at[kept], at[0], at[-1]), _place(values[kept], low, high), strict=True)
     beyond = [write_short(value) for value in (values.min(), values.max()) if not low <= value <= high]
     return Curve(

@@ -31,7 +31,7 @@ from ..env.spec import EnvSpec
 from ..types import Image
 from .playing import GARBAGE, Deadline
 
-TURNS = 40
+RANDOM_TURNS = 40
 """Most turns of a random episode."""
 
 ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
@@ -97,9 +97,9 @@ def measure_behaviour(
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
     """Yield the episodes that are played of every environment, then its probes; each with its limit of turns."""
     for number, split in enumerate(spec.splits):
-        yield Probe("random", ("@random",) * TURNS, split=split), TURNS
+        yield Probe("random", ("@random",) * RANDOM_TURNS, split=split), RANDOM_TURNS
         if spec.max_turns <= 50:
-            yield Probe("random", ("@random",) * TURNS, split=split, index=1), TURNS
+            yield Probe("random", ("@random",) * RANDOM_TURNS, split=split, index=1), RANDOM_TURNS
         if spec.oracle != "none":
             yield Probe("oracle", (TO_THE_END,), split=split, index=2 + number), ORACLE_TURNS[split]
     short = spec.reply_styles[1:]
@@ -116,7 +116,7 @@ def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
 
 
 def transcript(
-    env: VLEnv, env_id: str, probe: Probe, turns: int = TURNS, images: list[Image] | None = None
+    env: VLEnv, env_id: str, probe: Probe, turns: int = RANDOM_TURNS, images: list[Image] | None = None
 ) -> list[str]:
     """Play one episode: one JSON line for the reset and for each turn; the images are appended to `images`."""
     seed = episode_seed(env_id, probe.split, probe.index)

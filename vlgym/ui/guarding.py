@@ -70,7 +70,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
+PAGE_HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -94,7 +94,7 @@ class PageGuard(BaseHTTPMiddleware):
             answer = self._ask_token(request) or await call_next(request)
         else:
             answer = PlainTextResponse("Refused: it does not come from a page of this server.", 403)
-        for name, value in {**HEADERS, "cache-control": "no-store"}.items():
+        for name, value in {**PAGE_HEADERS, "cache-control": "no-store"}.items():
             answer.headers.setdefault(name, value)
         return answer
 

@@ -16,7 +16,7 @@ from vlgym_screens.blind import CELLS
 from vlgym_screens.plugin import vlgym_envs
 
 import vlgym
-from baselines.studies.processes import KEPT, note_made
+from baselines.studies.processes import RESULTS_FOLDER, note_made
 from vlgym.env.seeding import episode_seed
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -88,7 +88,7 @@ def main() -> None:
         drawn, plain = (measure_speed(spec.id, modality) for modality in ("image", "none"))
         rows.append({"figure": "speed", "id": spec.id, "drawn": drawn[0], "plain": plain[0], "reset": drawn[1]})
     note_made("screens")
-    (KEPT / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
+    (RESULTS_FOLDER / "screens.json").write_text("[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import torch
 from credit_rules import enumerate_chain
 from torch import Tensor
 
-from baselines.credit.episodes import Episodes
+from baselines.credit.episodes import EpisodeBatch
 from baselines.credit.estimators import ESTIMATORS, load_estimator, step_advantages
 from baselines.credit.lines import draw_starts, noisy, play_lines
 from baselines.credit.measures import measure
@@ -28,7 +28,7 @@ CHAIN = {
 """Mean estimates of s0 a, s0 b, s1 a, s1 b; correlation, sign agreement, cosine of the mean gradient; gamma 1."""
 
 
-def compare(estimate: Tensor, episodes: Episodes, share: Tensor, truth: Tensor) -> list[float]:
+def compare(estimate: Tensor, episodes: EpisodeBatch, share: Tensor, truth: Tensor) -> list[float]:
     """The seven figures of `CHAIN`."""
     weight = share.view(-1, 1, 1) * episodes.mask
     found = []
@@ -67,7 +67,7 @@ def test_with_a_discount_whole_returns_weigh_later_turns_less_and_turn_baselines
     assert found["turn baseline"][-1] == pytest.approx(1)
 
 
-PLANTED: dict[str, Callable[[Episodes], Tensor]] = {
+PLANTED: dict[str, Callable[[EpisodeBatch], Tensor]] = {
     "sign": lambda e: -ESTIMATORS["GAE, true V"](e),
     "off by one turn": lambda e: torch.roll(ESTIMATORS["GAE, true V"](e), 1, dims=2),
     "discount twice": lambda e: (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from baselines.credit.episodes import Episodes, Truth
+from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.measures import correlate, decompose, measure, moments
 
 TURNS = 40_000
@@ -29,6 +29,7 @@ def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches: int, ra
     x, a, b = simulate(branches, np.random.default_rng(branches))
     assert np.corrcoef(x, (a + b) / 2)[0, 1] == pytest.approx(raw, abs=0.015)
     assert correlate(moments(x, a, b).sum(1)) == pytest.approx(0.468, abs=0.03)
+    assert correlate(moments(x + 1, a - 2, b - 2).sum(1)) == pytest.approx(correlate(moments(x, a, b).sum(1)))
     shared = correlate(moments(*simulate(branches, np.random.default_rng(1), shared=True)).sum(1))
     assert branches == 64 or shared < 0.41  # halves of one V are no halves
 
@@ -42,11 +43,11 @@ def test_it_is_the_correction_by_spearman_brown_and_is_never_clipped() -> None:
     assert expected > 1.5
 
 
-def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float, keys: int) -> tuple[Any, Truth, Episodes]:
+def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float, keys: int) -> tuple[Any, Truth, EpisodeBatch]:
     """Turns as 100 groups of one episode."""
     shape = (100, 1, len(x) // 100)
     rng, zeros = np.random.default_rng(9), torch.zeros(shape)
-    episodes = Episodes(zeros, zeros == 0, torch.from_numpy(rng.integers(keys, size=shape)), zeros.long())
+    episodes = EpisodeBatch(zeros, zeros == 0, torch.from_numpy(rng.integers(keys, size=shape)), zeros.long())
     halves = torch.from_numpy(np.stack([a, b])).view(2, *shape)
     return torch.from_numpy(x).view(shape), Truth(halves, torch.full((2, *shape), error)), episodes
 

@@ -13,7 +13,7 @@ from publish import publish
 from samples import messages, picture
 from transformers import T5Config
 
-from baselines.models.folders import FILE, Limits
+from baselines.models.folders import FILE, TrainedLimits
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
@@ -146,7 +146,7 @@ def test_a_checkpoints_generation_config_truncates_nothing(published, env, tmp_p
 
 def test_the_limits_of_the_training_hold_unless_others_are_given(published, tmp_path):
     folder = shutil.copytree(published, tmp_path / "trained")
-    (folder / FILE).write_text(json.dumps(Limits(7, 4, 2, None, "json").note()[FILE]))
+    (folder / FILE).write_text(json.dumps(TrainedLimits(7, 4, 2, None, "json").note()[FILE]))
     trained, other = make_hf(str(folder)), make_hf(str(folder), max_tokens=5, image_tokens=9)
     assert trained.prefers() == {"history_turns": 2, "parser": "json"}
     assert [each.describe()["max_new_tokens"] for each in (trained, other)] == [7, 5]

@@ -13,7 +13,7 @@ from baselines.engine import plain
 from baselines.engine.engine import Engine
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
-from baselines.models.folders import FILE, Limits, read_limits
+from baselines.models.folders import FILE, TrainedLimits, read_limits
 from baselines.models.lora import LoraOptions
 from vlgym.cli.app import main
 from vlgym.errors import UserError
@@ -87,11 +87,11 @@ def test_a_file_with_something_else_is_refused(tmp_path):
 def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
     with Run(replace(NO_WARM_START, out=tmp_path / "run", history_images=2, parser="json")) as run:
         run.save_model()
-    assert read_limits(str(tmp_path / "run" / "model")) == Limits(12, 4, None, 2, "json", temperature=1.0)
+    assert read_limits(str(tmp_path / "run" / "model")) == TrainedLimits(12, 4, None, 2, "json", temperature=1.0)
     warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
     config = sft.Config(out=tmp_path / "warm", image_tokens=4, env_kwargs=("parser=json",), threads=1, warm=warm)
     report = sft.run(config)
-    assert read_limits(str(tmp_path / "warm")) == Limits(report.max_new_tokens, 4)
+    assert read_limits(str(tmp_path / "warm")) == TrainedLimits(report.max_new_tokens, 4)
     assert report.longest_reply > 9  # tokens of the longest one with tags
 
 

@@ -17,7 +17,7 @@ from baselines.learning.collect import count_image_tokens
 from baselines.learning.command import parse
 from baselines.learning.state import list_repeated, saved_config
 from baselines.learning.warm_start import WarmConfig
-from baselines.models.folders import Limits
+from baselines.models.folders import TrainedLimits
 from baselines.models.lora import LoraOptions
 from baselines.runs import folder
 from baselines.runs.folder import write_record
@@ -99,7 +99,7 @@ def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_
     number, cards, room, page = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1", "vlgym/WebShop-v1"
     needed = [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards], [cards, page])]
     assert needed == [16, 16, 36, 64]
-    for name, text in Limits(image_tokens=9).note().items():
+    for name, text in TrainedLimits(image_tokens=9).note().items():
         (tmp_path / name).write_text(json.dumps(text))
     assert [count_image_tokens(model, [number]) for model in (str(tmp_path), PUBLISHED)] == [9, None]
 
@@ -110,7 +110,7 @@ def run_of(tmp_path, monkeypatch):
 
     def record(config):
         values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
-        monkeypatch.setattr(folder, "read_run", lambda out: {"config": values})
+        monkeypatch.setattr(folder, "read_run_record", lambda out: {"config": values})
         return Config(out=tmp_path, resume=True)
 
     return record
@@ -133,7 +133,7 @@ def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
 
 @pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
 def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "read_run", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
+    monkeypatch.setattr(folder, "read_run_record", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
     with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
         saved_config(Config(out=tmp_path, resume=True))
 

@@ -14,7 +14,7 @@ import torch
 
 from baselines.engine.engine import Sample
 from baselines.learning.batch import lay_out
-from baselines.learning.recording import FOLDER, EpisodeRecorder, recordings
+from baselines.learning.recording import EPISODES_FOLDER, EpisodeRecorder, recordings
 from vlgym.play.trajectory import TrajectoryWriter, read_trajectories
 from vlgym.types import LearnerNotes, StepRecord
 
@@ -34,7 +34,7 @@ def turn(slot: int, number: int, **changes: Any) -> tuple[int, StepRecord]:
 
 @pytest.fixture
 def recorder(tmp_path: Path) -> EpisodeRecorder:
-    return EpisodeRecorder(tmp_path / FOLDER, {"format": 4}, every=1, keep=9)
+    return EpisodeRecorder(tmp_path / EPISODES_FOLDER, {"format": 4}, every=1, keep=9)
 
 
 def play(recorder: EpisodeRecorder, update: int, steps: range) -> list[int]:

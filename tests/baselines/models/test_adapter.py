@@ -16,7 +16,7 @@ from transformers import AutoModelForImageTextToText
 from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.models.load import load_family
-from baselines.models.lora import CONFIG, WEIGHTS, LoraOptions, adapters, add_adapters, export_adapter
+from baselines.models.lora import ADAPTER_WEIGHTS, CONFIG, LoraOptions, adapters, add_adapters, export_adapter
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 
@@ -105,7 +105,7 @@ def test_adapters_that_peft_wrote_are_loaded(model_folder, tmp_path):
 def test_damaged_adapters_are_refused_in_one_line(model_folder, tmp_path):
     base = str(model_folder("qwen2_vl"))
     folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
-    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes()[:100])
+    (folder / ADAPTER_WEIGHTS).write_bytes((folder / ADAPTER_WEIGHTS).read_bytes()[:100])
     with pytest.raises(UserError, match="adapter") as error:
         load_family(str(folder))
     assert "\n" not in str(error.value)
@@ -136,19 +136,19 @@ def test_adapters_with_nan_are_refused_by_name(model_folder, tmp_path):
     folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
     (folder / "checksums.json").unlink()
     for number in (torch.nan, torch.inf):
-        tensors = load_file(folder / WEIGHTS)
+        tensors = load_file(folder / ADAPTER_WEIGHTS)
         name = sorted(tensors)[5]
         tensors[name][0, 0] = number
-        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-        with pytest.raises(UserError, match=rf"\({WEIGHTS}: {name} holds NaN or infinity"):
+        save_file(tensors, folder / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+        with pytest.raises(UserError, match=rf"\({ADAPTER_WEIGHTS}: {name} holds NaN or infinity"):
             load_family(str(folder))
 
 
 def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(model_folder, tmp_path):
     base = str(model_folder("qwen2_vl"))
     folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
-    torch.save(load_file(folder / WEIGHTS), folder / "adapter_model.bin")
-    for name in (WEIGHTS, "checksums.json"):  # which adapters from elsewhere have not
+    torch.save(load_file(folder / ADAPTER_WEIGHTS), folder / "adapter_model.bin")
+    for name in (ADAPTER_WEIGHTS, "checksums.json"):  # which adapters from elsewhere have not
         (folder / name).unlink()
-    with pytest.raises(UserError, match=rf"{WEIGHTS} is missing\. Save the adapters again, as safetensors"):
+    with pytest.raises(UserError, match=rf"{ADAPTER_WEIGHTS} is missing\. Save the adapters again, as safetensors"):
         load_family(str(folder))

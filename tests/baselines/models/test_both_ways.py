@@ -8,7 +8,7 @@ from publish import publish
 from samples import CHATS, messages, picture
 
 from baselines.engine.plain import make_engine
-from baselines.models.folders import Limits
+from baselines.models.folders import TrainedLimits
 from baselines.models.load import FAMILIES, load_family
 from baselines.policies.hf import EnginePolicy, Sampling
 from vlgym.registry.making import make
@@ -29,7 +29,9 @@ def engines(request, model_folder, tmp_path_factory):
 def test_both_ways_give_the_same_replies(engines):
     env = make("vlgym/NumberLine-v0")
     asked = [Turn(prompt, env, "vlgym/NumberLine-v0", seed=3, turn=turn) for turn, prompt in enumerate(CHATS * 2)]
-    one, two = (EnginePolicy(each, Sampling(11, 0.5, 24), name="x", limits=Limits()).reply(asked) for each in engines)
+    one, two = (
+        EnginePolicy(each, Sampling(11, 0.5, 24), name="x", limits=TrainedLimits()).reply(asked) for each in engines
+    )
     for read in (
         lambda reply: reply.text, lambda reply: reply.cut, lambda reply: reply.usage.prompt_tokens,
         lambda reply: reply.usage.completion_tokens,

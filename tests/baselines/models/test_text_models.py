@@ -117,7 +117,7 @@ def test_a_run_in_words_trains_and_exports(folder, engine, rank, tmp_path, capsy
 
 
 def test_a_warm_start_in_words_tells_its_speed_and_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("vlgym.terminal.SLOW", 0.0)
+    monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
     warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
     config = sft.Config(model=str(folder), out=tmp_path / "warm", env_kwargs=("modality=text",), warm=warm, threads=1)
     sft.run(config)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from baselines.learning.collect import Environments
 from baselines.learning.evaluation import _find_blind
-from baselines.runs.logs import draw_curve
+from baselines.runs.logs import draw_success
 from vlgym.registry.registry_file import read_registry
 
 REPORT = {
@@ -37,7 +37,7 @@ def draw(path, monkeypatch, rows, evaluations, num_envs=1, **more) -> Figure:
     bound = {"success": 0.2, "return": -1.0, "se": 0.1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        draw_curve(
+        draw_success(
             path,
             rows,
             title="t",

@@ -14,7 +14,14 @@ from stage import files_of
 
 from baselines import vldac
 from baselines.models.load import load_family
-from baselines.runs.folder import checkpoints, load_checkpoint, read_record, read_run, save_checkpoint, write_record
+from baselines.runs.folder import (
+    checkpoints,
+    load_checkpoint,
+    read_checkpoint_record,
+    read_run_record,
+    save_checkpoint,
+    write_record,
+)
 from baselines.runs.logs import forget_later, read_rows
 from vlgym.errors import UserError
 
@@ -105,12 +112,12 @@ def test_the_cut_last_line_of_a_log_is_left_out_wherever_it_is_cut(tmp_path: Pat
 def test_a_flipped_bit_in_a_record_is_refused(tmp_path: Path) -> None:
     path, data = tmp_path / "run.json", {"config": {}, "environments": {"ü": 1}, "format": 4, "n": 1.25}
     write_record(path, data)
-    assert read_record(path) == data
+    assert read_checkpoint_record(path) == data
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
         flip(path, place, place % 8)
         with pytest.raises(UserError, match=r"run\.json cannot be read"):
-            read_run(tmp_path)
+            read_run_record(tmp_path)
         path.write_bytes(whole)
 
 

@@ -23,9 +23,9 @@ def test_every_environment_is_another_interaction_type_and_sets_are_drawn_once()
     for size in sets.SIZES:
         drawn = sets.draw_sets(size)
         assert drawn == sets.draw_sets(size)
-        assert len(set(drawn)) == len(drawn) == (1 if size == len(sets.TRAINED) else sets.DRAWS)
+        assert len(set(drawn)) == len(drawn) == (1 if size == len(sets.TRAINED) else sets.MOST_SETS)
         assert all(len(set(each)) == size for each in drawn)
-    assert len(sets.list_runs(2)) == 2 * (1 + 3 * sets.DRAWS + 1)
+    assert len(sets.list_runs(2)) == 2 * (1 + 3 * sets.MOST_SETS + 1)
 
 
 def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
@@ -52,7 +52,7 @@ def test_the_models_of_a_seed_are_one_observation():
         for seed, values in own.items() for number, value in enumerate(values)
     ]  # fmt: skip
     assert sets.cluster(sets.gains(found, held)[1]) == pytest.approx([0.1, 0.1])
-    row = next(line for line in sets.page(found, 64, 2, complete=True).splitlines() if "| 1 | 4 |" in line)
+    row = next(line for line in sets.write_sets_page(found, 64, 2, complete=True).splitlines() if "| 1 | 4 |" in line)
     assert "| +0.100 +-0.000 |" in row  # four models as separate observations: +-0.315
 
 
@@ -89,7 +89,7 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         monkeypatch.setattr(sets, name, value)
     monkeypatch.setattr(Runs, "call", call)
     with bandits():
-        folder = study.run(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+        folder = study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
         warm, *trained = calls[:4]
         assert warm.env == sets.STUDY.env
         assert [(c.env, c.env_steps, c.eval_episodes) for c in trained] == [
@@ -108,10 +108,10 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         assert (folder / "sets.png").read_bytes().startswith(b"\x89PNG")
 
         calls.clear()
-        study.run(study.Config("sets", out=tmp_path, workers=1, seeds=1))
+        study.run_study(study.Config("sets", out=tmp_path, workers=1, seeds=1))
         assert [(c.env, c.resume) for c in calls] == [(ONE, False)]  # it had no checkpoint
         with pytest.raises(UserError, match="other options"):
-            study.run(study.Config("sets", out=tmp_path, model="tiny"))
+            study.run_study(study.Config("sets", out=tmp_path, model="tiny"))
         calls.clear()
-        study.run(study.Config("sets", out=tmp_path / "own", workers=1, seeds=1, model="someone/model"))
+        study.run_study(study.Config("sets", out=tmp_path / "own", workers=1, seeds=1, model="someone/model"))
         assert [c.model for c in calls[:4]] == ["someone/model"] * 4

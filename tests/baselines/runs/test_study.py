@@ -32,12 +32,12 @@ WARM = (
 
 
 def test_spread_is_students_interval_over_seeds():
-    mean, deviation, half = report.spread([0.5, 0.7, 0.9, 0.9])
+    mean, deviation, half = report.estimate_mean([0.5, 0.7, 0.9, 0.9])
     assert mean == pytest.approx(0.75)
     assert deviation == pytest.approx(math.sqrt((0.0625 + 0.0025 + 0.0225 + 0.0225) / 3))
     assert half == pytest.approx(3.182446 * deviation / 2)
-    assert math.isnan(report.spread([0.5])[1])
-    assert math.isnan(report.spread([])[0])
+    assert math.isnan(report.estimate_mean([0.5])[1])
+    assert math.isnan(report.estimate_mean([])[0])
 
 
 def test_arms_are_compared_seed_by_seed():
@@ -59,18 +59,18 @@ def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replie
     ]  # fmt: skip
     item = arms.STUDIES["algorithms"]
     found += [{**found[0], "arm": "LOOP"}]
-    row = report.judge(item, arms.VLDAC, found)
+    row = report.judge_arm(item, arms.VLDAC, found)
     assert row.gain == pytest.approx([0.3, 0.2, 0.4])
     assert (row.trained, row.grey, row.unreadable) == (True, [0.0] * 3, [0.75] * 3)
     assert row.p_gain == pytest.approx(ttest_1samp([0.3, 0.2, 0.4], 0).pvalue / 2)
     assert row.p_blind == student_p([each - row.blind for each in row.after])
     short = [{**run, "evaluations": [{**each, "episodes": 4} for each in run["evaluations"]]} for run in found]
-    assert report.judge(item, arms.VLDAC, short).p_gain > 0.1  # the deviation of four episodes is larger
+    assert report.judge_arm(item, arms.VLDAC, short).p_gain > 0.1  # the deviation of four episodes is larger
     for option, trained, told in (
         (("--pictures", "grey"), False, False), (("--env-kwargs", "modality=none"), False, False),
         (("--env-kwargs", "modality=text"), True, True), (("--env-kwargs", "modality=both"), True, True),
     ):  # fmt: skip
-        row = report.judge(item, replace(arms.VLDAC, options=option), found)
+        row = report.judge_arm(item, replace(arms.VLDAC, options=option), found)
         assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, told, told)
 
 
@@ -108,7 +108,7 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
     table = [
         [cell.strip() for cell in line.split("|")]
-        for line in report.page("small", item, found, complete=True).splitlines()
+        for line in report.write_study_page("small", item, found, complete=True).splitlines()
         if line.startswith("| ")
     ]
     place = table[0].index("explained variance")
@@ -120,7 +120,10 @@ def test_only_arms_that_share_a_warm_start_are_said_to_begin_as_one_model():
     found = [{"arm": "VL-DAC", "seed": 0, "explained_variance": None, "gradient_steps": 1, "evaluations": [end]}]
     shared, own = arms.STUDIES["algorithms"], arms.STUDIES["words-NumberLine-v1"]
     own = replace(own, arms=shared.arms)
-    assert ["the same model" in report.page("x", each, found, complete=True) for each in (shared, own)] == [True, False]
+    assert ["the same model" in report.write_study_page("x", each, found, complete=True) for each in (shared, own)] == [
+        True,
+        False,
+    ]
 
 
 @pytest.fixture
@@ -141,7 +144,7 @@ def small(monkeypatch):
 
 
 def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(processes, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(processes, "RESULTS_FOLDER", tmp_path / "kept")
     for name in ("one", "two"):
         draw = lambda path: path.write_bytes(b"plot")  # noqa: E731
         processes.Runs(tmp_path).publish(name, [1], draw, "page", None, write=True)
@@ -163,7 +166,7 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
         out.mkdir(parents=True)
         write_record(out / "done.json", {})
         write_record(out / "evaluation.json", evaluations)
-    found = study.collect(tmp_path, item)
+    found = study.collect_runs(tmp_path, item)
     assert [len(run["evaluations"]) for run in found] == [2, 1]  # the other model's beginning is not this one's
 
 
@@ -179,7 +182,7 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
 
     monkeypatch.setattr(study.Runs, "call", call)
     monkeypatch.setattr("signal.signal", lambda number, handle: None)  # the commands run in a thread
-    folder = study.run(study.Config("small", out=tmp_path, workers=1))
+    folder = study.run_study(study.Config("small", out=tmp_path, workers=1))
     assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
     assert all(a[a.index("--threads") + 1] == "1" for a in calls)  # as many processes as `workers` at full speed
     page = (folder / "small.md").read_text()
@@ -197,19 +200,19 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     assert ["--no-eval-before" in a for a in calls[1:]] == [False, True]
     calls.clear()
     (folder / "runs" / "loop-0" / "done.json").unlink()
-    study.run(study.Config("small", out=tmp_path, workers=1))
+    study.run_study(study.Config("small", out=tmp_path, workers=1))
     assert [a[:2] for a in calls] == [["baselines.loop", "--resume"]]
     with pytest.raises(UserError, match="other options"):
-        study.run(study.Config("small", out=tmp_path, env_steps=8))
+        study.run_study(study.Config("small", out=tmp_path, env_steps=8))
     with pytest.raises(UserError, match="must be >= 1"):
-        study.run(study.Config("small", out=tmp_path, seeds=0))
+        study.run_study(study.Config("small", out=tmp_path, seeds=0))
 
 
 def test_unknown_studies_and_bad_numbers_are_refused(tmp_path):
     with pytest.raises(UserError, match="algorithms"):
-        study.run(study.Config("numbrline", out=tmp_path))
+        study.run_study(study.Config("numbrline", out=tmp_path))
     with pytest.raises(UserError, match="--workers"):
-        study.run(study.Config("algorithms", out=tmp_path, workers=0))
+        study.run_study(study.Config("algorithms", out=tmp_path, workers=0))
 
 
 def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
