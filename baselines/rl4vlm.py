@@ -46,8 +46,8 @@ def action_mask(
     """True on the tokens from the one in which the action begins to the end of the turn, [B, width] bool.
 
     What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. Of a reply in which no
-    action was read, the last `UNREAD` tokens are the action, as in RL4VLM's code: a penalty for such a reply counts
-    whatever weight the thoughts have.
+    action was read, the last `UNREAD_TOKENS` tokens are the action, as in RL4VLM's code: a penalty for such a reply
+    counts whatever weight the thoughts have.
     """
     mask = torch.zeros(len(samples), width, dtype=torch.bool)
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
