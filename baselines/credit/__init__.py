@@ -30,7 +30,7 @@ class Config:
     quick: bool = False
     """Four small cells instead of the standard table: two minutes of one core."""
     estimator: str | None = None
-    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number for each turn, [G, K, T]."""
+    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number a turn, [G, K, T]."""
     out: Path = Path("runs/credit")
     """Folder of rows and plot."""
 

@@ -1,3 +1,5 @@
+"""`python -m baselines.credit`."""
+
 from ..learning.command import main
 from . import Config, __doc__, run
 

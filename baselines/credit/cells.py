@@ -110,10 +110,9 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
         scored, earlier = (replace(pool.episodes.choose(part), states=states) for pool in pools[:2])
         return replace(scored, earlier=earlier)
 
-    chosen = slice(cell.groups)
-    row = judge(estimators, take(chosen), Truth(*(part[:, chosen] for part in pools[0].truth))) | {"truth": "exact"}
+    row = judge(estimators, take(slice(cell.groups)), Truth(*(part[:, : cell.groups] for part in pools[0].truth)))
     if gram is None:
-        return row
+        return row | {"truth": "exact"}
 
     # Batches of one size have no episode in common, and neither have those to which their critics are fitted.
     fast, target = {n: each for n, each in estimators.items() if n not in SLOW}, true_gradient(pools[2], plus)
@@ -125,7 +124,7 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
             found = cosine(sum_gradient(estimate, batch, plus), target, gram.double())
             curve[name].setdefault(size, []).append(found)
         explained[size].append(explain(batch))
-    return row | {"steps": steps, "curve": curve, "explained": explained}
+    return row | {"truth": "exact", "steps": steps, "curve": curve, "explained": explained}
 
 
 def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
@@ -147,9 +146,8 @@ def apply(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
 
 def explain(episodes: EpisodeBatch) -> float | None:
     """Return the explained variance of the learnt critic on these episodes; None without one."""
-    if episodes.states is None:
-        return None
-    return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
+    known, mask = episodes.states is not None, episodes.mask
+    return explained_variance(fit_values(episodes)[mask], episodes.to_go[mask]) if known else None
 
 
 def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
