@@ -120,8 +120,8 @@ def test_a_table_shows_each_turns_own_picture_or_its_words_by_the_modality() -> 
         (seat,) = plain.movers
         shown, told = (table.turn(seat).messages[-1]["content"] for table in (plain, worded))
         assert np.array_equal(shown[0]["image"], plain.game.draw(seat))
-        assert (told[0]["image"] == 128).all()
-        assert worded.game.describe_view(seat) in told[1]["text"]
+        assert [part["type"] for part in told] == ["text"]
+        assert worded.game.describe_view(seat) in told[0]["text"]
         assert worded.game.describe_view(seat) not in shown[1]["text"]
         for table in (plain, worded):
             table.step({seat: table.game.parser.format([table.legal(seat)[0]])})

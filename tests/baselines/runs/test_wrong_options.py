@@ -70,7 +70,7 @@ def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch
     plain = module.Config(**needed)
     if command in ("vldac", "sft"):
         plain = replace(plain, out=Path("run"))
-    run = getattr(module, "train", None) or module.run
+    run = next(getattr(module, name) for name in ("train", "run", "run_study") if hasattr(module, name))
     taken, told = [], []
     with pytest.raises(WorkBegan):
         run(plain)
