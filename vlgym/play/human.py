@@ -193,7 +193,7 @@ def complete_reply(env: VLEnv, text: str) -> str:
     An action that is called like a number comes first; `#3` is always the third one of those that are listed.
     """
     actions = env.legal_actions()
-    action = match_legal(text, actions) or pick_choice(text, [] if env.notation else actions)
+    action = match_legal(text, actions) or pick_choice(text, [] if getattr(env, "notation", "") else actions)
     return text if action is None else env.parser.format([action])
 
 
