@@ -129,7 +129,7 @@ from vlgym.ui import site
 stuck = (sys.executable, "-c", "import os, time; "
          f"open({sys.argv[1]!r} + '/' + str(os.getpid()), 'w').close(); time.sleep(600)")
 workers = lambda: WorkerGroup(functools.partial(ProcessLink, command=stuck), 1)
-site.Games = functools.partial(site.Games, workers=workers)
+site.PageGames = functools.partial(site.PageGames, workers=workers)
 site.serve_page([], Path(sys.argv[1]) / "human", 0, lambda address: print(address, flush=True))
 """
 
