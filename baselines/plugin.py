@@ -55,7 +55,7 @@ def make_hf(
     """
     if missing := find_missing():
         raise UserError(describe_missing(missing, f"The policy hf:{name} needs"))
-    from .engine.plain import make_engine
+    from .engine.engine import make_engine
     from .models.folders import MOST_TEMPERATURE, NEW_TOKENS, read_limits
     from .models.load import DTYPES, HINT, load_family
     from .policies.hf import EnginePolicy, Sampling, hash_model, in_words_of_eval

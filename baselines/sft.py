@@ -17,8 +17,7 @@ from vlgym.env.arguments import read_arguments
 from vlgym.errors import check_options
 from vlgym.files import seal
 
-from .engine.engine import ModelPolicy
-from .engine.plain import make_engine
+from .engine.engine import ModelPolicy, make_engine
 from .learning.collect import Environments, count_image_tokens
 from .learning.command import main
 from .learning.config import MOST_SEED

@@ -19,8 +19,7 @@ from vlgym.env.seeding import episode_seed
 from vlgym.parsers import write_reply
 from vlgym.registry.making import unwrap
 
-from ..engine.engine import pad_rows
-from ..engine.plain import make_engine
+from ..engine.engine import make_engine, pad_rows
 from ..models.load import load_family
 from .episodes import EpisodeBatch, Truth
 

@@ -24,8 +24,7 @@ from vlgym.registry import get_registry
 from vlgym.sight.blind_gap import NOT_MEASURED
 from vlgym.types import Message
 
-from ..engine.engine import Engine, ModelPolicy
-from ..engine.plain import make_engine
+from ..engine.engine import Engine, ModelPolicy, make_engine
 from ..models import lora
 from ..models.family import Family
 from ..models.folders import EVALUATION

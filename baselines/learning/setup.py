@@ -17,8 +17,7 @@ from vlgym.play.env_failures import Failure
 from vlgym.play.trajectory import SEED_RULE
 from vlgym.registry import get_registry
 
-from ..engine.engine import Engine, ModelPolicy
-from ..engine.plain import make_engine
+from ..engine.engine import Engine, ModelPolicy, make_engine
 from ..models import lora
 from ..models.family import Prompt
 from ..models.folders import NEW_TOKENS, read_limits

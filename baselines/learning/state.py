@@ -16,8 +16,7 @@ from vlgym.env.arguments import fits, read_arguments
 from vlgym.errors import UserError, flag_of, nearest
 from vlgym.parsers import check_named
 
-from ..engine.engine import Engine
-from ..engine.plain import make_engine
+from ..engine.engine import Engine, make_engine
 from ..models import lora
 from ..models.lora import LoraOptions
 from ..runs import distributed, folder

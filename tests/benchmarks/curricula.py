@@ -24,7 +24,7 @@ from typing import Any
 
 from report import finish, parse, table
 
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import make_engine
 from baselines.learning.collect import Environments, count_image_tokens
 from baselines.learning.warm_start import WarmConfig, warm_start
 from baselines.models.folders import NEW_TOKENS, TrainedLimits

@@ -23,8 +23,7 @@ from typing import Any
 import torch
 from report import finish, parse, table
 
-from baselines.engine.engine import ModelPolicy
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import ModelPolicy, make_engine
 from baselines.learning.batch import log_probs
 from baselines.learning.collect import Environments
 from baselines.learning.state import Weights

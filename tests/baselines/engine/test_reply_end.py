@@ -9,7 +9,7 @@ import torch
 from stage import SMALL
 
 from baselines import sft, vldac
-from baselines.engine import plain
+from baselines.engine import engine
 from baselines.engine.engine import Engine
 from baselines.learning.run import Run
 from baselines.learning.warm_start import WarmConfig
@@ -106,7 +106,7 @@ def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tm
 
     with Run(replace(NO_WARM_START, out=tmp_path / "run", parser="json", max_new_tokens=7)) as run:
         run.save_model()
-    monkeypatch.setattr(plain, "make_engine", Noted)
+    monkeypatch.setattr(engine, "make_engine", Noted)
     words = ["eval", "--env", "vlgym/NumberLine-v0", "--episodes", "1", "--no-probe", "--policy-arg", "threads=1"]
 
     def play(model, *more):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import make_engine
 from baselines.learning import evaluation
 from baselines.learning.evaluation import measure_gap
 from baselines.models.load import load_family

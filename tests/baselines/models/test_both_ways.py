@@ -7,7 +7,7 @@ import torch
 from publish import publish
 from samples import CHATS, messages, picture
 
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import make_engine
 from baselines.models.folders import TrainedLimits
 from baselines.models.load import FAMILIES, load_family
 from baselines.policies.hf import EnginePolicy, Sampling

@@ -9,7 +9,7 @@ import torch
 from stage import SMALL
 
 from baselines import vldac
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import make_engine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions

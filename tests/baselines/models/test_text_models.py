@@ -11,7 +11,7 @@ from samples import messages, picture
 from stage import SMALL
 
 from baselines import sft, vldac
-from baselines.engine.plain import make_engine
+from baselines.engine.engine import make_engine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
