@@ -245,8 +245,8 @@ class Pace:
         return f"{self.tokens / max(1e-9, time.monotonic() - self.start):,.0f} tokens/s"
 
     def add(self, tokens: int) -> str:
-        """Count tokens. Return the speed where a line is due: at first when `SLOW` seconds have passed, then once in
-        `SELDOM`; else an empty string."""
+        """Count tokens. Return the speed where a line is due: at first when `SLOW_S` seconds have passed, then once in
+        `SELDOM_S`; else an empty string."""
         self.tokens += tokens
         seconds = time.monotonic() - self.start
         if not self.tokens or seconds < self._due:

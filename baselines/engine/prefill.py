@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from ..models.decoder import ImageTokens, Segment
-from ..models.family import Family, ImageInput, Lru, Prompt
+from ..models.family import Family, Fifo, ImageInput, Prompt
 
 # ---- rows of a batch -------------------------------------------------------------------------------------------------
 
@@ -54,8 +54,8 @@ class Prefill:
         self.suppress = torch.zeros(family.rows, device=family.device)
         self.suppress[list(family.suppressed)] = float("-inf")
         self.temperature = 1.0  # logits are divided by it, in sampling and scoring alike: what training knows
-        self._features: Lru = Lru(CACHED_IMAGES)
-        self._entries: Lru = Lru(CACHED_PROMPTS)
+        self._features: Fifo = Fifo(CACHED_IMAGES)
+        self._entries: Fifo = Fifo(CACHED_PROMPTS)
         vision = set(family.vision_parameters())
         self._vision_weights = list(vision)
         self._text_weights = [p for p in family.model.parameters() if p not in vision]

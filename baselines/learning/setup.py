@@ -189,7 +189,7 @@ class Setup(Generic[C]):
             self._probe()
         if self.world.first:
             put_back(self.out / BEST)
-            read_best(self.out / BEST)  # a damaged note is told of before any work
+            read_best(self.out / BEST)  # fails early where the note is damaged
 
     def _probe(self) -> None:
         """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""

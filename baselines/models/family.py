@@ -73,7 +73,7 @@ def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | Non
 Triple = tuple[float, float, float]
 
 
-class Lru(OrderedDict[Any, Any]):
+class Fifo(OrderedDict[Any, Any]):
     """A dictionary that forgets its oldest entries beyond `limit`."""
 
     def __init__(self, limit: int) -> None:
@@ -161,9 +161,9 @@ class Family:
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= {*tokenizer.all_special_ids, *media, *range(1 + max(known.values()), rows)}
         self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
-        self._texts: Lru = Lru(4096)
-        self._prepared: Lru = Lru(4096)
-        self._prompts: Lru = Lru(4096)
+        self._texts: Fifo = Fifo(4096)
+        self._prepared: Fifo = Fifo(4096)
+        self._prompts: Fifo = Fifo(4096)
         self.template = self._read_template()
         self.adopt(model)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .family import Family, ImageInput, Lru, Piece, Prompt
+from .family import Family, Fifo, ImageInput, Piece, Prompt
 from .folders import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
 
 MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
@@ -72,7 +72,7 @@ class LibraryFamily(Family):
         pad, ends = tokenizer.pad_token or tokenizer.eos_token, model.generation_config.eos_token_id
         ends = {*([ends] if isinstance(ends, int) else ends or []), tokenizer.eos_token_id} - {None}
         self._asked = frozenset(inspect.signature(model.forward).parameters)
-        self._read: Lru = Lru(64)
+        self._read: Fifo = Fifo(64)
         super().__init__(
             model, tokenizer, image_tokens=None, system=system, processor=processor, images_last=False,
             turn_end=tokenizer.convert_ids_to_tokens(min(ends)), pad=pad,

@@ -1,4 +1,4 @@
-"""The processes of a study: warm starts, runs of the learners, and how they are stopped and gone on with."""
+"""The processes of a study: warm starts, runs of the learners, and how they are stopped and resumed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Runs:
         self.learn(arm.module, f"{arm.slug}-{seed}", study.env_steps, fresh, {"arm": arm.label, "seed": seed})
 
     def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:
-        """One run of a learner: begun with the options `fresh`, gone on with from its checkpoint, or done already."""
+        """One run of a learner: begun with the options `fresh`, resumed from its checkpoint, or done already."""
         out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
         if (out / PHASE_FILE).is_file() or self.stopping.is_set():
             return

@@ -1,10 +1,9 @@
 """The study of interaction types: one model trained on k of them, judged on types that it never trained on.
 
 All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`. Each set of types
-trains it with the same number of environment steps. Then it goes on on each held-out type alone: its held-out
-episodes before that are success without training, its training episodes say after how many steps it reaches
-`THRESHOLD`.
-k = 0 goes on from the beginning.
+trains it with the same number of environment steps. Then it is trained on each held-out type separately:
+its held-out episodes before that are success without training, its training episodes say after how many steps it
+reaches `THRESHOLD`. k = 0 is trained on the held-out types from the beginning.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def draw_sets(size: int) -> list[tuple[str, ...]]:
 
 
 def list_runs(seeds: int) -> list[tuple[str, tuple[str, ...], int]]:
-    """Return (name, set, seed) of each model that goes on on the held-out types; the first of a seed has no set."""
+    """Return (name, set, seed) of each model that is trained on the held-out types; the first of a seed has no set."""
     sets = [(f"{size}-{number}", each) for size in SIZES for number, each in enumerate(draw_sets(size))]
     return [(f"{name}-{seed}", each, seed) for seed in range(seeds) for name, each in [("0-0", ()), *sets]]
 

@@ -494,7 +494,7 @@ def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(
 
 def test_an_environment_without_words_has_no_modality_of_words() -> None:
     env = Coin(vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"), modality="text")
-    with pytest.raises(UserError, match="vlgym/Coin-v0 has no words for its picture"):
+    with pytest.raises(UserError, match="vlgym/Coin-v0 has no text description"):
         env.reset(seed=1)
 
 

@@ -40,7 +40,7 @@ def test_pictures_come_back_from_their_text() -> None:
     ids=["no base64", "not compressed", "too short", "too many"],
 )  # fmt: skip
 def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no stored pictures"):
+    with pytest.raises(ValueError, match="not a sheet of stored pictures"):
         unpack_pictures(text)
 
 

@@ -1,18 +1,32 @@
-"""A class or a constant of the core and the learners has one name, and a name has one meaning."""
+"""A class or a constant of the core and the learners has one name, and a name has one meaning; docstrings name what
+exists."""
 
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from sources import list_files, module_name, read_tree
+from sources import ROOT, list_files, module_name, read_tree
 
 ALLOWED = {
     "Config": "each learner has its options; docs show `Config`",
     "Game": "configurations of SkyRL, VAGEN and verl name `Game`; an author's rules are one, too",
     "FORMAT": "each file format has its version",
 }
+
+OTHERS = {
+    "pi_old": "a symbol of PPO",
+    "Qwen2VLTextModel": "transformers",
+    "Qwen2_5_VLTextModel": "transformers",
+    "max_env_workers": "SkyRL",
+    "actor_rollout_ref.rollout.agent.agent_loop_config_path": "verl",
+    "GymImageEnv": "VAGEN",
+    "my_games.py": "a user's file",
+}
+"""Names in docstrings that stand for others' things."""
 
 
 def list_doubles(trees: Mapping[str, ast.Module]) -> dict[str, list[str]]:
@@ -44,3 +58,54 @@ def test_names_of_classes_and_constants_are_not_shared() -> None:
 def test_a_shared_name_is_found() -> None:
     one, other = ast.parse("class Part: ...\nLEVEL, MOST = 1, 2"), ast.parse("class Part: ...\nMOST: int = 3")
     assert list_doubles({"one": one, "other": other}) == {"Part": ["one", "other"], "MOST": ["one", "other"]}
+
+
+def read_docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Yield the docstrings of a module, those of constants and attributes included."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str()) as constant):
+                yield constant
+
+
+def list_names(tree: ast.Module) -> set[str]:
+    """Return the names of a module's code, its texts and their words."""
+    names, docstrings = set(), {id(constant) for constant in read_docstrings(tree)}
+    for node in ast.walk(tree):
+        texts = [getattr(node, field, None) for field in ("id", "attr", "name", "arg", "asname", "module")]
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            texts.append(node.value)
+        names |= {word for text in texts if isinstance(text, str) for word in (text, *re.findall(r"\w+", text))}
+    return names
+
+
+def list_stale(trees: Mapping[str, ast.Module], known: Iterable[str]) -> list[str]:
+    """Return "module: name" of each backticked name, dotted name, call or file in docstrings that stands neither in the
+    modules nor among the known names."""
+    names = {*known, *dir(builtins)}.union(*map(list_names, trees.values()))
+    stale = []
+    for module, tree in trees.items():
+        for constant in read_docstrings(tree):
+            for name in re.findall(r"(?<!`)`([A-Za-z_][\w./]+)(?:\(.*?\))?`(?!`)", constant.value):
+                parts = [name] if name.endswith((".py", ".md", ".yaml")) else re.findall(r"\w+", name)
+                if not names.issuperset(part.rpartition("/")[2] for part in parts):
+                    stale.append(f"{module}: {name}")
+    return stale
+
+
+def test_docstrings_name_what_exists() -> None:
+    trees = {module_name(path): read_tree(path) for path in list_files("vlgym", "baselines")}
+    files = [path for folder in ("vlgym", "baselines", "tests", "docs") for path in (ROOT / folder).rglob("*")]
+    known = {name for path in [*files, *ROOT.iterdir()] for name in (path.name, path.stem)}
+    known.update(
+        *(list_names(read_tree(path)) for path in files if path.suffix == ".py" and path.name != "test_names.py")
+    )
+    stale = list_stale(trees, known)
+    assert [each for each in stale if each.partition(": ")[2] not in OTHERS] == []
+    assert {each.partition(": ")[2] for each in stale} == OTHERS.keys()
+    assert len(OTHERS) <= 10
+
+
+def test_a_stale_name_is_found() -> None:
+    text = '"""Calls `here(1)` of `there.py`, as `gone.py` and `Part.gone` do."""\ndef here(): ...\nclass Part: ...'
+    assert list_stale({"m": ast.parse(text)}, ["there.py"]) == ["m: gone.py", "m: Part.gone"]

@@ -269,7 +269,7 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
 
 
 def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
-    """Say what is wrong with the model's sight, and return what the run's record shall say of it."""
+    """Say what is wrong with the model's sight, and return its entry in the run's record."""
     console = open_console(stderr=True)
     if SUITE not in list_suites():
         console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")

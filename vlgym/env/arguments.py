@@ -48,7 +48,8 @@ def _read_hints(function: Any) -> dict[str, Any]:
 def fits(value: Any, hint: Any) -> bool:
     """Return whether a value may stand where `hint` is annotated.
 
-    Lists stand for tuples and texts for paths, as JSON has neither; an annotation that says nothing here fits all.
+    Lists stand for tuples and texts for paths, as JSON has neither. An annotation that cannot be checked fits every
+    value.
     """
     if type(value) is hint:
         return True

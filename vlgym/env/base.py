@@ -348,13 +348,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
         """Return the data that `_go_back` needs.
 
-        It copies nothing large, unless the state is to come back whole, to the last bit.
+        By default it holds references; with `whole` it also has a copy of the whole state (`save`).
         """
         position = {**self._position(), "saved": self.save()} if whole else self._position()
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Restore the episode of the bookmark, or replay it; without one, or if that fails, a reset is due."""
+        """Undo a failed reset: restore the previous episode, else replay it, else require a new reset."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]
@@ -410,7 +410,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.max_turns
 
     def _turn_told(self) -> int:
-        """Number of the turn that the turn's text tells, from 0."""
+        """Number of the turn in the prompt, from 0."""
         return self.turn
 
     def _play_ahead(self) -> list[str]:
@@ -500,7 +500,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if self.modality not in ("text", "both"):
             return said + turn_text
         if not (words := describe()):
-            raise UserError(f"{self._title()} has no words for its picture: modality={self.modality!r} is not for it.")
+            raise UserError(f"{self._title()} has no text description: modality={self.modality!r} is unavailable.")
         return f"{said}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:

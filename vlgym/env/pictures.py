@@ -60,9 +60,9 @@ def unpack_pictures(text: str) -> Sheet:
         reader = zlib.decompressobj()
         data = reader.decompress(base64.b64decode(text, validate=True), MOST_PICTURES * SHEET_SIZE + 1)
     except (binascii.Error, zlib.error) as error:
-        raise ValueError(f"no stored pictures: {error}") from None
+        raise ValueError(f"not a sheet of stored pictures: {error}") from None
     if len(data) > MOST_PICTURES * SHEET_SIZE or len(data) % SHEET_SIZE or not reader.eof:
-        raise ValueError("no stored pictures: wrong length")
+        raise ValueError("not a sheet of stored pictures: wrong length")
     return np.frombuffer(data, np.uint8).reshape(-1, SHEET_SIZE)
 
 

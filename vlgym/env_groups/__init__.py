@@ -63,8 +63,8 @@ def read_envs(said: str, name: str = "envs") -> tuple[str, str, int | None]:
     found = _FORM.fullmatch(said)
     if found is None:
         raise UserError(
-            f"{name} {said!r} is not one of local, processes, processes:N, ray, ray:N, ray:auto, ray://HOST:PORT, "
-            "tcp://HOST:PORT[,HOST:PORT...] (each ray and tcp with :N at its end, too), N workers."
+            f"{name} {said!r} is not valid. Use local, processes[:N], ray[:N], ray:auto[:N], ray://HOST:PORT[:N] or "
+            "tcp://HOST:PORT[,HOST:PORT...][:N], with N workers."
         )
     address, workers = found["ray"] or "", found["workers"]
     address = found["tcp"] or (f"ray{address}" if address.startswith("://") else address[1:])

@@ -80,7 +80,7 @@ class RayLink:
                 call, count = self._calls.popleft()
                 told = self._ray.get(call, timeout=limit * count)
                 if not isinstance(told, list) or [type(each) for each in told] != [bytes] * count:
-                    raise NonsenseError(f"no {count} frames")
+                    raise NonsenseError(f"not a list of {count} frames")
                 self._answers.extend(told)
         except self._ray.exceptions.GetTimeoutError:
             raise LostError(f"it did not answer within {limit * count:g} s") from None

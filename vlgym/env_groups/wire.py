@@ -59,7 +59,7 @@ def unpack(frame: bytes | bytearray) -> Any:
         place, end = [0], PREFIX.size + text
         data = _decode(json.loads(frame[PREFIX.size : end]), memoryview(frame)[end:], place, 0)
         if place[0] != arrays:
-            raise NonsenseError("it has bytes that belong to nothing")
+            raise NonsenseError("it has more bytes than its arrays")
         return data
     except NonsenseError:
         raise

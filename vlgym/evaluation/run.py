@@ -76,10 +76,10 @@ def run_evaluation(
         max_cost: dollars after which the run stops.
         resume: go on with the run that the folder holds.
         watcher: is told how far it is.
-        noted: what the session's record shall say, too; `resume` does not compare it.
+        noted: extra fields of the session's record; `resume` does not compare them.
         again: how to go on, said when the run stops before its end.
         group: where the environments live; the caller closes it.
-        **more: whatever else the run's record shall say and `resume` compare.
+        **more: extra fields of the run's record; a resumed run must have the same values.
 
     Raises:
         UserError: an environment cannot be made, or the folder holds something else (see `EvaluationFolder`).

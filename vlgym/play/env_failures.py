@@ -1,7 +1,7 @@
 """The rule for an environment that raises in play: the same in training, evaluation, floors and resuming.
 
 Its failure is noted, the environment is closed and a new one takes its place; three failures in a row, without a
-finished episode between them, end the run. What becomes of the episode is said by whoever plays it: training counts it
+finished episode between them, end the run. The caller decides on the episode: training counts it
 as truncated, everything else plays it again. An evaluation treats an `EndpointError` of the policy alike. A `UserError`
 is no failure of the environment, nor is what else a policy raises; they end the run at once.
 """

@@ -113,7 +113,9 @@ class Runner:
         if pictures == SHUFFLED and remake is None and len(twins) != len(envs):
             raise UserError("Shuffled pictures are those of a second environment for each: give twins, or remake.")
         if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
-            raise UserError("A Runner with a course of several environments needs exchange.")
+            raise UserError(
+                "A Runner with a course of several environments needs `exchange`, which makes the next one."
+            )
         self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
         self.stride = len(envs) if stride is None else stride
         self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed

@@ -48,7 +48,7 @@ _FIELDS = (
 SYNC_EVERY = 1.0  # seconds
 NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
 MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
-"""Errors of `read_record` on a line that is not as it was written."""
+"""Errors that `read_record` raises on a malformed line."""
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
 _IF_ANY = ("level", "form", "point", "status", "reasoning")
 """Fields that a line has only where they differ from `StepRecord`'s default."""

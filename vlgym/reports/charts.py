@@ -1,4 +1,4 @@
-"""Positions of a curve's points and ticks, in percent of its box; `plots` in `marks.html` draws them."""
+"""Positions of a curve's points and ticks, in percent of its box; the template `marks.html` draws them."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ class Memory:
             entry[1] += 1
 
     def find_best(self, keys: Sequence[Hashable], candidates: Sequence[str], rng: random.Random) -> str:
-        """Return the candidate with the highest mean return in the first row that is known; equals by lot.
+        """Return the candidate with the highest mean return in the first row that is known. Ties are broken at random.
 
-        A mean counts one return as large as the row's mean more, which is also what an untried candidate has.
+        Means are smoothed with one pseudo-return equal to the row's mean, the prior of an untried candidate.
         """
         for key in keys:
             row = self.rows.get(key, {})

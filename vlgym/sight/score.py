@@ -6,7 +6,7 @@ where there are pictures of earlier turns, `asked_as` (what the text calls them)
 (the index of the one that is asked for). Records do not hold these, so each question is made again from its seed.
 
 **Sight.** `p` is the share of all permutations of a probe's answers that would be right as often as the model is, or
-oftener (`exact_tests.permutation_p`). Unlike a comparison with 1 / number of answers, it holds for a model that prefers
+oftener (`intervals.permutation_p`). Unlike a comparison with 1 / number of answers, it holds for a model that prefers
 some answers. Holm's rule over the probes: a model that does not see is taken for one that does in at most 1 % of runs
 (`ALPHA`).
 
@@ -57,9 +57,9 @@ ALPHA = 0.01
 CONTROL_ALPHA = 0.0005
 ORDER_ALPHA = 0.001
 NO_BETTER = 0.2
-"""p value above which the other pictures count as not known."""
+"""The model counts as not seeing the remaining pictures where their p value is higher."""
 ORDER_LEAD = 4
-"""Answers by which another order of the pictures must be ahead of the right one."""
+"""Another order of the pictures is reported if it explains at least this many more answers than the right one."""
 
 _OPTIONAL = ("levels", "level", "asked_as", "shown", "asked")
 

@@ -1,4 +1,4 @@
-"""Findings on a model's sight, and the sentences that state them. `sight` computes them."""
+"""Findings on a model's sight, and the sentences that state them. `score` computes them."""
 
 from __future__ import annotations
 

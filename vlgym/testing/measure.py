@@ -185,5 +185,5 @@ def play_figures(
 
 
 def count_episodes(spec: EnvSpec) -> int:
-    """Return of how many episodes a floor or a ceiling is measured."""
+    """Return the number of episodes by which a floor or a ceiling is measured."""
     return spec.figure_episodes or (MANY_EPISODES if spec.max_turns <= SHORT_TURNS else FEW_EPISODES)

@@ -33,7 +33,7 @@ SAMPLE_TURNS = 24
 """Most turns of an episode of the sample."""
 
 SAMPLE_SECONDS = 3.0
-"""After so long the sample ends with the episode that it is at, `STARTS` starts apart."""
+"""Time limit of the sample, which ends with its current episode; the `STARTS` starts are always played."""
 
 
 class CheckFailure(AssertionError):

@@ -128,7 +128,7 @@ def _allowed_roots() -> tuple[str, ...]:
 
 
 ROUND = 8
-"""Episodes of a round; each round plays the same ones again, so that what a memory keeps of them is there already."""
+"""Episodes of a round. All rounds play the same ones, so caches are filled from the second round on."""
 
 GROWTH = 40_000
 """Bytes by which memory may grow from one round to the next, in each of two rounds: a frame of 120 x 112 pixels."""
