@@ -55,11 +55,10 @@ from .learning.batch import (
 from .learning.collect import Collector
 from .learning.command import main
 from .learning.config import RunConfig
-from .learning.losses import Standardise
 from .learning.run import Run, Update
 from .models.family import Family, ImageInput, Prompt
 from .runs.distributed import announced
-from .vldac import kl_loss
+from .vldac import Standardise, kl_loss
 
 
 @dataclass(frozen=True, eq=False)

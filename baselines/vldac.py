@@ -61,7 +61,7 @@ from .learning.batch import (
 from .learning.collect import Collector, Rows, flags
 from .learning.command import main
 from .learning.config import ClippedConfig
-from .learning.losses import KLEstimator, PolicyLoss, Standardise, log_ratio, token_mean, weigh, with_statistics
+from .learning.losses import KLEstimator, PolicyLoss, log_ratio, token_mean, weigh, with_statistics
 from .learning.run import Run, Update
 from .runs import distributed
 
@@ -266,6 +266,31 @@ def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
 
 
 # -- value head --------------------------------------------------------------------------------------------------------
+
+
+class Standardise(nn.Module):
+    """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit deviation.
+
+    The features of all states have much in common and differ little; the last step bounds what comes later.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("deviation", torch.ones(size))
+
+    def fit(self, x: Tensor) -> None:
+        """Take mean and deviation of features [B, size]; dimensions that hardly vary are not blown up."""
+        deviation = x.std(0, correction=0)
+        self.mean.copy_(x.mean(0))
+        self.deviation.copy_(deviation + 0.1 * deviation.mean() + 1e-6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape of `x`."""
+        return nn.functional.layer_norm((x - self.mean) / self.deviation, x.shape[-1:])
 
 
 class ValueHead(nn.Module):

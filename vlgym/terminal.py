@@ -1,4 +1,4 @@
-"""Output of every command: consoles of the right width, and progress bars that fit.
+"""A command and its terminal: how it ends, consoles of the right width, progress bars that fit.
 
 The one place that knows of widths, NO_COLOR and pipes. It imports `rich` only when something is opened.
 """

@@ -5,74 +5,13 @@ Deliberately without behaviour: each stage owns its own logic, and this module i
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import platform
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from importlib import metadata
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-
-CORE_PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow")
-
-_PACKAGE_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_EXTRA = re.compile(r";.*\bextra\b")
-
-
-def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
-    """Return name -> version of Python, the core, the named distributions, and what these require (their engines)."""
-    versions = {"python": platform.python_version()}
-    for name in (*CORE_PACKAGES, *sorted(set(distributions))):
-        for each in (name, *(_list_required(name) if name not in CORE_PACKAGES else ())):
-            version = find_version(each)
-            if version is not None:
-                versions.setdefault(each, version)
-    return versions
-
-
-@functools.cache
-def find_distribution(module: str) -> str | None:
-    """Return the distribution that a module's top package belongs to, if it was installed."""
-    found = metadata.packages_distributions().get(module.partition(".")[0], [])
-    return found[0] if found else None
-
-
-@functools.cache
-def hash_code(place: str) -> str | None:
-    """Return a digest of the Python files of the top package of a module or entry point; `None` without any."""
-    try:
-        found = find_spec(re.split("[.:]", place)[0])
-    except ValueError:  # __main__ has no place
-        found = None
-    tops = map(Path, (found.submodule_search_locations or [found.origin or ""]) if found else ())
-    files = [(top, path) for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))]
-    words = [f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}" for top, path in files]
-    return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None
-
-
-def _list_required(distribution: str) -> list[str]:
-    """The direct requirements, extras left out."""
-    try:
-        lines = metadata.requires(distribution) or []
-    except metadata.PackageNotFoundError:
-        return []
-    return [match[0] for line in lines if not _EXTRA.search(line) and (match := _PACKAGE_NAME.match(line))]
-
-
-def find_version(distribution: str) -> str | None:
-    """Return the version of a distribution; `None` where it is not installed."""
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
-
 
 Image = NDArray[np.uint8]
 """`[H, W, 3] uint8`, RGB."""

@@ -18,7 +18,7 @@ import pytest
 from toys import installed, make_spec, make_walk
 
 from vlgym.cli.app import main
-from vlgym.endpoint.messages import is_same_host
+from vlgym.endpoint.client import is_same_host
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError

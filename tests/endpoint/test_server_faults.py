@@ -20,9 +20,10 @@ from fault_server import Fault, FaultServer
 from toys import installed, make_spec
 
 from vlgym.cli.app import main
+from vlgym.endpoint.client import find_proxy, is_own
 from vlgym.endpoint.completion import BadAnswerError, find_status, read_answer
-from vlgym.endpoint.messages import find_proxy, is_own, make_hide
 from vlgym.endpoint.policy import OpenAIPolicy
+from vlgym.endpoint.secrets import make_hide
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
 from vlgym.integrations.agent import Task, play

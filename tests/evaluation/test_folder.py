@@ -27,7 +27,8 @@ from vlgym.files import seal
 from vlgym.play import trajectory
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.trajectory import TrajectoryWriter, read_header, read_trajectories
-from vlgym.types import Outcome, Reply, StepRecord, Usage, hash_code
+from vlgym.registry.versions import hash_code
+from vlgym.types import Outcome, Reply, StepRecord, Usage
 from vlgym.ui.index import Index
 
 WALK = make_spec()

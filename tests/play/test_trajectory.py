@@ -21,7 +21,8 @@ from vlgym.parsers import TagParser
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run, read_trajectories
-from vlgym.types import StepRecord, list_versions
+from vlgym.registry.versions import list_versions
+from vlgym.types import StepRecord
 
 RUN = describe_run([make_walk()], note="test")
 

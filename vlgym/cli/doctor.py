@@ -18,7 +18,7 @@ from ..registry import Registry, get_registry, list_problems
 from ..registry.installing import how_to_install, how_to_install_all
 from ..registry.recorded import compare_recorded
 from ..registry.registry_file import find_edit
-from ..types import find_version
+from ..registry.versions import find_version
 from .console import open_console
 
 SHOWN_PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers")

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..endpoint.messages import plain_address
+from ..endpoint.client import plain_address
 from ..env.base import MODALITIES
 from ..env.prompts import STYLES, PromptBuilder
 from ..env.spec import PLANNERS

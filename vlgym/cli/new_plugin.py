@@ -19,7 +19,7 @@ from .. import __version__
 from ..errors import UserError
 from ..files import place_folder, write_whole
 from ..registry import FIRST_PARTY, get_registry, normal_name
-from ..types import find_version
+from ..registry.versions import find_version
 from .console import open_console
 
 WINDOWS = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..endpoint.messages import plain_address
+from ..endpoint.client import plain_address
 from ..env.seeding import SPLITS
 from ..errors import UserError, check_choice, check_writable, plain_line
 from ..evaluation.policy_names import list_policies, make_policy

@@ -23,17 +23,10 @@ import numpy as np
 
 from ..errors import EndpointError, FailedError, UserError, check_number
 from ..types import Reply, Turn, Usage
+from .client import KEY, check_url, open_client, read_key, split_address
 from .completion import PROMPT, excerpt, find_status, lasts
-from .messages import (
-    KEY,
-    check_url,
-    encode_messages,
-    find_secrets,
-    open_client,
-    read_key,
-    split_address,
-    without_secrets,
-)
+from .messages import encode_messages
+from .secrets import find_secrets, without_secrets
 
 MOST_AT_ONCE = 1024
 FIXED = {

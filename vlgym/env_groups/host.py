@@ -14,7 +14,7 @@ from ..parsers import check_named
 from ..play.trajectory import describe_env
 from ..registry import get_registry
 from ..registry.making import make
-from ..types import list_versions
+from ..registry.versions import list_versions
 from .wire import pack
 
 

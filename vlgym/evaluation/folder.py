@@ -33,7 +33,8 @@ from ..play.trajectory import (
     read_numbered,
     without_none,
 )
-from ..types import StepRecord, list_versions
+from ..registry.versions import list_versions
+from ..types import StepRecord
 from .plan import Part
 from .summary import find_wrong_reward
 

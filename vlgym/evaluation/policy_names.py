@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..endpoint.messages import plain_address
+from ..endpoint.client import plain_address
 from ..env.arguments import fits
 from ..errors import PluginError, UserError, check_choice, nearest, plain_line
 from ..play.policies import IdlePolicy, OraclePolicy, Policy, RandomPolicy, ReplayPolicy, ScriptedPolicy

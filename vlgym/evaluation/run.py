@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..endpoint.messages import SECRET_NAME
+from ..endpoint.secrets import SECRET_NAME
 from ..env.prompts import PromptBuilder
 from ..env_groups import LOCAL, EnvGroup
 from ..errors import UserError

@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from ..endpoint.client import check_url, open_client
 from ..endpoint.completion import PROMPT, find_status, read_answer
-from ..endpoint.messages import check_url, encode_messages, hide_in, make_hide, open_client
+from ..endpoint.messages import encode_messages
+from ..endpoint.secrets import hide_in, make_hide
 from ..env.prompts import PromptBuilder
 from ..env.reset_options import LEVEL
 from ..env.seeding import SPLITS, episode_seed

@@ -32,7 +32,8 @@ from ..env.rendering import decode_png, encode_png
 from ..errors import GREATEST, TrajectoryError
 from ..files import append_whole, is_cut, list_folder, make_folder, seal, sync, unseal, write_whole
 from ..registry import get_registry
-from ..types import Image, LearnerNotes, Message, StepRecord, Usage, find_distribution, hash_code, list_versions
+from ..registry.versions import find_distribution, hash_code, list_versions
+from ..types import Image, LearnerNotes, Message, StepRecord, Usage
 from .remote import RemoteEnv
 
 FORMAT = 4

@@ -21,7 +21,7 @@ from ..parsers import check_named
 from ..play.replay import is_exact, replay
 from ..play.trajectory import HEADER, METADATA, describe_env, find_differences, without_none
 from ..registry import get_registry
-from ..types import hash_code
+from ..registry.versions import hash_code
 from .records import RecordedPart, RecordedRun, read_run
 
 CARD_FIELDS = (

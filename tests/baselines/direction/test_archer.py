@@ -16,9 +16,9 @@ from baselines import archer
 from baselines.archer import Config, Replay, State, Transition
 from baselines.engine.engine import pad_rows
 from baselines.learning import losses
-from baselines.learning.losses import Standardise
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import checkpoints
+from baselines.vldac import Standardise
 
 ENV = "vlgym/NumberLine-v0"
 SMALL = Config(
