@@ -25,7 +25,7 @@ CONTRACT = 1
 PLANNERS = ("online", "global")
 """Planner settings: one action a reply, or one reply that holds the whole plan."""
 
-NOT_RECORDED = ("probes", "blind", "waits", "interaction")
+NOT_RECORDED = ("probes", "blind", "interaction")
 """Fields that registry.yaml leaves out: what the environment is tried with stands in the plugin."""
 
 ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
@@ -73,8 +73,6 @@ class EnvSpec:
         probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
         blind: blind players of this environment (`vlgym.sight.blind.BlindPlayer`), each `package.module:Class`; with
             the generic ones they measure what can be won without the picture.
-        waits: whether it mostly waits for another program, and several of it may work in threads of one process: a
-            worker of `--envs` then steps each in a thread.
         replaced_by: id of a newer version, where this one is kept for comparison only.
         levels: one line for each difficulty level, 0 the easiest: what it changes. The class's `level_arguments` holds
             their values.
@@ -110,7 +108,6 @@ class EnvSpec:
     truncates_early: bool = False
     probes: tuple[Probe, ...] = ()
     blind: tuple[str, ...] = ()
-    waits: bool = False
     replaced_by: str = ""
     levels: tuple[str, ...] = ()
     interaction: tuple[str, ...] = ()
@@ -196,7 +193,7 @@ class EnvSpec:
     def digest(self) -> str:
         """Return a hash of the card: 16 hexadecimal digits.
 
-        It leaves out how the environment is tested and stepped (`probes`, `pictures`, `blind`, `waits`), its
+        It leaves out how the environment is tested and stepped (`probes`, `pictures`, `blind`), its
         `interaction`, and later fields of the contract that have their defaults.
         """
         plain = self.to_dict()

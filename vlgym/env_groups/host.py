@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from ..env import VLEnv
@@ -12,45 +11,18 @@ from ..env.prompts import PromptBuilder
 from ..errors import UserError, plain_line
 from ..parsers import check_named
 from ..play.trajectory import describe_env
-from ..registry import get_registry
 from ..registry.making import make
 from ..registry.versions import list_versions
 from .wire import pack
 
 
-def may_wait(env_id: str) -> bool:
-    """True if an environment's card says that it may wait in a thread."""
-    spec = get_registry().specs.get(env_id)
-    return spec is not None and spec.waits
-
-
 class Host:
-    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`.
+    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`; `make` makes an
+    environment."""
 
-    Args:
-        make: makes an environment.
-        waits: says of an id whether its environments work in threads; others work in the caller's.
-    """
-
-    def __init__(self, make: Callable[..., VLEnv] = make, waits: Callable[[str], bool] = may_wait) -> None:
-        self._make, self._waits = make, waits
+    def __init__(self, make: Callable[..., VLEnv] = make) -> None:
+        self._make = make
         self._envs: dict[int, VLEnv] = {}
-        self._threads: dict[int, ThreadPoolExecutor] = {}
-
-    def begin(self, request: Mapping[str, Any]) -> Future[bytes]:
-        """Do what is asked, or let the environment's thread do it; return the frame of the answer to come."""
-        number, do = request["env"], request["do"]
-        if do == "make" and self._waits(request["id"]):
-            self._threads[number] = ThreadPoolExecutor(1)
-        thread = self._threads.get(number)
-        if thread is not None:
-            answer = thread.submit(self.write_answer, request)
-            if do == "close":
-                self._threads.pop(number).shutdown(wait=False)
-            return answer
-        answer = Future()
-        answer.set_result(self.write_answer(request))
-        return answer
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what is asked; return `n`, `env`, and `value` or the `error` that was raised."""
@@ -70,8 +42,8 @@ class Host:
 
     def close(self) -> None:
         """Close all environments, whatever one of them raises."""
-        for answer in [self.begin({"n": 0, "env": number, "do": "close"}) for number in {*self._envs, *self._threads}]:
-            answer.result()
+        for number in [*self._envs]:
+            self.answer({"n": 0, "env": number, "do": "close"})
 
     def _do_make(self, request: Mapping[str, Any]) -> dict[str, Any]:
         env = self._envs[request["env"]] = self._make(request["id"], **request["arguments"])

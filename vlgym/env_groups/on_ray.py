@@ -33,7 +33,7 @@ class Actor:
 
     def answer(self, frames: list[bytes]) -> list[bytes]:
         """Answer several requests, in their order."""
-        return [answer.result() for answer in [self.host.begin(unpack(frame)) for frame in frames]]
+        return [self.host.write_answer(unpack(frame)) for frame in frames]
 
     def close(self) -> None:
         """Close all environments."""

@@ -3,9 +3,8 @@
 With `tcp` the learner is on another machine, and no argument that it sends names code.
 
 It reads a frame, executes it, writes a frame, and ends when the other side does. Environments are made and stepped in
-the main thread, because graphics contexts belong to the thread that made them; those whose card says `waits` in a
-thread each. A second thread writes the answers in the order of the requests, so that a busy learner keeps no
-environment waiting. There are never more answers than environments.
+the main thread, because graphics contexts belong to the thread that made them. A second thread writes the answers, so
+that a busy learner keeps no environment waiting. There are never more answers than environments.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import queue
 import socket
 import sys
 import threading
-from concurrent.futures import Future
 from contextlib import suppress
 
 from ..terminal import end_with_parent
@@ -25,20 +23,20 @@ from .wire import receive
 
 def serve_connection(connection: socket.socket, host: Host) -> None:
     """Answer until the connection ends."""
-    answers: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_write, args=(connection, answers), daemon=True).start()
     try:
         with suppress(OSError, EOFError):  # the learner has gone
             while True:
-                answers.put(host.begin(receive(connection)))
+                answers.put(host.write_answer(receive(connection)))
     finally:
         host.close()
 
 
-def _write(connection: socket.socket, answers: queue.SimpleQueue[Future[bytes]]) -> None:
+def _write(connection: socket.socket, answers: queue.SimpleQueue[bytes]) -> None:
     with suppress(OSError):
         while True:
-            connection.sendall(answers.get().result())
+            connection.sendall(answers.get())
 
 
 if __name__ == "__main__":
