@@ -19,7 +19,7 @@ from vlgym.registry import get_registry
 
 from ..engine.engine import Engine, ModelPolicy, make_engine
 from ..models import lora
-from ..models.family import Prompt
+from ..models.family import Family, Prompt
 from ..models.folders import NEW_TOKENS, read_limits
 from ..models.load import load_family
 from ..models.lora import check_adapter, is_tiny
@@ -124,46 +124,25 @@ class Setup(Generic[C]):
         set_up_torch(c.threads or 0, c.device)
         self.world = distributed.join(c.device)
         self.envs = c.make_environments(self.world)
-        ids = self.envs.ids
-        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
-        chosen = str(c.out or folder.next_folder(Path("runs"), stem))
-        self.out = Path(distributed.first_says(chosen, self.world))
-        if self.world.first and not c.resume:
-            folder.check_new(self.out)
-        if c.export is not None:
-            lora.check_export(c.export)
-        if c.export_adapter is not None:
-            check_adapter(c.export_adapter)
-        if c.warm.steps and not c.resume:
-            check_oracles(ids)
+
+        # The folder is chosen, and what can be refused is refused, before a model is loaded.
+        self.out = self._choose_folder()
+        self._check_options()
         how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
-        self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
+        self.title = f"{c.algorithm}, {', '.join(self.envs.ids)}{how}, {c.model}, seed {c.seed}"
         record = self._describe()
         self._config = record["config"]  # as it was asked for, before the probe
         if c.resume:
             folder.check_same(folder.read_run_record(self.out), record)
-        model = c.model or DEFAULT_MODEL
-        family = load_family(
-            model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
-            dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
-        )  # fmt: skip
-        family.check_pictures(self.envs.pictured)
+
+        # The model begins where the checkpoint or the warm start left it; adapters are put around that.
+        family = self._load_family()
         self._stack = ExitStack()
         self._stack.callback(self.envs.close)
-        if self.world.first:
-            self.out.mkdir(parents=True, exist_ok=True)
-            self._stack.enter_context(lock_folder(self.out))
-            if not c.resume:
-                folder.write_record(self.out / folder.RUN_FILE, record)
+        self._open_folder(record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
-        base = self._checkpoint[1].get("base") if self._checkpoint else None
-        warm = WarmReport()
         engine = make_engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
-        if base is not None:
-            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, str(family.device)))
-        elif not c.resume and c.warm.steps:
-            warm, base = self._warm_start(engine) if self.world.first else (warm, None)
-            warm = share_warm_start(warm, engine, self.world)
+        warm, base = self._find_beginning(engine)
         self.weights = Weights(
             engine, c.lora, seed=c.seed, train_vision=c.train_vision,
             keep_reference=c.keeps_reference or c.kl_coef > 0,
@@ -171,12 +150,16 @@ class Setup(Generic[C]):
         for each in self.weights.engines():  # the reference's, too: equal weights then have no KL
             each.temperature = c.temperature
         self.weights.family.set_recompute(c.recompute)
+
+        # Random numbers of sampling differ between processes, the order of minibatches does not.
         sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
         self.order = torch.Generator().manual_seed(2 * c.seed + 2)
         self.state = RunState(self.weights, {"sampler": sampling, "order": self.order}, warm, self.world)
         self.state.base = base
         self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
-        record["policy"] = self.policy.describe()  # the limits that follow from model and warm start are known now
+
+        # The record is complete: the limits that follow from model and warm start are known.
+        record["policy"] = self.policy.describe()
         if self.world.first and not c.resume:
             folder.write_record(self.out / folder.RUN_FILE, record)
         self.recorder: EpisodeRecorder | None = None
@@ -185,11 +168,61 @@ class Setup(Generic[C]):
                 self.out / EPISODES_FOLDER, record, every=c.record_every, keep=c.record_keep
             )
         self.first_episodes = c.eval_episodes  # before the training
-        if not is_tiny(model):
+        if not is_tiny(c.model or DEFAULT_MODEL):
             self._probe()
         if self.world.first:
             put_back(self.out / BEST)
             read_best(self.out / BEST)  # fails early where the note is damaged
+
+    def _choose_folder(self) -> Path:
+        """Return the run's folder, the same in all processes."""
+        ids = self.envs.ids
+        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
+        chosen = str(self.config.out or folder.next_folder(Path("runs"), stem))
+        return Path(distributed.first_says(chosen, self.world))
+
+    def _check_options(self) -> None:
+        """Refuse folders that cannot be written, and a warm start without an oracle."""
+        c = self.config
+        if self.world.first and not c.resume:
+            folder.check_new(self.out)
+        if c.export is not None:
+            lora.check_export(c.export)
+        if c.export_adapter is not None:
+            check_adapter(c.export_adapter)
+        if c.warm.steps and not c.resume:
+            check_oracles(self.envs.ids)
+
+    def _load_family(self) -> Family:
+        """Load the model that the run begins with."""
+        c, model = self.config, self.config.model or DEFAULT_MODEL
+        family = load_family(
+            model, image_tokens=c.image_tokens or count_image_tokens(model, self.envs.ids), seed=c.seed,
+            dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
+        )  # fmt: skip
+        family.check_pictures(self.envs.pictured)
+        return family
+
+    def _open_folder(self, record: Mapping[str, Any]) -> None:
+        """Make the run's folder, lock it and write the record, in the first process."""
+        if self.world.first:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self._stack.enter_context(lock_folder(self.out))
+            if not self.config.resume:
+                folder.write_record(self.out / folder.RUN_FILE, record)
+
+    def _find_beginning(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
+        """Put the weights of the warm start into the engine's model, or make a warm start; return its report, and the
+        note of its file where there is one."""
+        warm = WarmReport()
+        base = self._checkpoint[1].get("base") if self._checkpoint else None
+        if base is not None:
+            family = engine.family
+            load_module("base", family.model, load_tensors(self.out / BASE_FILE, base, str(family.device)))
+        elif not self.config.resume and self.config.warm.steps:
+            warm, base = self._warm_start(engine) if self.world.first else (warm, None)
+            warm = share_warm_start(warm, engine, self.world)
+        return warm, base
 
     def _probe(self) -> None:
         """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -152,53 +153,54 @@ def evaluate_policy(
     prices = Prices(price_in, price_out)
     if max_cost is not None and not prices:
         raise UserError("--max-cost needs prices: --price-in and --price-out, dollars for a million tokens.")
+    if env is None and suite is None:
+        raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
+
+    # Options are read and compared first: a typo is told before a model is loaded.
     options: dict[str, Any] = {
         "base_url": base_url, "temperature": temperature, "max_tokens": max_tokens, "seed": seed,
     }  # fmt: skip
-    given = {name: value for name, value in options.items() if value is not None}
-    given |= read_arguments(policy_arg or [], "--policy-arg")
-    theirs = {key.removeprefix(THEIRS): given.pop(key) for key in list(given) if key.startswith(THEIRS)}
-    if env is None and suite is None:
-        raise UserError(f"Give --env ID[,ID...] or --suite NAME (suites: {', '.join(list_suites())}).")
+    policy_options = {name: value for name, value in options.items() if value is not None}
+    policy_options |= read_arguments(policy_arg or [], "--policy-arg")
+    names = [name for name in policy_options if name.startswith(THEIRS)]
+    rival_options = {name.removeprefix(THEIRS): policy_options.pop(name) for name in names}
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
-        rival = find_policy(opponents, theirs) if ":" in opponents else lambda: opponents
+        rival = find_policy(opponents, rival_options) if ":" in opponents else lambda: opponents
         arguments |= {} if dry_run and ":" in opponents else {"opponents": rival()}  # a dry run sends nothing
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
-    for kind in (controls := split_names(pictures)):
+    controls = split_names(pictures)
+    for kind in controls:
         check_choice("--pictures", kind, CONTROLS)
     check_choice("--planner", planner, (None, *PLANNERS))
     check_choice("--style", style or None, (None, *STYLES))
-    _plan(env, suite, episodes, split, repeats, planner, arguments)  # a typo is told before a model is loaded
-    read_envs(envs, "--envs")
-    check_number("--env-timeout", env_timeout, above=0)
-    for name, who in (("policy", policy), ("opponents", opponents or "")):
-        if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
-            raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
+    plan = partial(_plan, env, suite, episodes, split, repeats, planner, arguments)
+    plan()
+    _check_place(envs, env_timeout, policy, opponents or "")
+
+    # So is damage of the folder.
     if not dry_run and check_folder(out, resume):
-        count_finished(out)  # damage is told before anything is asked
-    made = find_policy(policy, given)
+        count_finished(out)
+    made = find_policy(policy, policy_options)
     player: Any = None if dry_run else made()
-    both: tuple[Any, Any] = (player, arguments.get("opponents"))
+    players: tuple[Any, Any] = (player, arguments.get("opponents"))
     try:
+        # A model's folder may name the reply style and the past turns of its training; options come first.
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
             arguments["parser"] = parser
-        elif wishes.get("parser") is not None:  # a model's folder may say it
+        elif wishes.get("parser") is not None:
             arguments |= check_named({"parser": wishes["parser"]}, plain_address(policy))
         turns = wishes.get("history_turns") if history_turns is None else history_turns
         images = wishes.get("history_images") if history_images is None else history_images
-        parts, missing = _plan(env, suite, episodes, split, repeats, planner, arguments)
+
+        # Parts: each environment, with its controls, without those that cannot be made here.
+        parts, missing = plan()
         pictured = images != 0 and any(part.pictured for part in parts)
-        for each in both:
+        for each in players:
             check_policy(each, pictures=pictured)
-        reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
-        if suite is not None and (dry_run or envs == "local"):
-            parts, broken = leave_out(parts)
-            reasons |= broken
-        for env_id, reason in reasons.items():
-            open_console(stderr=True).print(f"left out: {env_id}: {reason}")
+        parts = _leave_out(parts, missing, broken=suite is not None and (dry_run or envs == "local"))
         if controls and suite != SUITE:  # which has its controls
             parts = add_controls(parts, controls)
             if not pictured:
@@ -210,6 +212,8 @@ def evaluate_policy(
             probe = plan_probe() if probed and SUITE in list_suites() else []
             _print_estimate(parts, layouts, probe, prices)
             return check_readings(parts, open_console().print)
+
+        # Play, and report whatever has been finished.
         noted = {"can_it_see": _look_first(player, num_envs)} if probed else {}
         progress = EvaluationProgress()
         group = open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)
@@ -225,9 +229,29 @@ def evaluate_policy(
                 if suite == SUITE:
                     _print_sight(judge_folder(out))
     finally:
-        for each in both:
+        for each in players:
             if hasattr(each, "close"):
                 each.close()
+
+
+def _check_place(envs: str, timeout: float, policy: str, opponents: str) -> None:
+    """Check where environments live, and that no player of this process is asked for elsewhere."""
+    read_envs(envs, "--envs")
+    check_number("--env-timeout", timeout, above=0)
+    for name, who in (("policy", policy), ("opponents", opponents)):
+        if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
+            raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
+
+
+def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> list[Part]:
+    """Say which environments are not played, and why; with `broken` leave those out that cannot be made here."""
+    reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
+    if broken:
+        parts, failures = leave_out(parts)
+        reasons |= failures
+    for env_id, reason in reasons.items():
+        open_console(stderr=True).print(f"left out: {env_id}: {reason}")
+    return parts
 
 
 def _plan(
