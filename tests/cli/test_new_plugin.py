@@ -84,7 +84,7 @@ def test_the_page_for_coding_agents_works_when_followed_literally(
     env = {**os.environ, "PATH": f"{fresh.parent}:{os.environ['PATH']}", "VLGYM_PLUGINS": "vlgym-tea-room"}
     env |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1"}  # 0 is pip's way to say: no isolation
     call = ["bash", "-c", "\n".join(script)]
-    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\d+ passed", done.stdout)
     report = json.loads((tmp_path / "vlgym-tea-room/runs/blind/report.json").read_text())
