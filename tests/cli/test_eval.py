@@ -180,6 +180,16 @@ def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_w
     assert not any(asked.pictures for asked in server.asked[1:])
 
 
+def test_a_server_is_sent_no_picture_in_words(tmp_path: Path) -> None:
+    with FaultServer(lambda asked: Fault("400") if asked.pictures else None) as server:
+        command = ["eval", "--policy", f"openai:m@{server.url}", "--env", WALK.id, "--episodes", "1"]
+        assert main([*command, "--modality", "text", "--out", str(tmp_path / "run")]) == 0
+    assert server.asked
+    assert not any(asked.pictures for asked in server.asked)
+    assert {type(asked.body["messages"][-1]["content"]) for asked in server.asked} == {str}
+    assert "In words: cell 0 white" in server.asked[1].body["messages"][-1]["content"]
+
+
 def test_a_model_holds_the_other_seat_by_its_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with FaultServer(lambda asked: None) as server, installed(NIM):
         command = ["eval", "--policy", "oracle", "--env", NIM.id, "--episodes", "2", "--out", str(tmp_path / "run")]
