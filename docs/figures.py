@@ -309,14 +309,14 @@ def write_screens(figure: str) -> str:
     `speed` of all Screens."""
     if figure == "learnt":
         cells = [
-            [f"[{row.study.form}](studies/{row.name}.json)", len(row.outcome.after), f"{row.outcome.blind + 1e-9:.2f}",
-             *(write_spread(values) for values in (row.outcome.before, row.outcome.after)),
-             f"{mean(row.outcome.grey):.2f}", f"{mean(row.outcome.unreadable):.2f}", ("no", "yes")[row.above_blind]]
+            [f"[{row.study.form}](studies/{row.name}.json)", f"{row.outcome.blind + 1e-9:.2f}",
+             *(write_spread(values).replace(" ± ", "±") for values in (row.outcome.before, row.outcome.after)),
+             f"{mean(row.outcome.grey):.2f}"]
             for row in judge_all() if row.study.form
         ]  # fmt: skip
-        headers = ("form", "seeds", "habit", "before", "after", "grey", "unreadable then", "above habit")
+        headers = ("form", "habit", "before", "after", "grey")
         return table(headers, cells)
-    rows = [row for row in read_runs("screens") if row["figure"] == figure]
+    rows = [row for row in read_runs("screens") if row["figure"] == figure and "form" not in row]
     if figure == "speed":
         cells = [
             [f"`{row['id']}`", f"{row['drawn']:,.0f}", f"{row['plain']:,.0f}", f"{row['reset']:.1f} ms"] for row in rows
@@ -325,8 +325,7 @@ def write_screens(figure: str) -> str:
     players: dict[str, list[str]] = {}
     for row in rows:
         parts = [f"{row[part] + 1e-9:.2f}" for part in ("success", "return") if part in row]
-        player = "habit" + (f", {row['form']}" if "form" in row else "")
-        players.setdefault(row.get("player", player), [NONE] * 5)[row["level"]] = ", ".join(parts)
+        players.setdefault(row.get("player", "habit"), [NONE] * 5)[row["level"]] = ", ".join(parts)
     levels = [f"level {number}" for number in range(5)]
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 

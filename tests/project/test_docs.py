@@ -39,7 +39,7 @@ def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: 
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     figures = importlib.import_module("figures")
     judged = [(row.name, row.outcome.label) for row in figures.judge_all()]
-    assert len(judged) == len(set(judged)) == 17  # 28 arms, less seven controls, two that others repeat, two with words
+    assert len(judged) == len(set(judged)) == 19  # 30 arms, less seven controls, two that others repeat, two with words
     assert not [label for _, label in judged if "grey" in label or "none" in label]
     assert ("algorithms", "VL-DAC") in judged
     assert not {("sight-NumberLine-v1", "VL-DAC"), ("words-NumberLine-v1", "VL-DAC, image")} & set(judged)
