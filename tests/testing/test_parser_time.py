@@ -16,6 +16,7 @@ from vlgym.testing.interface_checks import (
     Slowest,
     check_parser_time,
     measure_parser,
+    measure_style,
     write_shapes,
     write_string,
 )
@@ -64,6 +65,7 @@ def test_strings_have_the_length_that_is_asked_for_and_hold_the_format_s_own_pie
 
 def test_a_failure_names_the_style_and_the_string(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interface_checks, "get_parser", lambda style: RescanningParser())
+    monkeypatch.setattr(interface_checks, "measure_style", measure_style.__wrapped__)  # what was measured is kept
     with pytest.raises(CheckFailure, match=r"auto: prefix, repeated piece and end .* must be linear"):
         check_parser_time(Subject(get_registry().get("vlgym/NumberLine-v0"), {}))
 

@@ -16,7 +16,7 @@ test against chance, Holm's rule over all controls, `CONTROL_ALPHA`), the answer
 **Order.** Whoever names, for each picture asked for, the one at some other place, in enough answers (binomial test
 against chance, at `ORDER_ALPHA` divided by the number of orders), gets the pictures in another order.
 
-**Power.** `QUESTIONS` make 242 requests. In 1000 simulated runs of each kind (`tests/evaluation/test_sight.py`), a
+**Power.** `QUESTIONS` make 242 requests. In 1000 simulated runs of each kind (`tests/sight/test_score.py`), a
 model that guesses was called blind in 996, one that prefers some answers in 1000, one that is right 60 % of the time
 in none, and one that is always right never got a warning. One that knows the last picture of a history and guesses the
 others was told so in 896. Where nothing else is seen, sight on one probe takes 3 to 8 right answers of 12, and all 12

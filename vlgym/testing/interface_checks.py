@@ -5,6 +5,7 @@ One function for each property: it returns its evidence in a line, or raises `Ch
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import re
@@ -23,7 +24,7 @@ from gymnasium.utils.seeding import np_random
 from ..env.reset_options import WRONG_FOR_ALL
 from ..env.seeding import SPLITS, episode_seed, split_of
 from ..errors import UserError
-from ..parsers import get_parser, match_legal
+from ..parsers import PARSERS, get_parser, match_legal
 from ..registry import get_registry
 from ..registry.recorded import hash_texts
 from ..registry.registry_file import compare_registries
@@ -36,6 +37,9 @@ LENGTHS = (2_000, 4_000, 8_000, 16_000)
 
 MOST_GROWTH = 9.0
 """Largest ratio of the times at a length and at a quarter of it: 4 for linear time, 16 for quadratic."""
+
+SUSPECT = 6.0
+"""Ratio of two single times beyond which a string is measured at every length."""
 
 WORTH_S = 0.02
 """Time below which a ratio says nothing."""
@@ -75,21 +79,38 @@ class Slowest:
 
 
 def measure_parser(parser: Parser, legal: Sequence[str] = ()) -> Slowest:
-    """Return the slowest of some hundred strings: one whose time grows too fast, where there is one, else any."""
-    worst = Slowest(("", "", ""), (0.0,) * len(LENGTHS))
+    """Return the slowest of some thousand strings: one whose time grows too fast, where there is one, else any."""
+    slowest, most = ("", "", ""), 0.0
     for shape in write_shapes(parser, legal):
+        # Exponential time shows in short strings.
         if any(_time(parser, legal, shape, length) > ENDLESS_S for length in range(16, 44, 4)):
             return Slowest(shape, (ENDLESS_S,))
-        if _time(parser, legal, shape, LENGTHS[1]) < WORTH_S / 16:  # even if quadratic, short enough at the longest
+
+        # Most shapes are short enough at the longest even if quadratic, or grow in proportion: two times tell.
+        short = _time(parser, legal, shape, LENGTHS[1])
+        if short < WORTH_S / 16:
             continue
-        seconds: list[float] = []
-        for length in LENGTHS:
-            # Twice, and the faster: the machine may have been busy.
-            seconds.append(min(_time(parser, legal, shape, length) for _ in range(2)))
-            if len(seconds) > 2 and not (found := Slowest(shape, tuple(seconds))).linear:
-                return found
-        worst = max(worst, Slowest(shape, tuple(seconds)), key=lambda one: one.seconds[-1])
-    return worst
+        long = _time(parser, legal, shape, LENGTHS[-1])
+        if long > max(WORTH_S, SUSPECT * short) and not (found := _measure_shape(parser, legal, shape)).linear:
+            return found
+        slowest, most = max((slowest, most), (shape, long), key=lambda one: one[1])
+    return _measure_shape(parser, legal, slowest) if most else Slowest(slowest, (0.0,) * len(LENGTHS))
+
+
+@functools.cache
+def measure_style(style: str) -> Slowest:
+    """`measure_parser` of a parser of the core, once in a process: its time does not depend on the legal actions."""
+    return measure_parser(get_parser(style), ("turn left", "move forward"))
+
+
+def _measure_shape(parser: Parser, legal: Sequence[str], shape: tuple[str, str, str]) -> Slowest:
+    seconds: list[float] = []
+    for length in LENGTHS:
+        # Twice, and the faster: the machine may have been busy.
+        seconds.append(min(_time(parser, legal, shape, length) for _ in range(2)))
+        if len(seconds) > 2 and not (found := Slowest(shape, tuple(seconds))).linear:
+            return found
+    return Slowest(shape, tuple(seconds))
 
 
 def write_shapes(parser: Parser, legal: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -118,7 +139,7 @@ def check_parser_time(subject: Subject) -> str:
     told = []
     for style in subject.spec.reply_styles:
         parser = get_parser(style)
-        slowest = measure_parser(parser, legal)
+        slowest = measure_style(style) if style in PARSERS else measure_parser(parser, legal)
         if not slowest.linear:
             raise CheckFailure(
                 f"{style}: prefix, repeated piece and end {slowest.shape!r} took {slowest.seconds[-1]:.2f} s, "
