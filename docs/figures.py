@@ -330,34 +330,6 @@ def write_screens(figure: str) -> str:
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 
 
-def write_real(figure: str) -> str:
-    """Write how SmolLM2 plays in words: success and unreadable replies of each environment (`judged`), or a first reply
-    to each of the first three (`replies`)."""
-    known, rows = read_registry(), dict[str, dict[str, Any]]()
-    for row in read_runs("real-model"):
-        rows.setdefault(row["env"].removeprefix("vlgym/"), {})[row["player"]] = row
-    players = ("as published", "two examples")
-    if figure == "replies":
-        first = [[name, *(show_text(own[each]["examples"][0]) for each in players)] for name, own in rows.items()]
-        return table(["environment", *players], first[:3])
-    cells = [
-        [
-            name, f"{own['random']['success']['rate']:.2f}", f"{known[f'vlgym/{name}']['blind']['success'] + 1e-9:.2f}",
-            *(f"{own[each]['success']['rate']:.2f}, {own[each]['invalid']['rate']:.2f}" for each in players),
-            f"{known[f'vlgym/{name}']['ceiling']['success']:.2f}",
-        ]
-        for name, own in rows.items()
-        if own.keys() >= {"random", *players}
-    ]  # fmt: skip
-    return table(["environment", "random", "blind", *(f"{each}, unreadable" for each in players), "oracle"], cells)
-
-
-def show_text(text: str, most: int = 60) -> str:
-    """Return the beginning of a text as a table's cell."""
-    line = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
-    return f"`{line[:most]}`" + ("..." if len(line) > most else "")
-
-
 def write_originals() -> str:
     """Write a row per comparison with a published program, and per family without one."""
     rows = [
@@ -461,8 +433,8 @@ def write_study_pages() -> dict[str, str]:
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
     writers = {
-        "advantages": write_advantages, "outcomes": write_outcomes, "real": write_real, "screens": write_screens,
-        "speed": write_speed, "wins": write_wins,
+        "advantages": write_advantages, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
+        "wins": write_wins,
     }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:

@@ -140,7 +140,7 @@ def test_a_packed_answer_is_never_held_as_a_whole(monkeypatch: pytest.MonkeyPatc
             made.append(most)
             return b""
 
-    monkeypatch.setattr("vlgym.endpoint.messages.zlib.decompressobj", lambda _: Unpack())
+    monkeypatch.setattr("vlgym.endpoint.client.zlib.decompressobj", lambda _: Unpack())
     with serve(lambda _: (200, {"Content-Encoding": "gzip"}, b"x")) as server, pytest.raises(FailedError):
         ask(server.url, max_answer_bytes=4000)
     assert made == [4001]

@@ -580,7 +580,7 @@ def test_how_the_option_is_read(said: str, expected: Any) -> None:
     ],
 )
 def test_a_wrong_option_says_what_there_is(said: str) -> None:
-    with pytest.raises(UserError, match="processes:N, ray"):
+    with pytest.raises(UserError, match=r"Use local, processes\[:N\], ray"):
         open_group(said)
 
 
