@@ -330,6 +330,49 @@ def write_screens(figure: str) -> str:
     return table(["player", *levels], [[player, *cells] for player, cells in players.items()])
 
 
+def write_real(figure: str) -> str:
+    """Write how SmolLM2 plays in words: success and unreadable replies of each environment (`judged`), a first reply
+    to each of three (`replies`), the `training`, or both models' `answers` to other questions."""
+    *played, training = read_runs("real-model")
+    if figure == "answers":
+        cells = [[question, *map(show_text, answers)] for question, *answers in training["answers"]]
+        return table(["question", "published", "trained"], cells)
+    if figure == "training":
+        updates = training["updates"]
+        parts = [updates[at : at + 8] for at in range(0, len(updates), 8)]
+        columns = ("episode/success", "rollout/invalid_rate", "loss/kl")
+        cells = [
+            [f"{part[-1]['env_steps']:,}", *(f"{mean(each[name] for each in part):.2f}" for name in columns)]
+            for part in parts
+        ]
+        return table(["turns", "success", "unreadable", "KL"], cells)
+
+    # The rows of an environment, by player.
+    known, rows = read_registry(), dict[str, dict[str, Any]]()
+    for row in played:
+        rows.setdefault(row["env"], {})[row["player"]] = row
+    players = ("as published", "two examples")
+    if figure == "replies":
+        first = [[name[6:], *(show_text(own[each]["examples"][0]) for each in players)] for name, own in rows.items()]
+        return table(["environment", *players], first[:3])
+    cells = [
+        [
+            name.removeprefix("vlgym/"), f"{own['random']['success']['rate']:.2f}",
+            f"{known[name]['blind']['success'] + 1e-9:.2f}",
+            *(f"{own[each]['success']['rate']:.2f}, {own[each]['invalid']['rate']:.2f}" for each in players),
+            f"{known[name]['ceiling']['success']:.2f}",
+        ]
+        for name, own in rows.items()
+    ]  # fmt: skip
+    return table(["environment", "random", "blind", *(f"{each}, unreadable" for each in players), "oracle"], cells)
+
+
+def show_text(text: str, most: int = 60) -> str:
+    """Return the beginning of a text as a table's cell."""
+    line = " ".join(text.split()).replace("|", "\\|").replace("`", "'")
+    return f"`{line[:most]}`" + ("..." if len(line) > most else "")
+
+
 def write_originals() -> str:
     """Write a row per comparison with a published program, and per family without one."""
     rows = [
@@ -433,8 +476,8 @@ def write_study_pages() -> dict[str, str]:
 def fill_tables(text: str) -> str:
     """Return the page with its tables made again."""
     writers = {
-        "advantages": write_advantages, "outcomes": write_outcomes, "screens": write_screens, "speed": write_speed,
-        "wins": write_wins,
+        "advantages": write_advantages, "outcomes": write_outcomes, "real": write_real, "screens": write_screens,
+        "speed": write_speed, "wins": write_wins,
     }  # fmt: skip
 
     def fill(match: re.Match[str]) -> str:
