@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from fresh import WITHOUT_TORCH
 
+import baselines
 from vlgym.errors import FailedError, UserError
 from vlgym.terminal import MOST_ERROR, open_console, run_command
 
@@ -19,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """Status and line of a command that raises."""
+    """Return status and line of a command that raises."""
 
     def command() -> None:
         if error is not None:
@@ -125,36 +126,13 @@ def test_bugs_keep_their_traceback() -> None:
 
 def test_output_that_finds_no_room_is_a_line() -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "vlgym", "list"],
-            cwd=ROOT,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-m", "vlgym", "list"]
+        done = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("vlgym: No space left on device.")
     assert "Traceback" not in done.stderr
 
 
-def test_without_torch_a_learner_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(WITHOUT_TORCH)
-    path = os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-m", "baselines.vldac"], env={**os.environ, "PYTHONPATH": path}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: The learners need torch, peft, which are not installed: pip install")
-    assert "'.[train]'" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_what_the_learners_need_is_what_their_extra_installs() -> None:
-    import tomllib
-
-    import baselines
-
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["train"]
     assert set(baselines.NEEDED) == {line.split(">")[0] for line in extra}

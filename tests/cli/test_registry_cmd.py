@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import toys
+from commands import invoke
 from toys import installed, make_spec
 
 from vlgym.cli.app import main
@@ -54,8 +55,7 @@ def test_write_measures_first_party_environments_only(path: Path, capsys: pytest
     assert entry["blind"].keys() == {"return", "se", "success", "episodes", "policy", "success_policy"}
     assert entry["blind"]["episodes"] == 20
     capsys.readouterr()
-    assert main(["registry", "--path", str(path), "--id", "vlgym/Walk-v0"]) == 0
-    captured = capsys.readouterr()
+    captured = invoke("registry", "--path", path, "--id", "vlgym/Walk-v0")
     assert captured.out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
     assert captured.err == "Walk, episodes: 40 ...\n"
 
@@ -70,8 +70,7 @@ def test_what_has_changed_is_told(path: Path, capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     del get_registry().specs["vlgym/Jump-v0"]
     with installed(make_spec("vlgym/Walk-v0", summary="Another walk."), make_spec("vlgym/New-v0")):
-        assert main(["registry", "--path", str(path)]) == 0
-    out = capsys.readouterr().out
+        out = invoke("registry", "--path", path).out
     assert "changed: vlgym/Walk-v0: spec field(s) summary changed." in out
     assert "changed: vlgym/Jump-v0: recorded, but no installed first-party plugin provides it." in out
     assert "changed: vlgym/New-v0: provided by vlgym-toys, but not recorded." in out
@@ -87,13 +86,10 @@ def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importa
         assert (far["length"], far["oracle"], far["blind"], far["random"]) == (4.0, 0.0, 0.0, 0.0)
 
 
-def test_changed_behaviour_without_a_new_version_is_refused(
-    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_behaviour_without_a_new_version_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = path.read_bytes()
     change_behaviour(monkeypatch)
-    assert main(["registry", "--path", str(path)]) == 2
-    captured = capsys.readouterr()
+    captured = invoke("registry", "--path", path, status=2)
     assert captured.out.count("bump the id's version") == 2
     assert "was not written: 2 environment(s) behave differently under the same id" in captured.err
     assert "--accept-behaviour-change" in captured.err
@@ -131,17 +127,13 @@ def test_one_id_is_measured_again_and_the_rest_is_kept(path: Path) -> None:
     ("env_id", "message"),
     [("outside/Walk-v0", "is not first-party"), ("vlgym/Wolk-v0", "Nearest: vlgym/Walk-v0")],
 )
-def test_an_id_that_does_not_belong_there_is_refused(
-    env_id: str, message: str, path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_id_that_does_not_belong_there_is_refused(env_id: str, message: str, path: Path) -> None:
     before = path.read_bytes()
-    assert main(["registry", "--path", str(path), "--id", env_id]) == 2
-    assert message in capsys.readouterr().err
+    assert message in invoke("registry", "--path", path, "--id", env_id, status=2).err
     assert path.read_bytes() == before
 
 
-def test_a_malformed_file_is_refused(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_file_is_refused(path: Path) -> None:
     path.write_text("format: 1\n]")
-    assert main(["registry", "--path", str(path)]) == 2
-    assert "line 2" in capsys.readouterr().err
+    assert "line 2" in invoke("registry", "--path", path, status=2).err
     assert path.read_text() == "format: 1\n]"
