@@ -57,14 +57,6 @@ def test_arguments_are_passed_to_the_environment() -> None:
     assert "terminated by the first unreadable reply" in out
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (["check"], "Missing argument"),
-        (["check", "vlgym/Walk-v0", "vlgym/Wolk-v0"], "Nearest: vlgym/Walk-v0"),
-        (["check", "vlgym/Walk-v0", "--only", "florr"], "--only='florr' is not one of"),
-    ],
-)
-def test_a_mistake_is_refused_before_anything_runs(call: list[str], message: str) -> None:
+def test_an_unknown_id_is_refused_before_anything_runs() -> None:
     with installed(WALK):
-        assert message in invoke(*call, status=2).err
+        assert "Nearest: vlgym/Walk-v0" in invoke("check", "vlgym/Walk-v0", "vlgym/Wolk-v0", status=2).err

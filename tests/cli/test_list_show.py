@@ -211,10 +211,7 @@ def test_show_draws_the_first_picture_of_each_level_in_a_row(tmp_path: Path) -> 
     ("call", "message"),
     [
         (["show", "vlgym/Walc-v0"], "No environment 'vlgym/Walc-v0' is known. Nearest: vlgym/Walk-v0"),
-        (["show", "Walk"], "is not an environment id"),
         (["list", "toy"], "WORD='toy' is not one of "),
-        (["show", "vlgym/Walk-v0", "--prompt", "--arg", "penalty"], "must look like name=value"),
-        (["show", "vlgym/Walk-v0", "--prompt", "--arg", "max_turn=3"], "Nearest: max_turns"),
         (["show", "vlgym/Walk-v0", "--arg", "max_turns=3"], "--arg goes with --prompt or --picture"),
     ],
 )
@@ -270,14 +267,11 @@ SKILLED = (
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
-        (["wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]),
-        (["peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
-        (["easy", "wandering"], ["vlgym/Walk-v0"]),
-        (["peeping", "hard", "toys"], ["vlgym/Run-v0"]),
-        (["wandering", "air"], []),
-        (["medium", "air"], []),
+        (["wandering"], ["vlgym/Run-v0", "vlgym/Walk-v0"]), (["peeping"], ["vlgym/Fly-v0", "vlgym/Run-v0"]),
+        (["easy", "wandering"], ["vlgym/Walk-v0"]), (["peeping", "hard", "toys"], ["vlgym/Run-v0"]),
+        (["wandering", "air"], []), (["medium", "air"], []),
     ],
-)
+)  # fmt: skip
 def test_list_is_filtered_by_skill_and_difficulty_and_ordered_by_family(options: list[str], ids: list[str]) -> None:
     with installed(*SKILLED):
         text = invoke("list", *options).out

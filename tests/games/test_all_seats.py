@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_games import MEET, NIM, Meet
+from toy_games import MEET, NIM, Listener, Meet
 from toys import installed
 
 import vlgym
@@ -101,19 +101,6 @@ def test_where_one_player_cannot_hold_all_seats_it_is_said(
     with pytest.raises(UserError) as caught:
         vlgym.make(env_id, opponents="self", **arguments)
     assert message in str(caught.value)
-
-
-class Listener(RandomPolicy):
-    """Plays at random and keeps the prompts."""
-
-    name = "listener"
-
-    def __init__(self) -> None:
-        self.heard: list[Turn] = []
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        self.heard += turns
-        return super().reply(turns)
 
 
 def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from toy_games import MEET, NIM, Meet, Nim
-from toys import installed
+from toys import installed, make_spec
 
 from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
@@ -212,8 +212,6 @@ def test_every_check_of_games_has_a_fault() -> None:
 
 
 def test_a_game_of_one_agent_has_none_of_these_properties() -> None:
-    from toys import make_spec
-
     with installed(make_spec()):
         assert checks_for("vlgym/Walk-v0") == [name for name in CHECKS if name != "levels"]
         result = certify("vlgym/Walk-v0", only=["seats"]).results[0]

@@ -127,18 +127,14 @@ def test_the_state_passes_pettingzoos_own_tests_and_needs_a_game(env_id: str) ->
     assert env.state().shape == (height, env.table.game.seats * width, 3)
 
 
-def test_a_window_is_refused_in_one_line() -> None:
-    with pytest.raises(
-        UserError, match=r"^render_mode='human': there is no window\. Take rgb_array, or .* `vlgym ui`\.$"
-    ):
-        vlgym.aec_env("vlgym/Nim-v0", render_mode="human")
-
-
-def test_rendering_shows_all_seats_side_by_side() -> None:
+def test_rendering_shows_all_seats_side_by_side_and_there_is_no_window() -> None:
     env = vlgym.aec_env("vlgym/Meet-v0", render_mode="rgb_array")
     env.reset(seed=0)
     height, width = env.table.game.image_size
     assert env.render().shape == (height, 3 * width, 3)
+    words = r"^render_mode='human': there is no window\. Take rgb_array, or .* `vlgym ui`\.$"
+    with pytest.raises(UserError, match=words):
+        vlgym.aec_env("vlgym/Nim-v0", render_mode="human")
 
 
 def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
