@@ -342,28 +342,6 @@ def test_a_state_is_a_copy_with_the_options_of_its_reset_and_a_restored_end_is_a
         other.step(LEFT)
 
 
-def test_an_environments_own_save_and_load_are_used() -> None:
-    class Saving(Walk):
-        def save(self) -> dict[str, Any]:
-            return {"target": self.target, "position": self.position}
-
-        def load(self, state: dict[str, Any]) -> None:
-            self.target, self.position = state["target"], state["position"]
-            self.loaded = True
-
-    env, other = Saving(), Saving()
-    env.reset(seed=3)
-    env.step(LEFT)
-    env.np_random.random()
-    other.set_state(env.get_state())
-    assert other.loaded
-    assert (other.target, other.position) == (env.target, -1)
-    assert other.np_random.bit_generator.state == env.np_random.bit_generator.state
-    again = Saving()
-    again.set_state(other.get_state())
-    assert again.position == -1
-
-
 def test_a_missing_method_is_named() -> None:
     class Bare(VLEnv):
         prompt = PromptTemplate(1, "{format}", "{actions}")

@@ -207,6 +207,8 @@ def test_branches_of_a_state_differ_in_luck_by_their_seed_alone(kind: type[Dice]
             env.reseed(seed)
         env.step("<action>right</action>")
         other.set_state(json.loads(json.dumps(env.get_state())))
+        other.set_state(other.get_state())
+        assert other.np_random.bit_generator.state == env.np_random.bit_generator.state
         for each in (env, other):
             each.step("<action>right</action>")
         assert env.thrown == other.thrown
