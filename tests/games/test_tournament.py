@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, combinations
@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 from commands import invoke
 from fault_server import FaultServer
-from toy_games import MEET, NIM
-from toys import installed
 
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.files import seal, unseal
@@ -29,12 +27,6 @@ from vlgym.play.trajectory import METADATA, read_trajectories
 from vlgym.types import Reply, Turn
 
 NIM_ID, MEET_ID = "vlgym/Nim-v0", "vlgym/Meet-v0"
-
-
-@pytest.fixture(autouse=True)
-def _games() -> Iterator[None]:
-    with installed(NIM, MEET):
-        yield
 
 
 class Mute:

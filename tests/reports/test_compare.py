@@ -6,13 +6,12 @@ import json
 import math
 import random
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import invoke
-from evaluations import COIN, WALK, change_header, read_rows, toys_installed, write_rows, write_run
+from evaluations import COIN, WALK, change_header, read_rows, write_rows, write_run
 from toys import make_walk
 
 from vlgym.env.prompts import PromptBuilder
@@ -23,11 +22,7 @@ from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.reports.compare import agree, compare_runs, find_mcnemar_p, write_play_command
 from vlgym.reports.sampling import average_intervals, share_difference_interval
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import json
 import math
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
+from evaluations import COIN, WALK, Counting, change_header, read_rows, write_rows, write_run
 from toys import installed, make_walk
 
 from vlgym.errors import TrajectoryError
@@ -27,11 +27,7 @@ from vlgym.reports.sampling import mean_interval, standard_error, success_interv
 from vlgym.reports.text import list_rows
 from vlgym.types import Reply, Turn
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import invoke
-from evaluations import WALK, change_header, toys_installed, write_run
+from evaluations import WALK, change_header, write_run
 
 from vlgym.play.policies import IdlePolicy, OraclePolicy
 from vlgym.reports.text import list_results
 from vlgym.reports.writing import write_report
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")
