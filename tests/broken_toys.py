@@ -19,25 +19,28 @@ _PROCESS = os.getpid()
 _SHARED: list[int] = [1, 2, 3]
 
 
+class Broken(Walk):
+    """Base of those whose card is sound: the docstring of each says what is broken."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = f"Goal: Observation: Actions: Reward: Endings: References: as `Walk`.\n\n{cls.__doc__}"
+
+
 class NoCard(Walk):
     """Walks, but says neither what the reward is nor how an episode ends."""
 
 
-class ListReset(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    `reset` returns a list, which Gymnasium forbids.
-    """
+class ListReset(Broken):
+    """`reset` returns a list, which Gymnasium forbids."""
 
     def reset(self, **kwargs: Any) -> Any:
         return list(super().reset(**kwargs))
 
 
-class Tired(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    A long episode shows in the text of the next.
-    """
+class Tired(Broken):
+    """A long episode shows in the text of the next."""
 
     steps = 0
     tired = False
@@ -54,25 +57,22 @@ class Tired(Walk):
         return super().state_text() + (" You are tired." if self.tired else "")
 
 
-class Seedless(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every seed begins the same episode."""
+class Seedless(Broken):
+    """Every seed begins the same episode."""
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.target, self.position = 4, 0
 
 
-class Hashing(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    The text holds a hash that differs by process.
-    """
+class Hashing(Broken):
+    """The text holds a hash that differs by process."""
 
     def state_text(self) -> str:
         return f"{super().state_text()} {hash('cell')}."
 
 
-class Forgetful(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; `load` forgets the target."""
+class Forgetful(Broken):
+    """`load` forgets the target."""
 
     def save(self) -> dict[str, Any]:
         return {"position": self.position}
@@ -81,41 +81,35 @@ class Forgetful(Walk):
         self.position = state["position"]
 
 
-class Lent(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; a deep copy is the original."""
+class Lent(Broken):
+    """A deep copy is the original."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
 
-class Lost(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    The oracle fails where the target is 5 cells away.
-    """
+class Lost(Broken):
+    """The oracle fails where the target is 5 cells away."""
 
     def oracle(self) -> str | None:
         wrong = abs(self.target) == 5
         return "right" if (self.target > self.position) != wrong else "left"
 
 
-class Silent(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    Its spec says that there is no oracle, but there is.
-    """
+class Silent(Broken):
+    """Its spec says that there is no oracle, but there is."""
 
 
-class Easy(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; the first step wins, whatever it is."""
+class Easy(Broken):
+    """The first step wins, whatever it is."""
 
     def act(self, action: str) -> Outcome:
         self.position = self.target
         return Outcome(1.0, terminated=True)
 
 
-class Generous(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it pays 2 where its spec says at most 1."""
+class Generous(Broken):
+    """It pays 2 where its spec says at most 1."""
 
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
@@ -133,8 +127,8 @@ class TouchyParser(TagParser):
         return super().parse(text, legal, matches)
 
 
-class Touchy(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; read by a parser that raises."""
+class Touchy(Broken):
+    """Read by a parser that raises."""
 
 
 class RescanningParser(TagParser):
@@ -148,12 +142,12 @@ class RescanningParser(TagParser):
         return super().parse(text, legal)
 
 
-class Rescanning(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; read by a parser of quadratic time."""
+class Rescanning(Broken):
+    """Read by a parser of quadratic time."""
 
 
-class Paying(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; a long unreadable reply earns something."""
+class Paying(Broken):
+    """A long unreadable reply earns something."""
 
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
@@ -161,9 +155,8 @@ class Paying(Walk):
         return observation, reward + paid, terminated, truncated, info
 
 
-class PayingPlans(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; nonsense at the end of a plan earns
-    something."""
+class PayingPlans(Broken):
+    """Nonsense at the end of a plan earns something."""
 
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
@@ -171,11 +164,8 @@ class PayingPlans(Walk):
         return observation, reward + paid, terminated, truncated, info
 
 
-class Impatient(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    Five unreadable replies in a row terminate it.
-    """
+class Impatient(Broken):
+    """Five unreadable replies in a row terminate it."""
 
     bad = 0
 
@@ -185,22 +175,16 @@ class Impatient(Walk):
         return observation, reward, terminated or self.bad >= 5, truncated, info
 
 
-class Forgiving(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    It goes on after an unreadable reply, whatever `invalid_action` says.
-    """
+class Forgiving(Broken):
+    """It goes on after an unreadable reply, whatever `invalid_action` says."""
 
     def _fail(self, *args: Any) -> Any:
         executed, outcome, failure = super()._fail(*args)
         return executed, replace(outcome, terminated=False), failure
 
 
-class Semicolon(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    An action holds the plan parser's separator.
-    """
+class Semicolon(Broken):
+    """An action holds the plan parser's separator."""
 
     def legal_actions(self) -> list[str]:
         return ["left; slowly", "right"]
@@ -209,11 +193,8 @@ class Semicolon(Walk):
         return "right" if self.target > self.position else "left; slowly"
 
 
-class Accented(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    An action cannot stand in the text as it is.
-    """
+class Accented(Broken):
+    """An action cannot stand in the text as it is."""
 
     def legal_actions(self) -> list[str]:
         return ["\ue000 left", "right"]
@@ -222,8 +203,8 @@ class Accented(Walk):
         return "right" if self.target > self.position else "\ue000 left"
 
 
-class Chinese(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`, in Chinese; nothing is broken."""
+class Chinese(Broken):
+    """In Chinese; nothing is broken."""
 
     prompt = PromptTemplate(version=1, instructions="走。 {task} {format}", turn="{state} 动作: {actions}.")
 
@@ -244,22 +225,22 @@ class Chinese(Walk):
 
 
 class Folded(Chinese):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its task loses its letters."""
+    """Its task loses its letters."""
 
     def _write_instructions(self) -> None:
         super()._write_instructions()
         self.instructions = self.instructions.encode("ascii", "replace").decode()
 
 
-class Dim(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its picture has the levels of a truth."""
+class Dim(Broken):
+    """Its picture has the levels of a truth."""
 
     def image(self) -> np.ndarray:
         return (super().image() > 100).astype(np.uint8)
 
 
-class Flat(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its picture is of one colour."""
+class Flat(Broken):
+    """Its picture is of one colour."""
 
     def image(self) -> np.ndarray:
         picture = super().image()
@@ -267,22 +248,22 @@ class Flat(Walk):
         return picture
 
 
-class Ajar(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; `close` leaves the episode open."""
+class Ajar(Broken):
+    """`close` leaves the episode open."""
 
     def close(self) -> None:
         pass
 
 
-class Aliased(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every info holds the same list."""
+class Aliased(Broken):
+    """Every info holds the same list."""
 
     def extra_info(self) -> dict[str, Any]:
         return {"lengths": _SHARED}
 
 
-class Canvas(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; every observation is the same array."""
+class Canvas(Broken):
+    """Every observation is the same array."""
 
     def image(self) -> np.ndarray:
         if not hasattr(self, "canvas"):
@@ -291,117 +272,111 @@ class Canvas(Walk):
         return self.canvas
 
 
-class Printing(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it prints its target."""
+class Printing(Broken):
+    """It prints its target."""
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().start(rng, options)
         print("target", self.target)
 
 
-class Writing(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    It writes to the descriptor, as a C library does.
-    """
+class Writing(Broken):
+    """It writes to the descriptor, as a C library does."""
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().start(rng, options)
         os.write(1, b"driver loaded\n")
 
 
-class PythonDraw(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it draws from Python's global generator."""
+class PythonDraw(Broken):
+    """It draws from Python's global generator."""
 
     def image(self) -> np.ndarray:
         random.random()
         return super().image()
 
 
-class NumpyDraw(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it draws from numpy's global generator."""
+class NumpyDraw(Broken):
+    """It draws from numpy's global generator."""
 
     def image(self) -> np.ndarray:
         np.random.random()  # noqa: NPY002
         return super().image()
 
 
-class Costly(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; each step costs 1, and silence nothing."""
+class Costly(Broken):
+    """Each step costs 1, and silence nothing."""
 
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return replace(outcome, reward=outcome.reward - 1)
 
 
-class Setting(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it always sets the same variable."""
+class Setting(Broken):
+    """It always sets the same variable."""
 
     def image(self) -> np.ndarray:
         os.environ["VLGYM_TOY"] = "set"
         return super().image()
 
 
-class Homesick(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it behaves otherwise in a forked process."""
+class Homesick(Broken):
+    """It behaves otherwise in a forked process."""
 
     def state_text(self) -> str:
         return super().state_text() + ("" if os.getpid() == _PROCESS else " This is not home.")
 
 
-class SmallSeeds(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it keeps three digits of the seed."""
+class SmallSeeds(Broken):
+    """It keeps three digits of the seed."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         return super().reset(seed=None if seed is None else seed % 1000, options=options)
 
 
-class OldPrompt(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`.
-
-    Its prompt is of another version than its spec says.
-    """
+class OldPrompt(Broken):
+    """Its prompt is of another version than its spec says."""
 
     prompt = PromptTemplate(version=2, instructions="{task} {format}", turn="{state} Legal actions: {actions}.")
 
 
-class Deaf(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it ignores options that it does not know."""
+class Deaf(Broken):
+    """It ignores options that it does not know."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         known = {name: value for name, value in (options or {}).items() if name in self.reset_options}
         return super().reset(seed=seed, options=known)
 
 
-class Credulous(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it takes any value of its option `target`."""
+class Credulous(Broken):
+    """It takes any value of its option `target`."""
 
     reset_options: ClassVar = {"target": ResetOption("where to go", "a cell", lambda env, value: 3)}
 
 
-class Hasty(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; it looks at the option `target` too late."""
+class Hasty(Broken):
+    """It looks at the option `target` too late."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         self.turn += 1
         return super().reset(seed=seed, options=options)
 
 
-class Telling(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its words tell of the turn, unseen."""
+class Telling(Broken):
+    """Its words tell of the turn, unseen."""
 
     def describe(self) -> str:
         return f"{super().describe()}, turn {self.turn}"
 
 
-class Secretive(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its card does not name all its options."""
+class Secretive(Broken):
+    """Its card does not name all its options."""
 
     reset_options: ClassVar = {**Walk.reset_options, "whither": whole_number("where to go", -5, 5)}
 
 
-class Backwards(Walk):
-    """Goal: Observation: Actions: Reward: Endings: References: as `Walk`; its last `level` is the easiest."""
+class Backwards(Broken):
+    """Its last `level` is the easiest."""
 
     level_arguments: ClassVar = ({"far": 5}, {"far": 2})
     far = 3

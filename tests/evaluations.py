@@ -19,7 +19,7 @@ from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry.making import make, unwrap
 from vlgym.registry.recorded import hash_texts
-from vlgym.types import Reply, StepRecord, Turn, Usage
+from vlgym.types import Reply, Turn, Usage
 
 WALK, COIN = "vlgym/Walk-v0", "vlgym/Coin-v0"
 
@@ -115,16 +115,3 @@ def change_header(folder: Path, **changes: Any) -> None:
     header = {**json.loads(path.read_text(encoding="utf-8")), **changes}
     kept = {name: value for name, value in header.items() if value is not None}
     path.write_text(json.dumps(seal(kept)), encoding="utf-8")
-
-
-__all__ = [
-    "COIN",
-    "WALK",
-    "Counting",
-    "StepRecord",
-    "change_header",
-    "read_rows",
-    "toys_installed",
-    "write_rows",
-    "write_run",
-]

@@ -37,8 +37,7 @@ class Fault:
 
     Attributes:
         kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`, `shape`, `error200`), a
-            status as text, or an odd reply (`refuse`, `filter`, `empty`, `null`, `cut`, `parts`, `reasoning`,
-            `surrogate`, those of `SERVED`); `endless` for a stream without its end.
+            status as text, or an odd reply (`SERVED`); `endless` for a stream without its end.
         seconds: for `hang`; between two bytes for `drip`, and two lines of a stream; at most, for `held`, which waits
             for `release`.
         retry_after: header of a status.
@@ -173,13 +172,7 @@ class FaultServer:
         writer.close()
 
     async def _answer(
-        self,
-        method: str,
-        path: str,
-        headers: dict[str, str],
-        data: bytes,
-        writer: asyncio.StreamWriter,
-        arrived: float,
+        self, method: str, path: str, headers: dict[str, str], data: bytes, writer: asyncio.StreamWriter, arrived: float
     ) -> bool:
         """Answer one request; return whether the connection stays."""
         path, authorization = path.partition("?")[0], headers.get("authorization", "")
@@ -189,9 +182,8 @@ class FaultServer:
             said = f"Incorrect API key provided: {authorization.removeprefix('Bearer ')}."
             return await _send(writer, 401, _error(said, "invalid_api_key"))
         if (method, path) == ("GET", "/v1/models"):
-            return await _send(
-                writer, 200, {"object": "list", "data": [{"id": self.model or "any", "object": "model"}]}
-            )
+            models = [{"id": self.model or "any", "object": "model"}]
+            return await _send(writer, 200, {"object": "list", "data": models})
         if (method, path) != ("POST", "/v1/chat/completions"):
             return await _send(writer, 404, {"detail": "Not Found"})
         try:
@@ -288,26 +280,9 @@ class FaultServer:
     def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
         """Return the chat completion of a request."""
         text = choose_action(asked.body["messages"], asked.digest)
-        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
-        reason = {"cut": "length", "filter": "content_filter"}.get(kind, "stop")
-        if kind == "refuse":
-            message |= {"content": None, "refusal": "I will not help with that."}
-        elif kind in ("filter", "null"):
-            message["content"] = None
-        elif kind == "empty":
-            message["content"] = ""
-        elif kind == "cut":
-            message["content"] = text[: len(text) // 2]
-        elif kind == "parts":
-            middle = len(text) // 2
-            message["content"] = [{"type": "text", "text": piece} for piece in (text[:middle], text[middle:])]
-        elif kind == "reasoning":
-            message["reasoning_content"] = "<action>nonsense</action>"
-        elif kind == "surrogate":
-            message["content"] = text + "\ud800"
-        choice = {"index": 0, "message": message, "finish_reason": reason}
         served = SERVED[kind](text) if kind in SERVED else {}
-        message |= served.get("message") or {}
+        message = {"role": "assistant", "content": text, "refusal": None, **served.get("message", {})}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         choice |= {name: value for name, value in served.items() if name in ("finish_reason", "error")}
         prompt = len(json.dumps(asked.body["messages"])) // 4 + 64 * len(asked.pictures)
         return {
@@ -328,7 +303,18 @@ def _end(reason: str | None, **more: Any) -> Callable[[str], dict[str, Any]]:
     return lambda text: {"finish_reason": reason, **more}
 
 
+def _halve(text: str) -> tuple[str, str]:
+    return text[: len(text) // 2], text[len(text) // 2 :]
+
+
 SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
+    "refuse": lambda text: {"message": {"content": None, "refusal": "I will not help with that."}},
+    "filter": lambda text: {"message": {"content": None}, "finish_reason": "content_filter"},
+    "null": lambda text: {"message": {"content": None}}, "empty": lambda text: {"message": {"content": ""}},
+    "cut": lambda text: {"message": {"content": _halve(text)[0]}, "finish_reason": "length"},
+    "parts": lambda text: {"message": {"content": [{"type": "text", "text": piece} for piece in _halve(text)]}},
+    "reasoning": lambda text: {"message": {"reasoning_content": "<action>nonsense</action>"}},
+    "surrogate": lambda text: {"message": {"content": text + "\ud800"}},
     "in_reasoning_content": lambda text: {"message": {"content": None, "reasoning_content": text}},
     "in_reasoning": lambda text: {"message": {"content": "", "reasoning": f"Or <action>?</action>\n\n{text}"}},
     "thoughts": lambda text: {"message": {"reasoning": [{"type": "reasoning.text", "text": "I see."}]}},
@@ -362,11 +348,9 @@ def write_events(completion: dict[str, Any]) -> bytes:
     (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
     text = choice["message"].get("content")
     pieces = [text[:9], text[9:]] if isinstance(text, str) else [text]
+    first = {"index": 0, "delta": {**choice["message"], "content": pieces[0]}, "finish_reason": None}
     chunks = [
-        {
-            **head,
-            "choices": [{"index": 0, "delta": {**choice["message"], "content": pieces[0]}, "finish_reason": None}],
-        },
+        {**head, "choices": [first]},
         *({**head, "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces[1:]),
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
         {**head, "choices": [], "usage": {**completion["usage"], "total_tokens": sum(completion["usage"].values())}},

@@ -10,19 +10,6 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-WITHOUT_TORCH = """
-import sys
-from importlib.machinery import PathFinder
-
-class Finder(PathFinder):
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
-        return None if name.split(".")[0] in ("torch", "peft") else PathFinder.find_spec(name, path, target)
-
-sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
-"""
-"""Begins a program in which torch and peft cannot be found."""
-
 
 def make_fresh(folder: Path, sources: Sequence[Path]) -> Path:
     """Build the plugins in `sources` and install them into a new environment; return its Python.

@@ -1,14 +1,13 @@
-"""A model of canaries that knows every picture which it is shown: as a policy, and behind a server that drops some."""
+"""A policy that knows every picture of the canaries, and may lose some."""
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from fault_server import Asked, FaultServer, hash_pixels
+from fault_server import hash_pixels
 
 from vlgym.env.seeding import episode_seed
 from vlgym.integrations.canary import CANARIES
@@ -36,22 +35,6 @@ class Seer:
         if legal == ["next"] or not seen:
             return f"<action>{legal[0]}</action>"
         return f"<action>{seen[min(2 if len(legal) == 12 else 0, len(seen) - 1)]}</action>"
-
-
-class SeerServer(FaultServer):
-    """Serves a `Seer`."""
-
-    def __init__(self, drop: Drop = lambda place: False) -> None:
-        super().__init__()
-        self.seer = Seer(drop)
-
-    def _write(self, asked: Asked, kind: str) -> dict[str, Any]:
-        completion = super()._write(asked, kind)
-        asks = asked.body["messages"][-1]["content"][-1]["text"]
-        if legal := re.findall(r"Legal actions: (.*)", asks):
-            text = self.seer.answer(asked.pictures, legal[-1].split(", "))
-            completion["choices"][0]["message"]["content"] = text
-        return completion
 
 
 def _pictures(turn: Turn) -> list[np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,8 @@ from toys import make_spec
 from vlgym.env.prompts import PromptTemplate
 from vlgym.env.spec import EnvSpec
 from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.play.policies import RandomPolicy
+from vlgym.types import Reply, Turn
 
 
 class Nim(MultiVLEnv):
@@ -128,6 +130,19 @@ class Meet(MultiVLEnv):
 
     def idle(self, seat: int) -> str:
         return "stay"
+
+
+class Listener(RandomPolicy):
+    """Plays at random and keeps what it is asked."""
+
+    name = "listener"
+
+    def __init__(self) -> None:
+        self.heard: list[Turn] = []
+
+    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
+        self.heard += turns
+        return super().reply(turns)
 
 
 def spec_of(cls: type[MultiVLEnv], **changes: Any) -> EnvSpec:

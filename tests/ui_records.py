@@ -11,6 +11,7 @@ import numpy as np
 from starlette.testclient import TestClient
 
 from vlgym.env.rendering import encode_png
+from vlgym.env_groups import LOCAL
 from vlgym.files import seal
 from vlgym.play.trajectory import TrajectoryWriter, hash_picture
 from vlgym.types import Image, LearnerNotes, StepRecord
@@ -20,11 +21,19 @@ BASE = "http://127.0.0.1:8421"
 LINE = "vlgym/Line-v0"
 
 
-def ask(*paths: Path, base: str = BASE) -> TestClient:
-    """A client of a server that shows some folders."""
+def ask(*paths: Path, base: str = BASE, processes: bool = False) -> TestClient:
+    """Return a client of a server that shows some folders, and plays in this process unless it is told otherwise."""
     out = (paths or (Path("/nowhere"),))[0] / "human"
     cookies = {f"vlgym_{base.rpartition(':')[2]}": "known"}
-    return TestClient(create_app(paths, out, "known"), base_url=base, cookies=cookies, raise_server_exceptions=False)
+    app = create_app(paths, out, "known")
+    if not processes:
+        app.state.games.workers = lambda: LOCAL
+    return TestClient(app, base_url=base, cookies=cookies, raise_server_exceptions=False)
+
+
+def is_running(process: int) -> bool:
+    """Return whether a process has not ended."""
+    return Path(f"/proc/{process}").exists()
 
 
 def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:

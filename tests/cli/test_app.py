@@ -1,78 +1,42 @@
 """The command line as a whole: version, help, exit statuses, plugins, and how it runs as a process."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
+from commands import invoke
 from toys import install_plugin
-from typer.testing import CliRunner
 
 import vlgym
-from vlgym.cli.app import build_app, main
-
-HERE = Path(__file__).resolve().parent.parent
-COMMANDS = ("list", "show", "check", "play", "registry", "eval", "report", "compare", "doctor")
+from vlgym.cli.app import COMMANDS
 
 
-def run_vlgym(
-    *arguments: str, paths: tuple[Path, ...] = (), switch: str = "none", text: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """Run `python -m vlgym` in a fresh process."""
-    env = {**os.environ, "VLGYM_PLUGINS": switch, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    return subprocess.run(
-        [sys.executable, "-m", "vlgym", *arguments],
-        capture_output=True,
-        text=True,
-        env=env,
-        input=text,
-        check=False,
-        timeout=60,
-    )
+def test_the_version_is_the_packages_and_every_command_has_help() -> None:
+    assert invoke("--version").out == f"vlgym {vlgym.__version__}\n"
+    listed = invoke("--help").out
+    for command in COMMANDS:
+        assert f"Usage: vlgym {command} " in invoke(command, "--help").out
+        assert f" {command} " in listed
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"vlgym {vlgym.__version__}\n"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command: str) -> None:
-    result = CliRunner().invoke(build_app(), [command, "--help"])
-    assert result.exit_code == 0
-    assert f"Usage: vlgym {command}" in result.output or f" {command} " in result.output
-    assert command in CliRunner().invoke(build_app(), ["--help"]).output
-
-
-@pytest.mark.parametrize(
-    "call", [["lits"], ["show"], ["list", "--jsonn"], ["play", "x", "--seed", "first"], ["registry", "wirte"]]
-)
-def test_wrong_usage_has_status_2_and_no_traceback(call: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(call) == 2
-    captured = capsys.readouterr()
+@pytest.mark.parametrize("call", [["lits"], ["show"], ["list", "--jsonn"], ["registry", "wirte"]])
+def test_wrong_usage_has_status_2_and_no_traceback(call: list[str]) -> None:
+    captured = invoke(*call, status=2)
     assert "Error" in captured.err
     assert "Traceback" not in captured.err
 
 
-def test_an_option_given_twice_is_refused_unless_it_may_be(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", "--policy", "idle", "--out", "x", "--env", "a", "--env", "b"]) == 2
-    assert "--env is given twice; give it once: --env ID[,ID...]" in capsys.readouterr().err
-    assert main(["registry", "--id", "a", "--id", "b"]) == 2
-    assert "twice" not in capsys.readouterr().err
+def test_an_option_given_twice_is_refused_unless_it_may_be() -> None:
+    twice = invoke("eval", "--policy", "idle", "--out", "x", "--env", "a", "--env", "b", status=2).err
+    assert "--env is given twice; give it once: --env ID[,ID...]" in twice
+    assert "twice" not in invoke("registry", "--id", "a", "--id", "b", status=2).err
 
 
-def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(registry: Any) -> Any:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr("vlgym.cli.list_cmd.list_entries", fail)
-    with pytest.raises(ZeroDivisionError):
-        main(["list"])
-
+# ---- in a process ----------------------------------------------------------------------------------------------------
 
 PLUGIN = """
     from vlgym import hookimpl
@@ -86,32 +50,24 @@ PLUGIN = """
 
 
 @pytest.fixture
-def plugin(tmp_path: Path) -> Path:
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a plugin that is the only one in processes that are started here."""
     install_plugin(tmp_path, "fake", PLUGIN, distribution="their-fake")
+    monkeypatch.setenv("VLGYM_PLUGINS", "fake")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (tmp_path, Path(__file__).parents[1]))))
     return tmp_path
 
 
-def test_an_installed_plugin_is_listed_and_played(plugin: Path) -> None:
-    paths = (plugin, HERE)
-    listed = run_vlgym("list", paths=paths, switch="fake")
-    assert "their-fake (external)" in listed.stdout.splitlines()[1]
-    assert listed.stderr == ""
-    played = run_vlgym(
-        "play", "fake/Walk-v0", "--out", str(plugin / "out"), paths=paths, switch="fake", text=":oracle\n" * 9
-    )
-    assert (played.returncode, played.stderr) == (0, "")
-    assert "success yes, return 1" in played.stdout
+def start(*words: str, **streams: Any) -> subprocess.Popen[str]:
+    """Start Python in a process."""
+    return subprocess.Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True, **streams)
 
 
-def test_a_broken_plugin_is_one_line_once_and_the_command_works(plugin: Path) -> None:
-    install_plugin(plugin, "bad", "raise RuntimeError('no engine')")
-    done = run_vlgym("list", paths=(plugin, HERE), switch="fake,bad")
-    assert done.returncode == 0
-    assert "their-fake (external)" in done.stdout
-    assert done.stderr == "vlgym: plugin bad (vlgym-bad) failed to load: RuntimeError: no engine\n"
-    doctor = run_vlgym("doctor", paths=(plugin, HERE), switch="fake,bad")
-    assert doctor.returncode == 1
-    assert "bad (vlgym-bad 1.0): failed, RuntimeError: no engine" in doctor.stdout
+def test_an_installed_plugin_is_played(plugin: Path) -> None:
+    playing = start("-m", "vlgym", "play", "fake/Walk-v0", "--out", str(plugin / "out"), stdin=PIPE)
+    out, err = playing.communicate(":oracle\n" * 9, timeout=60)
+    assert (playing.returncode, err) == (0, "")
+    assert "success yes, return 1" in out
 
 
 def test_list_and_doctor_import_no_environment_code_of_others_and_no_conformance_kit(plugin: Path) -> None:
@@ -120,62 +76,14 @@ def test_list_and_doctor_import_no_environment_code_of_others_and_no_conformance
         "for call in (['list'], ['doctor']):\n    assert main(call) == 0\n"
         "print([name for name in ('toys', 'vlgym.testing', 'torch', 'transformers') if name in sys.modules])"
     )
-    env = {**os.environ, "VLGYM_PLUGINS": "fake", "PYTHONPATH": os.pathsep.join(map(str, (plugin, HERE)))}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
-def test_a_user_error_is_plain_in_a_process_too() -> None:
-    done = run_vlgym("show", "vlgym/Nowhere-v0")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("vlgym: No environment 'vlgym/Nowhere-v0' is known")
-    assert "Traceback" not in done.stderr
+    out, err = start("-c", code).communicate(timeout=60)
+    assert "their-fake (external)" in out
+    assert (out.splitlines()[-1], err) == ("[]", "")
 
 
 def test_a_reader_that_goes_away_is_no_traceback(plugin: Path) -> None:
-    env = {**os.environ, "VLGYM_PLUGINS": "fake", "PYTHONPATH": os.pathsep.join(map(str, (plugin, HERE)))}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "vlgym", "list"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert "Traceback" not in process.stderr.read()
-    process.wait(timeout=60)
-    process.stderr.close()
-
-
-def heed_interrupts() -> None:
-    """Undo what a shell does to background jobs, whose children ignore interrupts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def test_an_interrupt_ends_a_game_with_status_130(plugin: Path) -> None:
-    env = {**os.environ, "VLGYM_PLUGINS": "fake", "PYTHONPATH": os.pathsep.join(map(str, (plugin, HERE)))}
-    command = [sys.executable, "-m", "vlgym", "play", "fake/Walk-v0", "--out", str(plugin / "out")]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=env,
-        preexec_fn=heed_interrupts,
-    )
-    assert process.stdout is not None
-    while ">" not in (line := process.stdout.read(1)) and line:
-        pass
-    deadline = time.monotonic() + 30
-    while not list((plugin / "out").rglob("turn-000.png")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    with start("-m", "vlgym", "list") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()

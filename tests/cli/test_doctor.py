@@ -3,6 +3,7 @@
 import subprocess
 
 import pytest
+from commands import invoke
 from toys import make_entry, make_spec, make_walk
 
 from vlgym.cli import doctor
@@ -23,40 +24,32 @@ OURS = ("vlgym-toys", "vlgym-twin")
 OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
 
 
-def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch) -> None:
     fly = make_spec("vlgym/Fly-v0")
     use(build_registry([GOOD, OFF], {"vlgym/Fly-v0": make_entry(fly)}), monkeypatch)
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = invoke("doctor").out
     assert "toys (vlgym-toys 1.0): loaded, 1 environment(s)" in out
     assert "off (vlgym-off 3.0): switched off" in out
     assert "1 environment(s); not usable here: vlgym/Fly-v0" in out
     assert out.rstrip().endswith("Nothing is broken.")
 
 
-def test_a_changed_registry_file_is_broken(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_registry_file_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
-    assert main(["doctor"]) == 1
-    assert "broken: registry.yaml was changed." in capsys.readouterr().out
+    assert "broken: registry.yaml was changed." in invoke("doctor", status=1).out
 
 
-def test_a_misspelt_name_in_the_switch_is_broken(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_misspelt_name_in_the_switch_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
-    assert main(["doctor"]) == 1
-    assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in capsys.readouterr().out
+    assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in invoke("doctor", status=1).out
 
 
-def test_versions_are_named_and_a_missing_package_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_versions_are_named_and_a_missing_package_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = invoke("doctor").out
     assert f"the learners need both: {how_to_install('vlgym[train]')}" in out
     lines = out.partition("Plugins")[0].splitlines()[1:-1]
     versions = dict(line.split(maxsplit=1) for line in lines)
@@ -64,13 +57,10 @@ def test_versions_are_named_and_a_missing_package_is_no_error(
     assert set(versions) == {"python", "vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers"}
 
 
-def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     twin = PluginRecord("twin", "vlgym-twin", "1.0", specs=(make_spec(),))
     use(build_registry([GOOD, FAILED, twin], {}, "registry.yaml is not valid YAML.", OURS), monkeypatch)
-    assert main(["doctor"]) == 1
-    out = capsys.readouterr().out
+    out = invoke("doctor", status=1).out
     assert "bad (vlgym-bad 2.0): failed, ImportError: no engine" in out
     problems = [line.removeprefix("broken: ") for line in out.splitlines() if line.startswith("broken: ")]
     assert problems == [
@@ -92,39 +82,31 @@ def test_a_missing_system_package_is_named_with_its_command(
         assert main(["doctor"]) == 0
         told = "apt-get install no-such-package-here (needed by vlgym/Walk-v0)"
         assert (told in capsys.readouterr().out) == missing
-        assert main(["doctor", "--apt"]) == 0
-        assert capsys.readouterr().out.strip() == ("no-such-package-here" if missing else "")
+        assert invoke("doctor", "--apt").out.strip() == ("no-such-package-here" if missing else "")
 
 
-def test_without_plugins_it_says_how_to_get_some(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_plugins_it_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([]), monkeypatch)
-    assert main(["doctor"]) == 0
-    assert how_to_install_all() in capsys.readouterr().out
+    assert how_to_install_all() in invoke("doctor").out
 
 
-def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     evil = PluginRecord("evil", "vlgym-evil", "6.6", specs=(make_spec(), make_spec("evil/Walk-v0")))
     use(build_registry([GOOD, evil], extras=OURS), monkeypatch)
-    assert main(["doctor"]) == 1
-    out = capsys.readouterr().out
+    out = invoke("doctor", status=1).out
     assert "broken: vlgym-evil claims vlgym/Walk-v0, refused: ids of vlgym/ belong to" in out
     assert "evil (vlgym-evil 6.6): loaded, 1 environment(s)" in out
 
 
 def test_hashes_that_differ_from_the_registrys_are_broken_and_what_cannot_be_made_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     jump, ghost = make_spec("vlgym/Jump-v0"), make_spec("vlgym/Ghost-v0", "no_such_module_here:Ghost")
     plugin = PluginRecord("toys", "vlgym-toys", "1.0", specs=(make_spec(), jump, ghost))
     known = {spec.id: make_entry(spec) for spec in (make_spec(), jump, ghost)}
     known[jump.id] |= hash_texts(make_walk())
     use(build_registry([plugin], known), monkeypatch)
-    assert main(["doctor"]) == 1
-    out = capsys.readouterr().out
+    out = invoke("doctor", status=1).out
     assert "card, prompt and parser as recorded: 1 environment(s)" in out
     assert "not compared: vlgym/Ghost-v0 cannot be made here: PluginError" in out
     assert [line.split(" is ")[0] for line in out.splitlines() if line.startswith("broken")] == [

@@ -10,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from commands import invoke
 from fresh import make_fresh, run_fresh
 
 from vlgym.cli.app import main
@@ -154,11 +155,8 @@ def test_what_breaks_the_contract_fails_by_the_name_of_its_property(
         (["cards"], "vlgym-cards is a distribution that exists already"),
     ],
 )
-def test_what_cannot_be_written_is_one_line_and_leaves_nothing(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["new-plugin", *words, "--out", str(tmp_path)]) == 2
-    captured = capsys.readouterr()
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(words: list[str], said: str, tmp_path: Path) -> None:
+    captured = invoke("new-plugin", *words, "--out", tmp_path, status=2)
     assert said in captured.err
     assert len(captured.err.strip().splitlines()) == 1
     assert os.listdir(tmp_path) == []

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import Coin, Walk, installed, make_spec, make_walk
+from commands import invoke
+from toys import Walk, installed, make_spec, make_walk
 
-from vlgym.cli.app import main
 from vlgym.env.rendering import decode_png
 from vlgym.env.seeding import episode_seed
 from vlgym.types import Outcome
@@ -27,38 +27,28 @@ def target_of(seed: int) -> int:
 AWAY, THERE = ("left", "right") if target_of(3) > 0 else ("right", "left")
 
 
-def play(text: str, *options: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    with installed(WALK, make_spec("vlgym/Coin-v0", "toys:Coin")):
-        return main(
-            [
-                "play",
-                *(("vlgym/Walk-v0", "--seed", SEED) if not options or options[0].startswith("--") else ()),
-                *options,
-            ]
-        )
-
-
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_a_bare_action_is_put_into_the_reply_format_and_the_player_is_told(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert play(f"{AWAY.upper()}\n", monkeypatch=monkeypatch) == 0
-    out = capsys.readouterr().out
+def play(typed: str, *options: str, status: int = 0) -> str:
+    """Play the environment that the options name, or Walk on a seed; return the output, or the error."""
+    named = options and not options[0].startswith("--")
+    with installed(WALK, make_spec("vlgym/Coin-v0", "toys:Coin")):
+        output = invoke("play", *(() if named else (WALK.id, "--seed", SEED)), *options, status=status, typed=typed)
+    return output.err if status else output.out
+
+
+def test_a_bare_action_is_put_into_the_reply_format_and_the_player_is_told() -> None:
+    out = play(f"{AWAY.upper()}\n")
     assert f"written as: <action>{AWAY}</action>" in out
     assert f"parse: ok; executed: {AWAY}; reward: 0; return: 0\nfeedback: went {AWAY}" in out
 
 
-def test_a_whole_reply_goes_through_the_parser_as_it_is(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert play(f"I go <action>{AWAY}</action>\nI go {AWAY}\n<action>fly</action>\n", monkeypatch=monkeypatch) == 0
-    out = capsys.readouterr().out
+def test_a_whole_reply_goes_through_the_parser_as_it_is() -> None:
+    out = play(f"I go <action>{AWAY}</action>\nI go {AWAY}\n<action>fly</action>\n")
     assert "written as" not in out
     assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
         ("ok", AWAY),
@@ -67,21 +57,15 @@ def test_a_whole_reply_goes_through_the_parser_as_it_is(
     ]
 
 
-def test_an_episode_can_be_won_and_says_so(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert play(f"{THERE}\n" * 8, monkeypatch=monkeypatch) == 0
-    out = capsys.readouterr().out
+def test_an_episode_can_be_won_and_says_so() -> None:
+    out = play(f"{THERE}\n" * 8)
     steps = abs(target_of(3))
     assert f"Episode terminated after {steps} turn(s): success yes, return 1." in out
     assert out.count("--- turn") == steps
 
 
-def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(f"{AWAY}\n:prompt\n", monkeypatch=monkeypatch)
-    shown, second = capsys.readouterr().out.split("--- turn 2 ---\n")[1].split(":prompt\n")
+def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt() -> None:
+    shown, second = play(f"{AWAY}\n:prompt\n").split("--- turn 2 ---\n")[1].split(":prompt\n")
     folder = "play/vlgym/Walk-v0/game-001"
     assert shown.startswith(f"[user]\n<image 22x22: {folder}/picture-001.png>\nYou are in cell ")
     place = 1 if AWAY == "right" else -1
@@ -94,11 +78,8 @@ def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt(
     )
 
 
-def test_every_image_is_written_to_the_file_that_it_names(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(f"{AWAY}\n{AWAY}\n", "--out", "pictures", monkeypatch=monkeypatch)
-    named = re.findall(r"<image 22x22: (\S+)>", capsys.readouterr().out)
+def test_every_image_is_written_to_the_file_that_it_names(here: Path) -> None:
+    named = re.findall(r"<image 22x22: (\S+)>", play(f"{AWAY}\n{AWAY}\n", "--out", "pictures"))
     files = sorted(str(path.relative_to(here)) for path in here.rglob("*.png"))
     assert files == [f"pictures/game-001/picture-00{n}.png" for n in range(3)]
     assert set(named) == set(files)
@@ -108,43 +89,31 @@ def test_every_image_is_written_to_the_file_that_it_names(
     assert np.array_equal(decode_png((here / files[1]).read_bytes()), env.step(f"<action>{AWAY}</action>")[0]["image"])
 
 
-def test_a_second_game_overwrites_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_game_overwrites_nothing(here: Path) -> None:
     for _ in range(2):
-        play("", monkeypatch=monkeypatch)
+        play("")
     assert sorted(path.name for path in (here / "play/vlgym/Walk-v0").iterdir()) == ["game-001", "game-002"]
 
 
-def test_the_end_of_the_input_and_quit_end_cleanly(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_end_of_the_input_and_quit_end_cleanly() -> None:
     for text in ("", ":quit\nleft\n"):
-        assert play(text, monkeypatch=monkeypatch) == 0
-        captured = capsys.readouterr()
-        assert "Episode not finished after 0 turn(s): success no, return 0." in captured.out
-        assert captured.err == ""
+        assert "Episode not finished after 0 turn(s): success no, return 0." in play(text)
 
 
-def test_ctrl_c_ends_with_status_130_and_closes_the_environment(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_with_status_130_and_closes_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupting(io.StringIO):
         def readline(self, *args: object) -> str:
             raise KeyboardInterrupt
 
     closed = []
     monkeypatch.setattr("toys.Walk.close", lambda self: closed.append(self))
-    monkeypatch.setattr("sys.stdin", Interrupting())
-    with installed(WALK):
-        assert main(["play", "vlgym/Walk-v0"]) == 130
-    assert "Traceback" not in capsys.readouterr().err
+    monkeypatch.setattr("commands.io.StringIO", Interrupting)
+    assert "Traceback" not in play("", status=130)
     assert len(closed) == 1
 
 
-def test_commands_help_prompt_oracle_and_a_mistyped_one(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(":orakle\n:help\n:prompt\n:oracle\n", monkeypatch=monkeypatch)
-    out = capsys.readouterr().out
+def test_commands_help_prompt_oracle_and_a_mistyped_one() -> None:
+    out = play(":orakle\n:help\n:prompt\n:oracle\n")
     assert "Unknown command ':orakle'. Nearest: :oracle" in out
     assert out.count("Type a whole reply") == 3
     assert out.count("You are in cell 0.") == 2  # turn 1 and :prompt
@@ -152,71 +121,40 @@ def test_commands_help_prompt_oracle_and_a_mistyped_one(
     assert out.count("parse:") == 1
 
 
-def test_without_an_oracle_the_command_says_so(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert Coin().oracle() is None
-    assert play(":oracle\n", "vlgym/Coin-v0", monkeypatch=monkeypatch) == 0
-    assert "The oracle has no action here." in capsys.readouterr().out
-    assert play("", "vlgym/Coin-v0", "--policy", "oracle", monkeypatch=monkeypatch) == 2
-    assert "has no oracle action" in capsys.readouterr().err
+def test_without_an_oracle_the_command_says_so() -> None:
+    assert "The oracle has no action here." in play(":oracle\n", "vlgym/Coin-v0")
+    assert "has no oracle action" in play("", "vlgym/Coin-v0", "--policy", "oracle", status=2)
 
 
 @pytest.mark.parametrize(("policy", "success"), [("oracle", "yes"), ("random", "")])
-def test_a_policy_plays_without_input(
-    policy: str, success: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outs = []
-    for _ in range(2):
-        assert play("", "--policy", policy, monkeypatch=monkeypatch) == 0
-        outs.append(re.sub(r"game-\d+", "", capsys.readouterr().out))
+def test_a_policy_plays_without_input(policy: str, success: str) -> None:
+    outs = [re.sub(r"game-\d+", "", play("", "--policy", policy)) for _ in range(2)]
     assert outs[0] == outs[1]
     assert f"success {success}" in outs[0]
     assert f"{policy} writes: " in outs[0]
 
 
-def test_the_parser_can_be_chosen(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    play(f"{AWAY}\n", "--arg", "parser=json", monkeypatch=monkeypatch)
-    out = capsys.readouterr().out
+def test_the_parser_can_be_chosen() -> None:
+    out = play(f"{AWAY}\n", "--arg", "parser=json")
     assert f'written as: {{"thoughts": "", "action": "{AWAY}"}}' in out
     assert "reply style json" in out
 
 
-def test_without_a_seed_the_first_training_episode_is_played(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert play("", "vlgym/Walk-v0", monkeypatch=monkeypatch) == 0
-    assert f"seed {episode_seed('vlgym/Walk-v0', 'train', 0)}," in capsys.readouterr().out
+def test_without_a_seed_the_first_training_episode_is_played() -> None:
+    assert f"seed {episode_seed('vlgym/Walk-v0', 'train', 0)}," in play("", "vlgym/Walk-v0")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--policy", "humann"], "Nearest: human"),
-        (["--arg", "parser=tagg"], "Unknown parser 'tagg'"),
-        (["--arg", "speed=3"], "has no argument 'speed'"),
-        (["--out", "thesis.txt"], "cannot be made"),
-    ],
-)
-def test_a_mistake_is_a_plain_error(
-    options: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_a_file_is_a_plain_error(here: Path) -> None:
     (here / "thesis.txt").write_text("precious")
-    assert play("", *options, monkeypatch=monkeypatch) == 2
-    assert message in capsys.readouterr().err
+    assert "cannot be made" in play("", "--out", "thesis.txt", status=2)
     assert (here / "thesis.txt").read_text() == "precious"
 
 
 # ---- numbers and pictures --------------------------------------------------------------------------------------------
 
 
-def test_legal_actions_are_numbered_and_a_number_picks_one(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert play("2\n#1\n3\n0\n#\n", monkeypatch=monkeypatch) == 0
-    out = capsys.readouterr().out
+def test_legal_actions_are_numbered_and_a_number_picks_one() -> None:
+    out = play("2\n#1\n3\n0\n#\n")
     assert "Choose:  #1 left  #2 right\n" in out
     assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
         ("ok", "right"), ("ok", "left"), ("no_action", "nothing"), ("no_action", "nothing"), ("no_action", "nothing"),
@@ -236,14 +174,10 @@ class Harm(Walk):
         return replace(super().act(action), feedback=f"\x9b31m{action}\r")
 
 
-def test_an_environment_does_not_steer_the_players_terminal(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_environment_does_not_steer_the_players_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toys.Harm", Harm, raising=False)
-    monkeypatch.setattr("sys.stdin", io.StringIO("#3\n:prompt\n:x\x1b[2J\n:oracle\n"))
     with installed(make_spec("vlgym/Harm-v0", "toys:Harm")):
-        assert main(["play", "vlgym/Harm-v0", "--seed", SEED]) == 0
-    out = capsys.readouterr().out
+        out = play("#3\n:prompt\n:x\x1b[2J\n:oracle\n", "vlgym/Harm-v0", "--seed", SEED)
     assert out.count("]52;c;aGk=[bold]Go[/bold]") == 4  # a prompt's text is made plain for models, too
     assert r"Unknown command ':x\x1b[2J'" in out
     assert r"written as: <action>\x1b[2Jright</action>" in out
@@ -252,21 +186,15 @@ def test_an_environment_does_not_steer_the_players_terminal(
 
 
 def test_pictures_are_drawn_only_where_asked_for_before_each_reply_and_after_the_last(
-    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    play(f"{AWAY}\n", monkeypatch=monkeypatch)
-    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in play(f"{AWAY}\n")
     drawn: list[np.ndarray] = []
     monkeypatch.setattr("vlgym.play.human.show_picture", lambda image, protocol, _: drawn.append(image))
-    play(f"{AWAY}\n", "--picture", "kitty", monkeypatch=monkeypatch)
+    play(f"{AWAY}\n", "--picture", "kitty")
     env = make_walk()
     images = [env.reset(seed=3)[0]["image"], env.step(f"<action>{AWAY}</action>")[0]["image"]]
     assert len(drawn) == 2  # before two replies
     assert all(np.array_equal(a, b) for a, b in zip(drawn, images, strict=True))
-    play(f"{THERE}\n" * 8, "--picture", "kitty", monkeypatch=monkeypatch)
+    play(f"{THERE}\n" * 8, "--picture", "kitty")
     assert len(drawn) == 2 + abs(target_of(3)) + 1
-
-
-def test_an_unknown_way_to_draw_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["play", "vlgym/Walk-v0", "--picture", "sixels"]) == 2
-    assert "Nearest: sixel" in capsys.readouterr().err

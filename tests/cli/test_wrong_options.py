@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from commands import invoke
 from typer.main import get_command
 
-from vlgym.cli.app import build_app, main
+from vlgym.cli.app import build_app
 
 ENV = "vlgym/NumberLine-v0"
 NOWHERE = "/dev/null/x"  # cannot be made, by root either
@@ -75,19 +76,13 @@ GAME = "--env=vlgym/TicTacToe-v0"
 
 @pytest.mark.parametrize(("name", "option", "value"), [*cases()])
 def test_a_wrong_value_is_one_line_and_nothing_is_begun(
-    name: str,
-    option: str,
-    value: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    name: str, option: str, value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("vlgym.testing.measure_hashes", lambda *args: pytest.fail("work was begun"))
     twice = (f"{option}=", *["--env="] * (option == "--opponents"))
     call = [word for word in CALLS[name] if not word.startswith(twice)] + [GAME] * (option == "--opponents")
-    assert main([*call, option, value]) == 2
-    told = capsys.readouterr()
+    told = invoke(*call, option, value, status=2)
     assert told.out == ""
     assert any(word in told.err for word in (option, option[2:].replace("-", "_"), value))  # it says what was wrong
     assert "Traceback" not in told.err

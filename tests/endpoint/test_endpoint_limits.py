@@ -25,6 +25,7 @@ from vlgym.errors import FailedError, UserError
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.evaluation.run import write_command
+from vlgym.play.policies import ScriptedPolicy
 from vlgym.play.rollout import Runner
 from vlgym.types import Reply, StepRecord, Turn
 
@@ -76,13 +77,6 @@ def serve(answer: Callable[[str], Answer]) -> Iterator[Server]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-@pytest.fixture(autouse=True)
-def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def ask(url: str, **options: Any) -> tuple[Reply, OpenAIPolicy]:
@@ -170,9 +164,8 @@ def test_a_reply_in_a_record_is_cut_where_the_parser_stops_to_read_and_marked() 
     assert (first.reply, first.cut, first.parse) == ("x" * MAX_REPLY, True, "no_action")
     texts = [part.get("text", "") for message in second.messages for part in message["content"]]
     assert max(map(len, texts)) <= MAX_REPLY
-    assert not runner.step(type("Short", (), {"name": "s", "reply": lambda _, turns: [Reply("x" * MAX_REPLY)]})())[
-        0
-    ].cut
+    (whole,) = runner.step(ScriptedPolicy(["x" * MAX_REPLY]))
+    assert not whole.cut
 
 
 @pytest.mark.parametrize("first", ["", "<action>right</action>"])

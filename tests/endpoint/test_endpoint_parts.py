@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any, get_args
 
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from vlgym.endpoint.completion import BadAnswerError, excerpt, read_answer
 from vlgym.endpoint.messages import encode_messages, write_picture
-from vlgym.env.rendering import decode_png
 from vlgym.types import Status
 
 
@@ -99,10 +97,3 @@ def test_one_line_is_cut_where_it_is_too_long() -> None:
     assert excerpt("a\r\n\tb\x00c") == "a b c"
     assert excerpt("x" * 300, 10) == "xxxxxxx..."
     assert excerpt(b"\xff ok") == "\ufffd ok"
-
-
-def test_a_picture_url_is_a_png_of_the_same_pixels() -> None:
-    image = picture(5, (3, 50))
-    front, _, data = write_picture(image).partition(",")
-    assert front == "data:image/png;base64"
-    np.testing.assert_array_equal(decode_png(base64.b64decode(data)), image)

@@ -16,10 +16,10 @@ from typing import Any
 
 import openai
 import pytest
+from commands import Output, invoke
 from fault_server import Fault, FaultServer
 from toys import installed, make_spec
 
-from vlgym.cli.app import main
 from vlgym.endpoint.client import find_proxy, is_own
 from vlgym.endpoint.completion import BadAnswerError, find_status, read_answer
 from vlgym.endpoint.policy import OpenAIPolicy
@@ -27,6 +27,7 @@ from vlgym.endpoint.secrets import make_hide
 from vlgym.env.spaces import MAX_REPLY
 from vlgym.errors import FailedError, UserError
 from vlgym.integrations.agent import Task, play
+from vlgym.parsers import get_parser, read_reply
 from vlgym.play.trajectory import check_record_values, read_trajectories
 from vlgym.types import Reply, Turn
 
@@ -37,28 +38,15 @@ INSPECTED = Fault("400", body={"error": {"message": "no", "code": "data_inspecti
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def walk() -> Iterator[None]:
     with installed(WALK):
         yield
 
 
-def evaluate(out: Path, url: str, *more: str) -> int:
-    words = [
-        "eval",
-        "--policy",
-        f"openai:m@{url}",
-        "--env",
-        WALK.id,
-        "--episodes",
-        "2",
-        "--no-probe",
-        "--out",
-        str(out),
-    ]
-    return main([*words, "--policy-arg", "max_retries=1", *more])
+def evaluate(out: Path, url: str, *more: str, status: int = 0) -> Output:
+    """Evaluate what answers at an address on two episodes."""
+    words = ["eval", "--policy", f"openai:m@{url}", "--env", WALK.id, "--episodes", "2", "--no-probe", "--out", out]
+    return invoke(*words, "--policy-arg", "max_retries=1", *more, status=status)
 
 
 def ask(url: str, text: str = "Legal actions: left, right", **options: Any) -> Reply:
@@ -69,96 +57,88 @@ def ask(url: str, text: str = "Legal actions: left, right", **options: Any) -> R
         policy.close()
 
 
-ANSWERED = [  # fault, status, whether the action is read, what the record and the report say
-    ("", "model", True, ""),
-    ("in_reasoning_content", "reasoning_only", True, "are not the model's: reasoning_only "),
-    ("in_reasoning", "reasoning_only", True, "are not the model's: reasoning_only "),
-    ("half_thought", "reasoning_only", False, "are not the model's: reasoning_only "),
-    ("cut_thought", "model", False, ""),
-    ("thoughts", "model", True, ""),
-    ("tool_call", "tool_call", True, ""),
-    ("function_call", "tool_call", True, ""),
-    ("output_text", "model", True, ""),
-    ("thinking_part", "model", True, ""),
-    ("responses", "model", True, ""),
-    ("no_reason", "model", True, ""),
-    ("end_turn", "model", True, ""),
-    ("window", "model", True, ""),
-    ("repetition", "model", True, ""),
-    ("filter", "filtered", False, "are not the model's: filtered "),
-    ("sensitive", "filtered", False, "are not the model's: filtered "),
-    (INSPECTED, "filtered", False, "are not the model's: filtered "),
-    ("shape", "refused", False, "are not the model's: refused "),
-    ("error_too_long", "refused", False, "are not the model's: refused "),
-    (TOO_LONG, "refused", False, "are not the model's: refused "),
-    (Fault("422", body={"detail": "The prompt is too long"}), "refused", False, "are not the model's: refused "),
-]
+FILTERED = Fault("400", body={"error": {"message": "The prompt was filtered.", "code": "content_filter"}})
+TOO_LONG_422 = Fault("422", body={"detail": "The prompt is too long"})
+ANSWERED = [  # fault, status, whether the action is read
+    ("", "model", True), ("in_reasoning_content", "reasoning_only", True), ("in_reasoning", "reasoning_only", True),
+    ("half_thought", "reasoning_only", False), ("cut_thought", "model", False), ("thoughts", "model", True),
+    ("tool_call", "tool_call", True), ("function_call", "tool_call", True), ("output_text", "model", True),
+    ("thinking_part", "model", True), ("responses", "model", True), ("no_reason", "model", True),
+    ("end_turn", "model", True), ("window", "model", True), ("repetition", "model", True),
+    ("filter", "filtered", False), ("sensitive", "filtered", False), (INSPECTED, "filtered", False),
+    (FILTERED, "filtered", False), ("shape", "refused", False), ("error_too_long", "refused", False),
+    (TOO_LONG, "refused", False), (TOO_LONG_422, "refused", False),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fault", "status", "read", "told"), ANSWERED, ids=lambda value: str(value)[:24])
-def test_a_fault_has_its_status_in_the_record_and_its_line_in_the_report(
-    fault: Any, status: str, read: bool, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("fault", "status", "read"), ANSWERED, ids=lambda value: str(value)[:24])
+def test_an_answer_has_its_status_and_its_action_is_read_where_one_stands(fault: Any, status: str, read: bool) -> None:
     fault = fault if isinstance(fault, Fault) else Fault(fault)
-    with FaultServer(lambda asked: fault if asked.number else None) as server:
-        assert evaluate(tmp_path / "run", server.url) == 0
-    records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
-    assert len(records) == sum(map(len, read_trajectories(tmp_path / "run"))) >= 4
-    assert {record.status for record in records} == {status}
-    assert {record.parse == "ok" for record in records} == {read}
-    said = capsys.readouterr().out
-    assert ("not the model's" in said) == bool(told)
-    assert f"{len(records)} of {len(records)} replies {told}{len(records)}." in said or not told
-    (part,) = json.loads((tmp_path / "run" / "report.json").read_text())["parts"].values()
-    own = status in ("model", "tool_call")
-    assert part["invalid"]["rate"] == float(own and not read)
-    assert part.get("statuses", {}) == ({} if status == "model" else {status: len(records)})
-    assert (status in (tmp_path / "run" / "report.html").read_text()) or status == "model"
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metadata.jsonl").read_text().splitlines()]
-    assert {"status" in line for line in lines} == {status != "model"}
+    with FaultServer(lambda asked: fault) as server:
+        reply = ask(server.url, max_retries=1)
+    assert reply.status == status
+    assert (read_reply(get_parser("auto"), reply.text, ("left", "right")).failure is None) == read
     kind = fault.kind
     thinks = "thought" in kind or kind.startswith("in_reasoning") or kind in ("thinking_part", "responses")
-    assert {bool(record.reasoning) for record in records} == {thinks}
-    assert {record.cut for record in records} == {kind == "cut_thought"}
-    assert {record.refused for record in records} == {status in ("filtered", "refused")}
+    assert bool(reply.reasoning) == thinks
+    assert reply.cut == (kind in ("cut_thought", "window", "repetition"))
+    assert reply.refused == (status in ("filtered", "refused"))
     if status == "tool_call":
-        call = json.loads(records[0].reply)
+        call = json.loads(reply.text)
         assert (call["name"], list(call["arguments"])) == ("act", ["action"])
 
 
-FAILED = [
-    "choice_error",
-    "error_beside",
-    "error200",
-    "responses_failed",
-    "abort",
-    "error",
-    "network_error",
-    "no_resource",
-]
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [("", "model"), ("in_reasoning", "reasoning_only"), ("tool_call", "tool_call"), ("filter", "filtered"),
+     (TOO_LONG, "refused"), ("cut_thought", "model"), ("repetition", "model")],
+    ids=lambda value: str(value)[:24],
+)  # fmt: skip
+def test_a_status_stands_in_the_record_and_in_a_line_of_the_report(fault: Any, status: str, tmp_path: Path) -> None:
+    fault = fault if isinstance(fault, Fault) else Fault(fault)
+    with FaultServer(lambda asked: fault if asked.number else None) as server:
+        said = evaluate(tmp_path, server.url).out
+    records = [record for episode in read_trajectories(tmp_path) for record in episode]
+    count, own = len(records), status in ("model", "tool_call")
+    assert count >= 4
+    assert {record.status for record in records} == {status}
+    assert {record.cut for record in records} == {fault.kind == "cut_thought"}
+    assert ("not the model's" in said) == (not own)
+    assert own or f"{count} of {count} replies are not the model's: {status} {count}." in said
+    (part,) = json.loads((tmp_path / "report.json").read_text())["parts"].values()
+    assert part["invalid"]["rate"] == float(fault.kind == "cut_thought")
+    assert part.get("statuses", {}) == ({} if status == "model" else {status: count})
+    assert (status in (tmp_path / "report.html").read_text()) or status == "model"
+    lines = [json.loads(line) for line in (tmp_path / "metadata.jsonl").read_text().splitlines()]
+    assert {"status" in line for line in lines} == {status != "model"}
 
 
-@pytest.mark.parametrize("kind", FAILED)
-def test_an_error_in_an_answer_is_asked_again_and_then_breaks_the_episode_off(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with FaultServer(lambda asked: Fault(kind) if asked.number in (1, 3) else None) as server:
-        assert evaluate(tmp_path / "once", server.url, "--num-envs", "1") == 0
-    assert not (tmp_path / "once" / "failures.jsonl").exists()
+@pytest.mark.parametrize(
+    "kind",
+    ["choice_error", "error_beside", "error200", "responses_failed", "abort", "error", "network_error", "no_resource"],
+)
+def test_an_error_in_an_answer_is_asked_again(kind: str) -> None:
+    with (
+        FaultServer(lambda asked: Fault(kind)) as server,
+        pytest.raises(FailedError, match=r"failed 2 time\(s\) in a row, last: its answer is "),
+    ):
+        ask(server.url, max_retries=1)
+    assert server.counts[kind] == 2
+
+
+def test_what_fails_again_breaks_the_episode_off_and_in_the_end_the_run(tmp_path: Path) -> None:
     broken = (6, 7)  # two attempts at one turn
-    with FaultServer(lambda asked: Fault(kind) if asked.number in broken else None) as server:
-        assert evaluate(tmp_path / "again", server.url, "--num-envs", "1") == 0
+    with FaultServer(lambda asked: Fault("abort") if asked.number in (1, 3, *broken) else None) as server:
+        said = evaluate(tmp_path / "again", server.url, "--num-envs", "1").err
     (failure,) = (tmp_path / "again" / "failures.jsonl").read_text().splitlines()
     assert json.loads(failure)["reply"] is None
-    for run in ("once", "again"):
-        records = [record for episode in read_trajectories(tmp_path / run) for record in episode]
-        assert {(record.parse, record.status) for record in records} == {("ok", "model")}
-        assert json.loads((tmp_path / run / "report.json").read_text())["overall"]["episodes"] == 2
-    assert "the endpoint failed: EndpointError: " in capsys.readouterr().err
-    with FaultServer(lambda asked: Fault(kind) if asked.number > 1 else None) as server:
-        assert evaluate(tmp_path / "all", server.url, "--num-envs", "1") == 1
-    assert server.counts[kind] == 3 * 2
-    said = capsys.readouterr().err
+    records = [record for episode in read_trajectories(tmp_path / "again") for record in episode]
+    assert {(record.parse, record.status) for record in records} == {("ok", "model")}
+    assert json.loads((tmp_path / "again" / "report.json").read_text())["overall"]["episodes"] == 2
+    assert "the endpoint failed: EndpointError: " in said
+    with FaultServer(lambda asked: Fault("abort") if asked.number > 1 else None) as server:
+        said = evaluate(tmp_path / "all", server.url, "--num-envs", "1", status=1).err
+    assert server.counts["abort"] == 3 * 2
     assert "failed 2 time(s) in a row, last: its answer is " in said
     assert "0 of 2 episodes are kept" in said
     assert len((tmp_path / "all" / "failures.jsonl").read_text().splitlines()) == 3
@@ -182,14 +162,12 @@ def test_an_empty_answer_to_the_first_question_is_a_line_with_the_fields_that_ca
     assert "\n" not in str(caught.value)
 
 
-def test_a_comparison_warns_where_more_than_one_reply_in_a_hundred_is_not_the_models(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_comparison_warns_where_more_than_one_reply_in_a_hundred_is_not_the_models(tmp_path: Path) -> None:
     for name, fault in (("whole", None), ("refused", TOO_LONG)):
         with FaultServer(lambda asked, fault=fault: fault if asked.number == 3 else None) as server:
-            assert evaluate(tmp_path / name, server.url) == 0
-    assert main(["compare", str(tmp_path / "whole"), str(tmp_path / "refused")]) == 0
-    (warning,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]
+            evaluate(tmp_path / name, server.url)
+    compared = invoke("compare", tmp_path / "whole", tmp_path / "refused").out
+    (warning,) = [line for line in compared.splitlines() if line.startswith("warning")]
     assert warning.startswith("warning: refused: 1 of ")
     assert warning.endswith("replies are not the model's: refused 1.")
 
@@ -363,10 +341,8 @@ def test_calls_in_pieces_are_joined() -> None:
         {"tool_calls": [{"index": 0, "function": {"arguments": 'ion": "left"}'}}, None, {"index": None}]}, None,
     ]  # fmt: skip
     chunks = [{"choices": [{"delta": piece}]} for piece in pieces] + [{"choices": []}, None, 7]
-    data = (
-        ": heartbeat\r\n\r\n" + "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks) + "data: [DONE]\r\n"
-    )
-    calls = json.loads(read_answer(data.encode()).text)
+    events = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks)
+    calls = json.loads(read_answer(f": heartbeat\r\n\r\n{events}data: [DONE]\r\n".encode()).text)
     assert calls[0] == {"name": "act", "arguments": {"action": "left"}}
 
 
@@ -383,9 +359,8 @@ def test_an_address_may_end_as_requests_do() -> None:
 def test_a_proxy_is_named_where_its_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer() as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://me:hunter2@127.0.0.1:{proxy.port}")
-        with pytest.raises(
-            UserError, match=rf"through the environment's proxy http://127.0.0.1:{proxy.port} "
-        ) as caught:
+        words = rf"through the environment's proxy http://127.0.0.1:{proxy.port} "
+        with pytest.raises(UserError, match=words) as caught:
             ask("http://model.invalid/v1")
         assert "hunter2" not in str(caught.value)
         monkeypatch.setenv("HTTPS_PROXY", f"http://me:hunter2@127.0.0.1:{proxy.port}")
@@ -412,7 +387,7 @@ def test_this_machines_addresses_go_through_no_proxy(monkeypatch: pytest.MonkeyP
     assert find_proxy("http://example.com/v1") == "http://127.0.0.1:1"
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_run_whose_output_is_closed_ends_with_status_0(closed: str, tmp_path: Path) -> None:
     words = f"eval --policy random --env vlgym/NumberLine-v1 --episodes 1 --out {tmp_path / 'run'}"
     done = subprocess.run(

@@ -60,13 +60,6 @@ def test_it_is_a_valid_gymnasium_environment() -> None:
     check_env(Climb(image_size=(40, 60), render_mode="rgb_array"), skip_render_check=True)
 
 
-def test_nothing_is_built_before_the_first_reset() -> None:
-    env = Climb()
-    assert env.inner is None
-    env.reset(seed=0)
-    assert isinstance(env.inner, Ladder)
-
-
 def test_names_become_the_inner_actions_and_reward_and_end_pass_through() -> None:
     env = Climb(image_size=(40, 60))
     observation, info = env.reset(seed=0)
@@ -76,13 +69,9 @@ def test_names_become_the_inner_actions_and_reward_and_end_pass_through() -> Non
     assert observation["image"].max() == 50 * begun
     for rung in range(begun + 1, 4):
         _, reward, terminated, _, info = env.step(UP)
-        assert (env.inner_obs, env.inner_info, reward, terminated, info["success"]) == (
-            rung,
-            {"rung": rung},
-            0.0,
-            False,
-            False,
-        )
+        assert (env.inner_obs, env.inner_info, reward) == (rung, {"rung": rung}, 0.0)
+        assert not terminated
+        assert not info["success"]
     _, reward, terminated, truncated, info = env.step(UP)
     assert (reward, terminated, truncated, info["success"]) == (1.0, True, False, True)
 
@@ -107,10 +96,6 @@ def test_declared_options_reach_the_inner_environment_and_others_are_refused() -
     assert env.inner.options == {"level": 2}
     with pytest.raises(UserError, match=r"reset option level=9 must be an integer from 0 to 3\."):
         env.reset(seed=0, options={"level": 9})
-    with pytest.raises(UserError, match=r"'levle' is not one of level\. Nearest: level\."):
-        env.reset(seed=0, options={"levle": 2})
-    with pytest.raises(UserError, match="'level': Climb takes no options"):
-        Climb().reset(seed=0, options={"level": 2})
 
 
 def test_its_state_is_restored_by_replay() -> None:
@@ -123,27 +108,15 @@ def test_its_state_is_restored_by_replay() -> None:
 
 def test_closing_frees_the_inner_environment_once_and_a_reset_builds_another() -> None:
     env = Climb()
+    assert env.inner is None  # nothing is built before
     env.reset(seed=0)
+    assert isinstance(env.inner, Ladder)
     before = Ladder.closed
     env.close()
     env.close()
     assert Ladder.closed == before + 1
     env.reset(seed=0)
     assert env.inner is not None
-
-
-def test_an_rgb_observation_is_the_image() -> None:
-    class Picture(Ladder):
-        def reset(self, **kwargs: Any) -> Any:
-            super().reset(**kwargs)
-            return np.full((5, 5, 3), 77, np.uint8), {}
-
-    class Show(Climb):
-        def make_inner(self) -> Ladder:
-            return Picture()
-
-    env = Show(image_size=(20, 20))
-    assert (env.reset(seed=0)[0]["image"] == 77).all()
 
 
 def test_an_environment_without_a_picture_is_a_user_error() -> None:
@@ -161,18 +134,14 @@ PAINTED = np.stack([LEVELS, LEVELS // 2, LEVELS], axis=2)
 @pytest.mark.parametrize(
     ("frame", "seen"),
     [
-        (PAINTED / 255, PAINTED),
-        ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
-        (PAINTED > 100, (PAINTED > 100) * 255),
-        (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
-        (LEVELS, np.stack([LEVELS] * 3, 2)),
-        (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
+        (PAINTED, PAINTED), (PAINTED / 255, PAINTED), ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
+        (PAINTED > 100, (PAINTED > 100) * 255), (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
+        (LEVELS, np.stack([LEVELS] * 3, 2)), (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
         (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
         (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
-        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
-        (PAINTED.astype(np.int64), PAINTED),
+        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)), (PAINTED.astype(np.int64), PAINTED),
     ],
-)
+)  # fmt: skip
 def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, seen: np.ndarray, by: str) -> None:
     env = show(frame.repeat(8, 0).repeat(8, 1), by)
     observation = env.reset(seed=0)[0]
@@ -183,25 +152,18 @@ def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, se
 @pytest.mark.parametrize(
     "frame",
     [
-        PAINTED / 100.0,
-        PAINTED.astype(np.int64) + 1,
-        PAINTED / 255 - 0.5,
-        np.full((2, 2, 3), np.nan),
-        np.zeros((2, 2, 2), np.uint8),
-        np.zeros((2, 2, 2, 3), np.uint8),
-        np.zeros((0, 2, 3)),
-        np.zeros(7, np.uint8),
-        np.array([["a", "b"]]),
-        [PAINTED, PAINTED],
+        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5, np.full((2, 2, 3), np.nan),
+        np.zeros((2, 2, 2), np.uint8), np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
+        np.array([["a", "b"]]), [PAINTED, PAINTED],
     ],
-)
+)  # fmt: skip
 def test_what_is_no_picture_is_refused_in_one_line(frame: Any) -> None:
     with pytest.raises(UserError, match=r"^A picture is .* found .*$"):
         show(frame, "render").reset(seed=0)
 
 
 def show(frame: Any, by: str) -> Climb:
-    """An environment of 16 x 16 pixels whose inner environment shows a frame in one of the two ways."""
+    """Return an environment of 16 x 16 pixels whose inner environment shows a frame in one of the two ways."""
 
     class Painted(Ladder):
         def reset(self, **kwargs: Any) -> Any:

@@ -90,41 +90,24 @@ def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
     assert base.digest() == PromptTemplate(1, "{format}", "{actions}").digest()
 
 
-def test_without_history_the_prompt_is_one_user_turn() -> None:
-    messages = PromptBuilder(0, 1).build("INSTRUCTIONS", "NOW", picture(9), PAST)
-    assert sketch(messages) == [("user", "#9", "INSTRUCTIONS\n\nNOW")]
-
-
-def test_a_history_window_keeps_the_last_turns_and_says_the_instructions_once() -> None:
-    messages = PromptBuilder(2, 3).build("INSTRUCTIONS", "NOW", picture(9), PAST)
-    assert sketch(messages) == [
-        ("user", "#1", "INSTRUCTIONS\n\nturn 1"),
-        ("assistant", "reply 1"),
-        ("user", "#2", "turn 2"),
-        ("assistant", "reply 2"),
-        ("user", "#9", "NOW"),
-    ]
-
-
-def test_the_image_budget_drops_the_oldest_images_and_says_so() -> None:
-    messages = PromptBuilder(3, 2).build("I", "NOW", picture(9), PAST)
-    assert sketch(messages) == [
-        ("user", "I\n\n(image omitted)\nturn 0"),
-        ("assistant", "reply 0"),
-        ("user", "(image omitted)\nturn 1"),
-        ("assistant", "reply 1"),
-        ("user", "#2", "turn 2"),
-        ("assistant", "reply 2"),
-        ("user", "#9", "NOW"),
-    ]
-
-
-def test_no_image_budget_makes_a_text_only_prompt() -> None:
-    assert sketch(PromptBuilder(1, 0).build("I", "NOW", picture(9), PAST)) == [
-        ("user", "I\n\n(image omitted)\nturn 2"),
-        ("assistant", "reply 2"),
-        ("user", "NOW"),
-    ]
+@pytest.mark.parametrize(
+    ("turns", "images", "expected"),
+    [
+        (0, 1, ["#9 I\n\nNOW"]),
+        (2, 3, ["#1 I\n\nturn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
+        (3, 2, ["I\n\n(image omitted)\nturn 0", "reply 0", "(image omitted)\nturn 1", "reply 1", "#2 turn 2", "reply 2",
+                "#9 NOW"]),
+        (1, 0, ["I\n\n(image omitted)\nturn 2", "reply 2", "NOW"]),
+        (50, 50, ["#0 I\n\nturn 0", "reply 0", "#1 turn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
+    ],
+)  # fmt: skip
+def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(
+    turns: int, images: int, expected: list[str]
+) -> None:
+    messages = sketch(PromptBuilder(turns, images).build("I", "NOW", picture(9), PAST))
+    assert [" ".join(parts) for _, *parts in messages] == expected
+    assert [role for role, *_ in messages] == ["user", "assistant"] * (len(expected) // 2) + ["user"]
+    assert sketch(PromptBuilder(turns, 1).build("I", "NOW", picture(9))) == [("user", "#9", "I\n\nNOW")]
 
 
 @pytest.mark.parametrize("modality", ["image", "text", "both", "none"])
@@ -150,18 +133,10 @@ def test_in_words_a_template_speaks_of_words_and_has_another_hash() -> None:
     assert worded.digest("F") != template.digest("F")
 
 
-def test_a_window_longer_than_the_episode_shows_all_of_it() -> None:
-    assert len(PromptBuilder(50, 50).build("I", "NOW", picture(9), PAST)) == 7
-    assert sketch(PromptBuilder(50, 50).build("I", "NOW", picture(9))) == [("user", "#9", "I\n\nNOW")]
-
-
-@pytest.mark.parametrize("limits", [(-1, 1), (0, -1)])
-def test_negative_limits_are_refused(limits: tuple[int, int]) -> None:
-    with pytest.raises(UserError, match=">= 0"):
-        PromptBuilder(*limits)
-
-
-def test_the_layout_of_an_environment_has_the_history_of_its_card() -> None:
+def test_the_layout_of_an_environment_has_the_history_of_its_card_and_no_negative_one() -> None:
+    for limits in ((-1, 1), (0, -1)):
+        with pytest.raises(UserError, match=">= 0"):
+            PromptBuilder(*limits)
     assert PromptBuilder.for_spec(make_spec(history_turns=3, history_images=2)) == PromptBuilder(3, 2)
     assert PromptBuilder.for_spec(None) == PromptBuilder()
 

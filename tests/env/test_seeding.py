@@ -25,10 +25,7 @@ def test_the_split_stands_in_the_bits_above_the_58th() -> None:
 def test_ten_thousand_seeds_of_each_split_are_all_different() -> None:
     seeds = {episode_seed("a/B-v0", split, index) for split in SPLITS for index in range(10_000)}
     assert len(seeds) == 30_000
-
-
-def test_environments_have_seeds_of_their_own() -> None:
-    assert episode_seed("a/B-v0", "train", 0) != episode_seed("a/B-v1", "train", 0)
+    assert episode_seed("a/B-v1", "train", 0) not in seeds
 
 
 def test_a_seed_that_no_split_made_belongs_to_none() -> None:
@@ -37,11 +34,8 @@ def test_a_seed_that_no_split_made_belongs_to_none() -> None:
     assert split_of(5) == "train"
 
 
-def test_an_unknown_split_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"split='trian' is not one of train, val, test\. Nearest: train"):
-        episode_seed("a/B-v0", "trian", 0)
-
-
-def test_a_negative_index_is_refused() -> None:
+def test_an_unknown_split_and_a_negative_index_are_refused() -> None:
     with pytest.raises(UserError, match="negative"):
         episode_seed("a/B-v0", "train", -1)
+    with pytest.raises(UserError, match=r"split='trian' is not one of train, val, test\. Nearest: train"):
+        episode_seed("a/B-v0", "trian", 0)

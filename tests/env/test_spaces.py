@@ -13,14 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toys import installed, make_spec, make_walk
 
-from vlgym.env.spaces import (
-    MAX_REPLY,
-    MAX_TEXT,
-    MessageSpace,
-    ReplySpace,
-    SharedTexts,
-    clean_text,
-)
+from vlgym.env.spaces import MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, SharedTexts, clean_text
 from vlgym.errors import UserError
 from vlgym.parsers import get_parser, match_legal
 
@@ -37,22 +30,14 @@ def test_any_string_up_to_the_limit_is_a_reply() -> None:
 def test_samples_are_well_formed_replies_with_every_legal_action() -> None:
     space = ReplySpace(get_parser("tag"), seed=0)
     space.legal = ("left", "right")
-    assert {space.sample() for _ in range(50)} == {"<action>left</action>", "<action>right</action>"}
-
-
-def test_samples_repeat_with_the_seed() -> None:
-    space = ReplySpace(get_parser("json"))
-    space.legal = tuple("abcdefgh")
-    space.seed(5)
-    first = [space.sample() for _ in range(10)]
-    space.seed(5)
-    assert [space.sample() for _ in range(10)] == first
-
-
-def test_without_legal_actions_a_sample_is_an_empty_reply() -> None:
-    space = ReplySpace(get_parser("tag"))
+    drawn = [space.sample() for _ in range(50)]
+    assert set(drawn) == {"<action>left</action>", "<action>right</action>"}
+    space.seed(0)
+    assert [space.sample() for _ in range(50)] == drawn
     space.legal = ()
     assert space.sample() == "<action></action>"
+    with pytest.raises(ValueError, match="no mask"):
+        space.sample(mask=np.ones(2, np.int8))
 
 
 @pytest.mark.usefixtures("toys_importable")
@@ -68,11 +53,6 @@ def test_a_space_of_no_episode_gives_no_sample(mode: str) -> None:
                 vector.action_space.sample()
         finally:
             vector.close()
-
-
-def test_a_mask_is_refused() -> None:
-    with pytest.raises(ValueError, match="no mask"):
-        ReplySpace(get_parser("tag")).sample(mask=np.ones(2, np.int8))
 
 
 def test_reply_spaces_are_equal_when_their_lengths_are() -> None:
@@ -113,18 +93,11 @@ def test_whatever_is_cleaned_lies_in_the_observation_space(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("turn left", "turn left"),
-        ("  Turn   LEFT\n", "turn left"),
-        ("cabinet 1", "cabinet 1"),
-        ("cabinet  10", "cabinet 10"),
-        ("cabinet", None),
-        ("turn left.", None),
-        ("turnleft", None),
-        ("", None),
-        ("a", "a"),
-        ("A", "A"),
+        ("turn left", "turn left"), ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"),
+        ("cabinet  10", "cabinet 10"), ("cabinet", None), ("turn left.", None), ("turnleft", None), ("", None),
+        ("a", "a"), ("A", "A"),
     ],
-)
+)  # fmt: skip
 def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None) -> None:
     assert match_legal(written, ["turn left", "cabinet 1", "cabinet 10", "A", "a"]) == meant
 

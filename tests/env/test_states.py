@@ -26,16 +26,12 @@ def begun(**kwargs: Any) -> Walk:
     return env
 
 
-def test_a_state_names_its_environment_and_arguments() -> None:
-    state = begun(max_turns=6).get_state()
+def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_the_render_mode() -> None:
+    state = json.loads(json.dumps(begun(max_turns=6).get_state()))
     assert state["env"]["id"] == "vlgym/Walk-v0"
     assert state["env"]["arguments"]["max_turns"] == 6
-    assert json.loads(json.dumps(state)) == json.loads(json.dumps(begun(max_turns=6).get_state()))
-
-
-def test_a_state_of_the_same_environment_is_restored_whatever_its_render_mode() -> None:
-    env = begun()
-    _, info = make_walk(render_mode="rgb_array").set_state(json.loads(json.dumps(env.get_state())))
+    assert state == json.loads(json.dumps(begun(max_turns=6).get_state()))
+    _, info = make_walk(max_turns=6, render_mode="rgb_array").set_state(state)
     assert info["vlgym"]["turn"] == 1
 
 
@@ -162,9 +158,8 @@ def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_sta
 @both_ways
 def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable[[Any], Any]) -> None:
     env = begun(parser=Locked())
-    with pytest.raises(
-        UserError, match=r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
-    ) as told:
+    words = r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
+    with pytest.raises(UserError, match=words) as told:
         copied(env)
     assert "\n" not in str(told.value)
 
@@ -212,6 +207,8 @@ def test_branches_of_a_state_differ_in_luck_by_their_seed_alone(kind: type[Dice]
             env.reseed(seed)
         env.step("<action>right</action>")
         other.set_state(json.loads(json.dumps(env.get_state())))
+        other.set_state(other.get_state())
+        assert other.np_random.bit_generator.state == env.np_random.bit_generator.state
         for each in (env, other):
             each.step("<action>right</action>")
         assert env.thrown == other.thrown

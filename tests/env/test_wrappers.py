@@ -11,20 +11,7 @@ from toys import installed, make_spec, make_walk
 
 from vlgym.env.rendering import data_url, decode_png, encode_png, fit_image
 from vlgym.errors import UserError
-from vlgym.registry.making import unwrap
 from vlgym.wrappers import DEFAULT_ACTIONS, Numbers
-
-
-def test_gymnasiums_statistics_wrapper_counts_an_episode() -> None:
-    env = gymnasium.wrappers.RecordEpisodeStatistics(make_walk())
-    env.reset(seed=0, options={"target": 3})
-    infos = [env.step("<action>right</action>")[4] for _ in range(3)]
-    assert (infos[-1]["episode"]["r"], infos[-1]["episode"]["l"]) == (1.0, 3)
-
-
-def test_unwrap_refuses_what_is_no_vlenv() -> None:
-    with pytest.raises(UserError, match="CartPoleEnv is not a VLEnv"):
-        unwrap(gymnasium.make("CartPole-v1"))
 
 
 def test_an_image_of_the_right_size_is_copied() -> None:

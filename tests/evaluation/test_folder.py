@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 import toys
+from commands import invoke
 from toy_games import NIM
 from toys import installed, litter, make_spec
-from typer.testing import CliRunner
 
-from vlgym.cli.app import build_app, main
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
@@ -123,8 +122,7 @@ def test_doubled_and_dropped_lines_are_found_at_resume_before_a_model_is_asked(
     assert "\n" not in str(told.value)
     assert files_of(tmp_path / "whole").items() - before.items() == set()
     call = ["eval", "--policy", "openai:m", "--base-url", "http://127.0.0.1:9", "--env", WALK.id, "--resume", "--out"]
-    done = CliRunner().invoke(build_app(), [*call, str(tmp_path / "whole")])
-    assert re.search(named, str(done.exception))
+    assert re.search(named, invoke(*call, tmp_path / "whole", status=2).err)
 
 
 def test_changed_code_is_refused_and_named(whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,6 +227,8 @@ def test_changed_hashes_and_versions_are_refused(
 
 def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> None:
     before = files_of(tmp_path / "whole")
+    with pytest.raises(UserError, match="A run has one split, this one has test, val"):
+        run_evaluation([PARTS[0], replace(PARTS[1], split="val")], RandomPolicy(), tmp_path / "split")
     with pytest.raises(UserError, match=r"holds a run already\. Continue it with --resume"):
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole")
     assert files_of(tmp_path / "whole") == before
@@ -242,33 +242,28 @@ def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> No
         run_evaluation(PARTS, RandomPolicy(), tmp_path / "other", resume=True)
 
 
-def test_junk_in_a_folder_stops_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_junk_in_a_folder_stops_nothing(tmp_path: Path) -> None:
     out, games = litter(tmp_path / "run"), litter(tmp_path / "games")
     command = ["eval", "--policy", "random", "--env", WALK.id, "--episodes", "2", "--out", str(out)]
-    assert main(command) == 0
+    invoke(*command)
     litter(out)
-    assert main([*command, "--resume"]) == 0
-    assert main(["report", str(out)]) == 0
-    assert main(["compare", str(out), str(out)]) == 0
-    assert main(["export", str(out), "--to", "sft", "--out", str(litter(tmp_path / "data"))]) == 0
+    invoke(*command, "--resume")
+    invoke("report", str(out))
+    invoke("compare", str(out), str(out))
+    invoke("export", str(out), "--to", "sft", "--out", str(litter(tmp_path / "data")))
     with installed(NIM):
         command = ["tournament", "oracle", "random", "--env", NIM.id, "--games", "1", "--out", str(games)]
-        assert main(command) == 0
+        invoke(*command)
         litter(games)
-        assert main([*command, "--resume"]) == 0
+        invoke(*command, "--resume")
     TrajectoryWriter(litter(tmp_path / "records"), {})
     index = Index([tmp_path])
     index.refresh()
     assert sorted(run.name for run in index.runs.values()) == ["games/games", "run"]
     assert index.problems() == []
     (litter(tmp_path / "mine") / ".gitignore").touch()
-    assert main(["export", str(out), "--to", "sft", "--out", str(tmp_path / "mine")]) == 2  # it would be replaced
-    assert "is not empty" in capsys.readouterr().err
-
-
-def test_a_run_has_one_split(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="A run has one split, this one has test, val"):
-        run_evaluation([PARTS[0], replace(PARTS[1], split="val")], RandomPolicy(), tmp_path / "run")
+    refused = invoke("export", out, "--to", "sft", "--out", tmp_path / "mine", status=2)  # it would be replaced
+    assert "is not empty" in refused.err
 
 
 def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toys import installed, make_entry, make_spec
 
-from vlgym.errors import UnknownEnvError, UserError
+from vlgym.errors import UserError
 from vlgym.evaluation import changes_bounds, evaluate, normalized_score, sight_score, summarize
 from vlgym.intervals import wilson_interval
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
@@ -14,24 +14,8 @@ from vlgym.types import StepRecord
 
 
 def record(reward: float, *, success: bool = False, invalid: bool = False, score: float | None = None) -> StepRecord:
-    return StepRecord(
-        "a/B-v0",
-        0,
-        0,
-        0,
-        [],
-        np.zeros((1, 1, 3), np.uint8),
-        "",
-        "",
-        (),
-        "ok",
-        reward,
-        False,
-        False,
-        invalid,
-        success,
-        score,
-    )
+    place, image = ("a/B-v0", 0, 0, 0), np.zeros((1, 1, 3), np.uint8)
+    return StepRecord(*place, [], image, "", "", (), "ok", reward, False, False, invalid, success, score)
 
 
 def test_a_summary_is_the_one_worked_out_by_hand() -> None:
@@ -105,17 +89,13 @@ def test_what_an_invalid_turn_does_counts_in_the_floors_so_another_choice_than_t
     assert changes_bounds("no/Such-v0", {"invalid_action": "noop"})
 
 
-def test_the_oracle_wins_every_episode_of_the_toy() -> None:
+def test_the_oracle_wins_every_episode_and_unreadable_replies_earn_nothing_and_run_to_the_limit() -> None:
     with installed(make_spec()):
         report = evaluate("vlgym/Walk-v0", OraclePolicy(), episodes=30, num_envs=4)
+        silent = evaluate("vlgym/Walk-v0", ScriptedPolicy(["eh"]), episodes=5)
+    assert (silent.success, silent.mean_return, silent.invalid_rate, silent.mean_turns) == (0.0, 0.0, 1.0, 8.0)
     assert (report.episodes, report.success, report.mean_return, report.invalid_rate) == (30, 1.0, 1.0, 0.0)
     assert 3 <= report.mean_turns <= 5
-
-
-def test_unreadable_replies_earn_nothing_and_run_to_the_limit() -> None:
-    with installed(make_spec()):
-        report = evaluate("vlgym/Walk-v0", ScriptedPolicy(["eh"]), episodes=5)
-    assert (report.success, report.mean_return, report.invalid_rate, report.mean_turns) == (0.0, 0.0, 1.0, 8.0)
 
 
 def test_a_report_does_not_depend_on_how_many_environments_play() -> None:
@@ -139,10 +119,3 @@ def test_counts_below_one_are_refused(change: dict[str, int], toys_importable: N
     (name,) = change
     with installed(make_spec("vlgym/Walk-v0")), pytest.raises(UserError, match=f"{name}=.* must be >= 1"):
         evaluate("vlgym/Walk-v0", RandomPolicy(), **change)
-
-
-def test_an_unknown_id_or_split_is_a_user_error() -> None:
-    with pytest.raises(UnknownEnvError):
-        evaluate("vlgym/Nowhere-v0", OraclePolicy())
-    with installed(make_spec()), pytest.raises(UserError, match=r"split=.* is not one of train, val, test"):
-        evaluate("vlgym/Walk-v0", OraclePolicy(), split="dev")

@@ -52,15 +52,12 @@ def test_a_key_says_what_is_not_as_usual() -> None:
 @pytest.mark.parametrize(
     ("part", "changed"),
     [
-        (Part(COIN.id), False),
-        (Part(COIN.id, pictures="grey"), False),
+        (Part(COIN.id), False), (Part(COIN.id, pictures="grey"), False),
         (Part(COIN.id, arguments={"parser": "json", "invalid_penalty": 0}), False),
-        (Part(COIN.id, arguments={"invalid_penalty": 1}), True),
-        (Part(COIN.id, arguments={"max_turns": 3}), True),
-        (Part(COIN.id, items=({"max_turns": 3},)), True),
-        (Part(COIN.id, planner="global"), True),
+        (Part(COIN.id, arguments={"invalid_penalty": 1}), True), (Part(COIN.id, arguments={"max_turns": 3}), True),
+        (Part(COIN.id, items=({"max_turns": 3},)), True), (Part(COIN.id, planner="global"), True),
     ],
-)
+)  # fmt: skip
 def test_floor_and_ceiling_hold_for_the_environment_that_they_were_measured_on(part: Part, changed: bool) -> None:
     assert part.changed is changed
 

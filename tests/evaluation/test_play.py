@@ -17,7 +17,7 @@ from toys import installed, make_spec
 
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
-from vlgym.errors import FailedError, UserError
+from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
@@ -247,34 +247,6 @@ def test_pictures_are_replaced_last_for_last() -> None:
     assert levels(with_pictures_of(prompt(1, 2), prompt(7, 8, 9))) == [8, 9]
     assert levels(with_pictures_of(prompt(1, 2, 3), prompt(7, 8))) == [7, 7, 8]
     assert with_pictures_of(prompt(1), [])[0]["content"][-1] == {"type": "text", "text": "?"}
-
-
-def test_an_episode_that_its_environment_breaks_off_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, failed = toys.Walk.act, []
-
-    def act(self: Any, action: str) -> Any:
-        if self.turn == 1 and not failed:
-            failed.append(self)
-            raise RuntimeError("the engine died")
-        return original(self, action)
-
-    monkeypatch.setattr(toys.Walk, "act", act)
-    noted: list[Any] = []
-    played = play([Part(WALK.id, episodes=4)], on_failure=noted.append, num_envs=2)
-    assert [e[0].episode for e in played] == [0, 1, 2, 3]
-    assert all(record.parse == "ok" for episode in played for record in episode)
-    (failure,) = noted
-    assert (failure["env_id"], failure["turn"], failure["error"]) == (WALK.id, 1, "RuntimeError: the engine died")
-    assert failure["seed"] == episode_seed(WALK.id, "test", failure["episode"])
-
-
-def test_an_environment_that_always_fails_ends_the_play(monkeypatch: pytest.MonkeyPatch) -> None:
-    def act(self: Any, action: str) -> Any:
-        raise RuntimeError("the engine died")
-
-    monkeypatch.setattr(toys.Walk, "act", act)
-    with pytest.raises(FailedError, match=r"failed 3 times in a row, last with RuntimeError: the engine died"):
-        play([Part(WALK.id, episodes=4)])
 
 
 class Echo:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_games import MEET, NIM, Meet
-from toys import installed
+from toy_games import Listener, Meet
 
 import vlgym
 from vlgym.env.prompts import PromptBuilder
@@ -18,16 +16,9 @@ from vlgym.evaluation.plan import plan_ids
 from vlgym.evaluation.run import run_evaluation
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
-from vlgym.play.trajectory import read_header
-from vlgym.types import Reply, Turn
+from vlgym.play.trajectory import read_header, read_trajectories
 
 MEETING = "vlgym/Meet-v0"
-
-
-@pytest.fixture(autouse=True)
-def _games() -> Iterator[None]:
-    with installed(NIM, MEET):
-        yield
 
 
 def say(action: str) -> str:
@@ -103,19 +94,6 @@ def test_where_one_player_cannot_hold_all_seats_it_is_said(
     assert message in str(caught.value)
 
 
-class Listener(RandomPolicy):
-    """Plays at random and keeps the prompts."""
-
-    name = "listener"
-
-    def __init__(self) -> None:
-        self.heard: list[Turn] = []
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        self.heard += turns
-        return super().reply(turns)
-
-
 def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:
     env, policy = vlgym.make(MEETING, opponents="self"), Listener()
     runner = Runner([env], episodes=1, builder=PromptBuilder(history_turns=2, history_images=3))
@@ -130,28 +108,8 @@ def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None
         assert all((one == other).all() for one, other in zip(shown, expected, strict=True))
 
 
-def test_an_evaluation_records_it_by_name_and_goes_on_after_a_stop(tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole", plan_ids([MEETING], episodes=4, arguments={"opponents": "self"})
-    run_evaluation(parts, RandomPolicy(), whole, num_envs=2)
-    assert read_header(whole)["parts"][MEETING]["arguments"]["opponents"] == "self"
-
-    class Stopped(RandomPolicy):
-        asked = 0
-
-        def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-            self.asked += 1
-            if self.asked > 30:
-                raise KeyboardInterrupt
-            return super().reply(turns)
-
-    cut = tmp_path / "cut"
-    with pytest.raises(KeyboardInterrupt):
-        run_evaluation(parts, Stopped(), cut, num_envs=2)
-    run_evaluation(parts, RandomPolicy(), cut, num_envs=2, resume=True)
-
-    def replies(folder: Path) -> list[Any]:
-        rows = [json.loads(line) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
-        return sorted((row["episode"], row["turn"], row["reply"]) for row in rows)
-
-    assert replies(cut) == replies(whole)
-    assert len(replies(whole)) == 4 * 3 * 8
+def test_an_evaluation_records_it_by_name_and_every_seat_replies(tmp_path: Path) -> None:
+    parts = plan_ids([MEETING], episodes=4, arguments={"opponents": "self"})
+    run_evaluation(parts, RandomPolicy(), tmp_path, num_envs=2)
+    assert read_header(tmp_path)["parts"][MEETING]["arguments"]["opponents"] == "self"
+    assert [len(episode) for episode in read_trajectories(tmp_path)] == [3 * 8] * 4

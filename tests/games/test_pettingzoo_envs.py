@@ -7,7 +7,7 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,21 +17,13 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 from pettingzoo.test.state_test import test_state as state_test
 from pettingzoo.test.state_test import test_state_space as state_space_test
 from pettingzoo.utils.conversions import aec_to_parallel
-from toy_games import MEET, NIM
-from toys import installed
 
 import vlgym
 from vlgym.errors import NotInstalledError, UserError
 from vlgym.registry.installing import how_to_install
 
 GAMES = ("vlgym/Nim-v0", "vlgym/Meet-v0")
-
-
-@pytest.fixture(autouse=True)
-def _games() -> Iterator[None]:
-    with installed(NIM, MEET), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("env_id", GAMES)
@@ -92,9 +84,12 @@ def test_copies_go_on_as_the_originals(env_id: str) -> None:
                 agent = each.agent_selection
                 ended = each.terminations[agent] or each.truncations[agent]
                 each.step(None if ended else each.action_space(agent).sample())
+        assert len(twin.table.log) > 1
         assert (other.table.save(), other.table.returns) == (twin.table.save(), twin.table.returns)
+        for each in (twin, other):
+            each.reset()
+        assert other.table.save() == twin.table.save()
         other.close()
-    assert len(twin.table.log) > 1
 
 
 def test_an_unknown_agent_and_a_reply_that_is_no_string_are_refused() -> None:
@@ -127,18 +122,14 @@ def test_the_state_passes_pettingzoos_own_tests_and_needs_a_game(env_id: str) ->
     assert env.state().shape == (height, env.table.game.seats * width, 3)
 
 
-def test_a_window_is_refused_in_one_line() -> None:
-    with pytest.raises(
-        UserError, match=r"^render_mode='human': there is no window\. Take rgb_array, or .* `vlgym ui`\.$"
-    ):
-        vlgym.aec_env("vlgym/Nim-v0", render_mode="human")
-
-
-def test_rendering_shows_all_seats_side_by_side() -> None:
+def test_rendering_shows_all_seats_side_by_side_and_there_is_no_window() -> None:
     env = vlgym.aec_env("vlgym/Meet-v0", render_mode="rgb_array")
     env.reset(seed=0)
     height, width = env.table.game.image_size
     assert env.render().shape == (height, 3 * width, 3)
+    words = r"^render_mode='human': there is no window\. Take rgb_array, or .* `vlgym ui`\.$"
+    with pytest.raises(UserError, match=words):
+        vlgym.aec_env("vlgym/Nim-v0", render_mode="human")
 
 
 def test_without_pettingzoo_an_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ import io
 from pathlib import Path
 
 import pytest
+from commands import invoke
 from toys import Walk, make_spec
 
-from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.play.human import END, LINES_HINT, complete_reply, number_choices, read_line, read_rest, takes_lines
 from vlgym.play.trajectory import read_trajectories
@@ -26,16 +26,12 @@ def test_code_is_read_up_to_a_line_with_a_dot_and_an_action_is_a_line() -> None:
 
 
 def test_a_reply_of_several_lines_ends_at_the_dot_and_the_next_begins_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PAGE}\r\n{END}\nnext\n"))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PAGE}\r\n{END}\n{END}\nnext\n"))
     assert read_rest(read_line()) == PAGE
+    assert read_rest(read_line()) == ""
     assert read_rest(read_line()) == "next"
     with pytest.raises(UserError, match="input has ended"):
         read_line()
-
-
-def test_a_dot_at_once_is_an_empty_reply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"{END}\n"))
-    assert read_rest(read_line()) == ""
 
 
 class Unlisted(Walk):
@@ -54,38 +50,27 @@ def test_a_person_is_told_no_action_that_the_prompt_does_not_list() -> None:
     assert complete_reply(unlisted, "#2") == "#2"
 
 
-def test_a_person_plays_webui_with_code_of_several_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_person_plays_webui_with_code_of_several_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{'<br>' * turn}no code\n{END}\n" for turn in range(5))))
-    assert main(list(EVAL)) == 0
+    told = invoke(*EVAL, typed="".join(f"{'<br>' * turn}no code\n{END}\n" for turn in range(5))).out
     (episode,) = read_trajectories(tmp_path / "run")
     assert [record.reply for record in episode] == [f"{'<br>' * turn}no code" for turn in range(5)]
-    assert LINES_HINT in capsys.readouterr().out
+    assert LINES_HINT in told
 
 
-def test_vlgym_play_takes_several_lines_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_vlgym_play_takes_several_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO(f"I think.\nStill no code.\n{END}\n:quit\n"))
-    assert main(["play", "vlgym/WebUI-v0", "--seed", "1"]) == 0
-    out = capsys.readouterr().out
+    out = invoke("play", "vlgym/WebUI-v0", "--seed", "1", typed=f"I think.\nStill no code.\n{END}\n:quit\n").out
     assert LINES_HINT in out
     assert out.count("parse: no_code_block") == 1
 
 
 def test_an_evaluation_takes_the_commands_of_play_but_no_reply_of_the_oracles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["eval", "--policy", "human", "--env", "vlgym/NumberLine-v0", "--episodes", "1", "--out", "run"]
-    monkeypatch.setattr("sys.stdin", io.StringIO(":quit\n:oracle\n"))
-    assert main(command) == 2
-    assert "continue with --resume" in capsys.readouterr().err
-    monkeypatch.setattr("sys.stdin", io.StringIO(":prompt\n:oracle\n" + "+\n" * 50))
-    assert main([*command, "--resume"]) == 0
-    assert "Unknown command ':oracle'" in capsys.readouterr().out
+    assert "continue with --resume" in invoke(*command, status=2, typed=":quit\n:oracle\n").err
+    assert "Unknown command ':oracle'" in invoke(*command, "--resume", typed=":prompt\n:oracle\n" + "+\n" * 50).out
     (episode,) = read_trajectories(tmp_path / "run")
     assert {record.reply for record in episode} == {"<action>+</action>"}

@@ -37,15 +37,12 @@ def test_a_missing_oracle_is_a_user_error_unless_a_fallback_is_allowed() -> None
 
 
 def test_a_script_starts_over_after_its_last_text() -> None:
+    with pytest.raises(UserError, match="at least one reply"):
+        ScriptedPolicy([])
     policy = ScriptedPolicy(["a", "b"])
     env = Walk()
     assert [policy.reply([turn_of(env, t)])[0].text for t in range(5)] == ["a", "b", "a", "b", "a"]
     assert [reply.text for reply in policy.reply([turn_of(env, 0), turn_of(env, 1)])] == ["a", "b"]
-
-
-def test_an_empty_script_is_refused() -> None:
-    with pytest.raises(UserError, match="at least one reply"):
-        ScriptedPolicy([])
 
 
 def test_a_replay_gives_every_episode_again() -> None:

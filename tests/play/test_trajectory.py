@@ -55,15 +55,6 @@ def test_episodes_come_back_as_they_were_with_lossless_images_and_prompts(folder
                 assert np.array_equal(p["image"], q["image"]) if p["type"] == "image" else p == q
 
 
-def test_the_folder_has_the_layout_of_an_image_folder_dataset(folder: Path) -> None:
-    lines = [json.loads(line) for line in (folder / "metadata.jsonl").read_text().splitlines()]
-    assert lines
-    for line in lines:
-        assert (folder / line["file_name"]).is_file()
-        assert isinstance(line["prompt"], str)
-    assert {line["file_name"] for line in lines} <= {f"images/{path.name}" for path in (folder / "images").iterdir()}
-
-
 def test_the_run_says_what_its_numbers_depend_on() -> None:
     described = RUN["environments"]["vlgym/Walk-v0"]
     assert described["spec_hash"] == make_spec().digest()
@@ -143,9 +134,8 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TrajectoryError, match=r"is not empty and holds no run\.json"):
         TrajectoryWriter(tmp_path, RUN)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_a_header_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrajectoryError, match=r"holds no metadata\.jsonl"):
+        list(read_trajectories(tmp_path))
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(TrajectoryError, match=r"run\.json cannot be read"):
         TrajectoryWriter(tmp_path, RUN)
@@ -162,29 +152,24 @@ def change_line(folder: Path, number: int, **changes: Any) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"reward": ...},
-        {"file_name": ...},
-        {"file_name": "images/none.png"},
-        {"file_name": "run.json"},
-        {"prompt": "["},
-        {"prompt": json.dumps([{"role": "user"}])},
+        {"reward": ...}, {"file_name": ...}, {"file_name": "images/none.png"}, {"file_name": "run.json"},
+        {"prompt": "["}, {"prompt": json.dumps([{"role": "user"}])}, {"actions": None},
         {"prompt": json.dumps([{"role": "user", "content": [{"type": "image", "file_name": "images/none.png"}]}])},
-        {"actions": None},
     ],
-)
+)  # fmt: skip
 def test_a_malformed_line_is_named(changes: dict[str, Any], folder: Path) -> None:
     change_line(folder, 2, **changes)
     with pytest.raises(TrajectoryError, match=r"metadata\.jsonl, line 2: "):
         list(read_trajectories(folder))
 
 
-@pytest.mark.parametrize("text", ["{", "3", "[]", "null"])
-def test_a_line_that_is_no_record_is_named(text: str, folder: Path) -> None:
+@pytest.mark.parametrize("line", [b"{", b"3", b"[]", b"null", b'{"a": 1}', b"[" * 200_000, b"\xff\xfe"])
+def test_a_line_that_is_no_record_is_named(line: bytes, folder: Path) -> None:
     path = folder / "metadata.jsonl"
-    path.write_text(path.read_text() + text + "\n")
-    count = len(path.read_text().splitlines())
-    with pytest.raises(TrajectoryError, match=f"line {count}: "):
+    path.write_bytes(line + b"\n" + path.read_bytes())
+    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl(, line 1| cannot be read): \w+Error") as caught:
         list(read_trajectories(folder))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "images/../../secret.png", "/etc/hostname", "images/link.png"])
@@ -195,11 +180,6 @@ def test_no_file_outside_the_folder_is_read(name: str, folder: Path) -> None:
     change_line(folder, 1, file_name=name)
     with pytest.raises(TrajectoryError, match=r"line 1: ValueError: file_name .* points outside the folder"):
         list(read_trajectories(folder))
-
-
-def test_a_folder_without_trajectories_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrajectoryError, match=r"holds no metadata\.jsonl"):
-        list(read_trajectories(tmp_path))
 
 
 def test_an_episode_that_was_cut_off_is_still_read(folder: Path) -> None:

@@ -6,16 +6,14 @@ import json
 import math
 import random
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import COIN, WALK, change_header, read_rows, toys_installed, write_rows, write_run
+from commands import invoke
+from evaluations import COIN, WALK, change_header, read_rows, write_rows, write_run
 from toys import make_walk
-from typer.testing import CliRunner
 
-from vlgym.cli.app import build_app, main
 from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.intervals import wilson_interval
@@ -24,11 +22,7 @@ from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.reports.compare import agree, compare_runs, find_mcnemar_p, write_play_command
 from vlgym.reports.sampling import average_intervals, share_difference_interval
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")
@@ -138,14 +132,6 @@ def test_the_interval_of_a_mean_of_intervals_adds_distances_as_errors_add() -> N
     assert average_intervals([(0.5, 0.2, 0.9), (0.3, -0.1, 0.6)]) == pytest.approx((0.4 - 0.25, 0.4 + 0.25))
 
 
-def test_of_three_runs_each_two_are_compared(runs: list[Path]) -> None:
-    found = compare_runs(runs)
-    assert found["runs"] == ["scripted", "random", "oracle"]
-    names = [(pair["first"], pair["second"]) for pair in found["pairs"]]
-    assert names == [("scripted", "random"), ("scripted", "oracle"), ("random", "oracle")]
-    assert found["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
-
-
 def test_runs_of_one_policy_go_by_their_folders(tmp_path: Path, runs: list[Path]) -> None:
     again = write_run(tmp_path / "again", RandomPolicy(), [WALK], episodes=4)
     assert compare_runs([runs[1], again])["runs"] == ["random", "again"]
@@ -164,15 +150,11 @@ def test_episodes_in_one_run_only_are_counted_and_left_out(tmp_path: Path, runs:
 
 
 def test_repeats_are_paired_one_by_one_and_the_seed_is_what_varies(tmp_path: Path) -> None:
-    once, twice = (
-        [
-            write_run(
-                tmp_path / f"{way}{repeats}", ScriptedPolicy([f"<action>{way}</action>"]), episodes=10, repeats=repeats
-            )
-            for way in ("right", "left")
-        ]
-        for repeats in (1, 2)
-    )
+    def play(way: str, repeats: int) -> Path:
+        policy = ScriptedPolicy([f"<action>{way}</action>"])
+        return write_run(tmp_path / f"{way}{repeats}", policy, episodes=10, repeats=repeats)
+
+    once, twice = ([play(way, repeats) for way in ("right", "left")] for repeats in (1, 2))
     (one,), (two,) = (compare_runs(folders)["pairs"] for folders in (once, twice))
     assert (one["parts"][WALK]["pairs"], two["parts"][WALK]["pairs"]) == (10, 20)
     assert one["parts"][WALK]["repeated"] is False
@@ -212,16 +194,13 @@ def test_runs_under_different_conditions_are_refused_and_what_differs_is_named(
         compare_runs([runs[0], other])
 
 
-@pytest.mark.parametrize(
-    "name", ["spec_hash", "prompt_hash", "parser_version", "parser_settings", "class", "reply_ends"]
-)
-def test_another_hash_is_refused(tmp_path: Path, runs: list[Path], name: str) -> None:
+def test_another_hash_is_refused(tmp_path: Path, runs: list[Path]) -> None:
     other = write_run(tmp_path / "a", OraclePolicy(), episodes=2)
-    header = json.loads((other / "run.json").read_text())
-    header["parts"][WALK][name] = "other"
-    change_header(other, parts=header["parts"])
-    with pytest.raises(UserError, match=f"{WALK} differs in {name}"):
-        compare_runs([runs[0], other])
+    part = json.loads((other / "run.json").read_text())["parts"][WALK]
+    for name in ("spec_hash", "prompt_hash", "parser_version", "parser_settings", "class", "reply_ends"):
+        change_header(other, parts={WALK: {**part, name: "other"}})
+        with pytest.raises(UserError, match=f"{WALK} differs in {name}"):
+            compare_runs([runs[0], other])
 
 
 def test_runs_without_anything_in_common_are_refused(tmp_path: Path, runs: list[Path]) -> None:
@@ -269,25 +248,27 @@ def test_the_named_episode_is_the_one_that_was_played(runs: list[Path], tmp_path
     (pair,) = compare_runs([runs[2], runs[1]])["pairs"]
     episode = pair["parts"][WALK]["won_by_first"][0]
     command = [*shlex.split(write_play_command(episode))[1:], "--policy", "oracle", "--out", str(tmp_path / "p")]
-    result = CliRunner().invoke(build_app(), command)
-    assert result.exit_code == 0, result.output
+    output = invoke(*command).out
     rows = [row for row in read_rows(runs[2]) if row["seed"] == episode["seed"]]
-    assert rows[0]["text"].splitlines()[-1] in result.output
-    assert "success yes" in result.output
+    assert rows[0]["text"].splitlines()[-1] in output
+    assert "success yes" in output
 
 
 def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path: Path) -> None:
     more = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25, repeats=2)
-    result = CliRunner().invoke(build_app(), ["compare", str(more), str(runs[1])])
-    assert result.exit_code == 0, result.output
-    assert "oracle against random" in result.output
-    assert f"{WALK}: 30 episode(s) in oracle only" in result.output
-    assert f"in random only: {COIN}" in result.output
-    assert "won by oracle and lost by random:" in result.output
-    assert f"  vlgym play {WALK} --seed " in result.output
-    assert "normalized" in result.output
-    as_json = CliRunner().invoke(build_app(), ["compare", *map(str, runs), "--json"])
-    assert json.loads(as_json.output) == compare_runs(runs)
+    output = invoke("compare", more, runs[1]).out
+    assert "oracle against random" in output
+    assert f"{WALK}: 30 episode(s) in oracle only" in output
+    assert f"in random only: {COIN}" in output
+    assert "won by oracle and lost by random:" in output
+    assert f"  vlgym play {WALK} --seed " in output
+    assert "normalized" in output
+    found = json.loads(invoke("compare", *runs, "--json").out)
+    assert found == compare_runs(runs)
+    assert found["runs"] == ["scripted", "random", "oracle"]
+    names = [(pair["first"], pair["second"]) for pair in found["pairs"]]
+    assert names == [("scripted", "random"), ("scripted", "oracle"), ("random", "oracle")]
+    assert found["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
 
 
 def test_a_comparison_says_how_the_replies_of_each_side_were_read(
@@ -305,19 +286,10 @@ def test_a_comparison_says_how_the_replies_of_each_side_were_read(
     assert found["invalid"]["codes"] == {"no_action": sum(row["invalid"] for row in rows)}
     assert (other["invalid"]["codes"], [*other["forms"]], other["all_valid"]["rate"]) == ({}, ["tag"], 1.0)
     monkeypatch.setenv("COLUMNS", "80")
-    lines = CliRunner().invoke(build_app(), ["compare", *map(str, sides)]).output.splitlines()
+    lines = invoke("compare", *sides).out.splitlines()
     at = next(at for at, line in enumerate(lines) if "success where valid" in line)
     assert lines[at].split()[:4] == ["part", "run", "invalid", "forms"]
     assert lines[at + 1].startswith(f"{WALK}  scripted  no_action {found['invalid']['codes']['no_action']}  answer ")
     assert lines[at + 1].endswith(f" of {found['all_valid']['episodes']}")
     assert not lines[at + 2].startswith(WALK + "  ")  # the oracle's replies were all as asked
     assert max(map(len, lines)) <= 80
-
-
-def test_the_command_says_in_one_line_what_is_wrong(
-    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["compare", str(runs[0])]) == 2
-    assert main(["compare", str(runs[0]), str(tmp_path / "nowhere")]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert [line.startswith("vlgym: ") for line in said] == [True, True]

@@ -6,13 +6,13 @@ import json
 import math
 import random
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
+from evaluations import COIN, WALK, Counting, change_header, read_rows, write_rows, write_run
 from toys import installed, make_walk
 
 from vlgym.errors import TrajectoryError
@@ -22,15 +22,12 @@ from vlgym.play.trajectory import TrajectoryWriter, describe_run
 from vlgym.registry import get_registry
 from vlgym.registry.making import unwrap
 from vlgym.reports.compute import compute_report, leave_out_wide
+from vlgym.reports.records import FIELDS
 from vlgym.reports.sampling import mean_interval, standard_error, success_interval
 from vlgym.reports.text import list_rows
 from vlgym.types import Reply, Turn
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")
@@ -148,13 +145,10 @@ def test_the_sight_score_lies_between_blind_floor_and_ceiling(folder: Path) -> N
     assert part["sight_score"]["mean"] != part["normalized"]["mean"]
     assert report["overall"]["sight_score"]["mean"] == part["sight_score"]["mean"]
     assert "sight score" in list_rows(report)[0]
-
-
-def test_where_no_blind_floor_was_measured_there_is_no_sight_score(folder: Path) -> None:
-    report = compute_report(folder)
-    assert "sight_score" not in report["parts"][WALK]
-    assert "sight_score" not in report["overall"]
-    assert "sight score" not in list_rows(report)[0]
+    unmeasured = compute_report(folder)
+    assert "sight_score" not in unmeasured["parts"][WALK]
+    assert "sight_score" not in unmeasured["overall"]
+    assert "sight score" not in list_rows(unmeasured)[0]
 
 
 def test_arguments_that_make_another_environment_leave_floor_ceiling_and_normalized_score_out(tmp_path: Path) -> None:
@@ -359,9 +353,6 @@ def small(tmp_path: Path) -> Path:
         ({"episode": 1}, "should have seed"),
         ({"usage": {"tokens": 1}}, "line 2: TypeError"),
         ({"usage": {"seconds": "long"}}, "seconds is 'long', not float"),
-        ({"file_name": "images/none.png"}, "line 2: FileNotFoundError.*none.png"),
-        ({"file_name": "../../etc/passwd"}, "points outside the folder"),
-        ({"prompt": "["}, "line 2: JSONDecodeError"),
     ],
 )
 def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], message: str) -> None:
@@ -383,8 +374,14 @@ def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], m
         ({"episode": "0"}, "episode is '0', not int"),
     ],
 )
-def test_an_episode_of_another_run_is_refused(small: Path, change: dict[str, Any], message: str) -> None:
-    write_rows(small, [{**row, **change} if row["episode"] == 0 else row for row in read_rows(small)])
+def test_an_episode_of_another_run_and_a_second_one_are_refused(
+    small: Path, change: dict[str, Any], message: str
+) -> None:
+    whole = read_rows(small)
+    write_rows(small, [*whole, *(row for row in whole if row["episode"] == 1)])
+    with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 is recorded twice"):
+        compute_report(small)
+    write_rows(small, [{**row, **change} if row["episode"] == 0 else row for row in whole])
     with pytest.raises(TrajectoryError, match=message):
         compute_report(small)
 
@@ -398,36 +395,6 @@ def test_other_arguments_may_pay_outside_the_cards_range(tmp_path: Path) -> None
     rows = read_rows(plan)
     write_rows(plan, [{**rows[0], "actions": ["heads"] * 2, "reward": 4.0}, *rows[1:]])
     assert compute_report(plan)["parts"][COIN]["episodes"] == 1
-
-
-@pytest.mark.parametrize("price", [math.nan, math.inf, 1e308, -1.0])
-def test_a_price_that_is_no_amount_is_refused(small: Path, price: float) -> None:
-    change_header(small, prices={"in": price, "out": 1.0})
-    with pytest.raises(TrajectoryError, match="malformed: prices is"):
-        compute_report(small)
-
-
-def test_an_episode_that_stands_there_twice_is_refused(small: Path) -> None:
-    rows = read_rows(small)
-    write_rows(small, [*rows, *(row for row in rows if row["episode"] == 1)])
-    with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 is recorded twice"):
-        compute_report(small)
-
-
-@pytest.mark.parametrize("line", ["{", "[]", "null", '{"a": 1}', "[" * 200_000])
-def test_a_malformed_line_in_the_middle_is_one_clear_line(small: Path, line: str) -> None:
-    path = small / "metadata.jsonl"
-    path.write_text(f"{line}\n{path.read_text()}")
-    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl(, line 1| cannot be read): \w+Error") as caught:
-        compute_report(small)
-    assert "\n" not in str(caught.value)
-
-
-def test_bytes_that_are_no_text_are_one_clear_line(small: Path) -> None:
-    path = small / "metadata.jsonl"
-    path.write_bytes(b"\xff\xfe\n" + path.read_bytes())
-    with pytest.raises(TrajectoryError, match=r"metadata\.jsonl, line 1: UnicodeDecodeError"):
-        compute_report(small)
 
 
 def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small: Path) -> None:
@@ -447,42 +414,21 @@ def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"kind": "training"}, "holds no evaluation"),
-        ({"format": 9}, "has format 9; this version reads 3 and 4"),
-        ({"policy": None}, "'policy' is missing"),
-        ({"policy": {"name": 3}}, "policy.name is 3"),
-        ({"split": "dev"}, "split is 'dev'"),
-        ({"parts": {}}, "parts is {}"),
-        ({"parts": {WALK: 3}}, "is 3"),
-        ({"prices": {"in": 1}}, "'out' is missing"),
-        ({"prices": {"in": 1, "out": "x"}}, "prices is"),
+        ({"kind": "training"}, "holds no evaluation"), ({"format": 9}, "has format 9; this version reads 3 and 4"),
+        ({"policy": None}, "'policy' is missing"), ({"policy": {"name": 3}}, "policy.name is 3"),
+        ({"split": "dev"}, "split is 'dev'"), ({"parts": {}}, "parts is {}"), ({"parts": {WALK: 3}}, "is 3"),
+        ({"prices": {"in": 1}}, "'out' is missing"), ({"prices": {"in": 1, "out": "x"}}, "prices is"),
+        *[({"prices": {"in": price, "out": 1.0}}, "prices is") for price in (math.nan, math.inf, 1e308, -1.0)],
+        ({"items": []}, "items is"), ({"items": [3]}, "items is"), ({"episodes": 0}, "episodes is 0"),
+        ({"repeats": True}, "repeats is True"), ({"pictures": "blue"}, "pictures is 'blue'"),
+        ({"planner": "none"}, "planner is 'none'"), ({"pictures": "grey"}, "the name of a part is 'vlgym/Walk-v0'"),
     ],
-)
-def test_a_header_that_is_not_an_evaluations_is_one_clear_line(
-    small: Path, changes: dict[str, Any], message: str
-) -> None:
-    change_header(small, **changes)
-    with pytest.raises(TrajectoryError, match=message) as caught:
-        compute_report(small)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"items": []}, "items is"),
-        ({"items": [3]}, "items is"),
-        ({"episodes": 0}, "episodes is 0"),
-        ({"repeats": True}, "repeats is True"),
-        ({"pictures": "blue"}, "pictures is 'blue'"),
-        ({"planner": "none"}, "planner is 'none'"),
-        ({"pictures": "grey"}, "the name of a part is 'vlgym/Walk-v0'"),
-    ],
-)
-def test_a_part_that_is_not_an_evaluations_is_one_clear_line(
+)  # fmt: skip
+def test_a_header_or_a_part_that_is_not_an_evaluations_is_one_clear_line(
     small: Path, changes: dict[str, Any], message: str
 ) -> None:
     part = json.loads((small / "run.json").read_text())["parts"][WALK]
-    change_header(small, parts={WALK: {**part, **changes}})
-    with pytest.raises(TrajectoryError, match=message):
+    change_header(small, **(changes if {*changes} - {*FIELDS} else {"parts": {WALK: {**part, **changes}}}))
+    with pytest.raises(TrajectoryError, match=message) as caught:
         compute_report(small)
+    assert "\n" not in str(caught.value)

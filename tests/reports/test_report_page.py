@@ -6,17 +6,16 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from evaluations import COIN, WALK, Counting, change_header, read_rows, toys_installed, write_rows, write_run
+from commands import invoke
+from evaluations import COIN, WALK, Counting, change_header, read_rows, write_rows, write_run
+from page_tags import Tags
 from PIL import Image as PILImage
-from typer.testing import CliRunner
 
-from vlgym.cli.app import build_app
 from vlgym.errors import RegistryFileError, TrajectoryError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.registry.registry_file import read_registry
@@ -30,31 +29,7 @@ from vlgym.types import Reply, Turn
 
 EVIL = '<script>alert(1)</script><img src=x onerror="alert(2)">\'"{{ 7*7 }}'
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
-
-
-class Tags(HTMLParser):
-    """All tags and attributes of a page, and its text."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.marked: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        if self.lasttag == "mark":
-            self.marked.append(data)
-            self.lasttag = ""
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")
@@ -141,14 +116,11 @@ def test_the_part_of_a_reply_that_was_read_as_the_action_is_marked(tmp_path: Pat
 @pytest.mark.parametrize(
     ("span", "pieces"),
     [
-        ((2, 4), [("ab", False), ("cd", True), ("ef", False)]),
-        ((0, 6), [("abcdef", True)]),
-        (None, [("abcdef", False)]),
-        ((4, 99), [("abcdef", False)]),
-        ((4, 2), [("abcdef", False)]),
+        ((2, 4), [("ab", False), ("cd", True), ("ef", False)]), ((0, 6), [("abcdef", True)]),
+        (None, [("abcdef", False)]), ((4, 99), [("abcdef", False)]), ((4, 2), [("abcdef", False)]),
         ((-1, 2), [("abcdef", False)]),
     ],
-)
+)  # fmt: skip
 def test_a_span_splits_a_reply_and_a_wrong_one_does_not(
     span: tuple[int, int] | None, pieces: list[tuple[str, bool]]
 ) -> None:
@@ -172,10 +144,9 @@ def test_the_pictures_on_the_page_are_those_that_the_model_saw(folder: Path) -> 
 def test_a_large_picture_is_made_smaller(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1, arguments={"image_size": (300, 900)}, changed=True)
     write_report(folder)
-    urls = [
-        attributes["src"] or "" for tag, attributes in Tags((folder / "report.html").read_text()).tags if tag == "img"
-    ]
-    assert PILImage.open(io.BytesIO(base64.b64decode(urls[0].partition(",")[2]))).size == (384, 128)
+    tags = Tags((folder / "report.html").read_text()).tags
+    url = next(attributes["src"] or "" for tag, attributes in tags if tag == "img")
+    assert PILImage.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size == (384, 128)
 
 
 def test_of_a_long_episode_the_first_and_the_last_turns_are_shown(tmp_path: Path) -> None:
@@ -253,16 +224,15 @@ def test_numbers_are_written_for_people(written: str, expected: str) -> None:
 def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None:
     for name in ("report.json", "report.html"):
         (folder / name).unlink()
-    result = CliRunner().invoke(build_app(), ["report", str(folder)])
-    assert result.exit_code == 0, result.output
-    assert "counting, split test" in result.output
-    lines = result.output.splitlines()
+    output = invoke("report", folder).out
+    assert "counting, split test" in output
+    lines = output.splitlines()
     head = next(number for number, line in enumerate(lines) if line.startswith("environment  "))
     assert lines[head].split()[:3] == ["environment", "success", "score"]
     rows = [line.split()[0] for line in lines[head + 1 :]]
     parts = json.loads((folder / "report.json").read_text())["parts"]
     assert rows[: len(parts) + 1] == [*(key.split()[0].removeprefix("vlgym/") for key in parts), "mean"]
-    assert f"{WALK} grey: " in result.output
+    assert f"{WALK} grey: " in output
     assert all((folder / name).exists() for name in ("report.json", "report.html"))
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)
 
@@ -271,7 +241,7 @@ def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monk
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "<action>right</action>", "no"])
     made = write_run(tmp_path / "a", habit, [WALK, COIN], episodes=9, arguments={"parser": "auto"})
     monkeypatch.setenv("COLUMNS", "90")
-    lines = CliRunner().invoke(build_app(), ["report", str(made)]).output.splitlines()
+    lines = invoke("report", made).out.splitlines()
     parts = compute_report(made)["parts"]
     at = next(at for at, line in enumerate(lines) if line.split()[:3] == ["part", "invalid", "forms"])
     codes, forms, valid = (parts[WALK][name] for name in ("invalid", "forms", "all_valid"))
@@ -288,7 +258,7 @@ def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monk
 @pytest.mark.parametrize("parser", ["tag", "auto"])
 def test_where_every_reply_was_as_asked_nothing_is_said_of_it(parser: str, tmp_path: Path) -> None:
     made = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=6, arguments={"parser": parser})
-    said = CliRunner().invoke(build_app(), ["report", str(made)]).output
+    said = invoke("report", made).out
     assert "forms" not in said
     assert "How replies were read" not in (made / "report.html").read_text()
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluations import WALK, change_header, toys_installed, write_run
+from commands import invoke
+from evaluations import WALK, change_header, write_run
 
-from vlgym.cli.app import main
 from vlgym.play.policies import IdlePolicy, OraclePolicy
 from vlgym.reports.text import list_results
 from vlgym.reports.writing import write_report
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _toys() -> Iterator[None]:
-    with toys_installed():
-        yield
+pytestmark = pytest.mark.usefixtures("walk_and_coin")
 
 
 @pytest.fixture(scope="module")
@@ -40,41 +35,31 @@ def results(finished: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_command_writes_one_table_best_first_and_refuses_what_is_another_task(
-    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_a_table_best_first_and_refuses_what_is_another_task(results: Path, tmp_path: Path) -> None:
     shutil.move(results / "idle", results / "<script>")
     page, command = tmp_path / "page.html", ["compare", str(results / "<script>"), str(results / "oracle")]
-    assert main([*command, "--html", str(page)]) == 0
+    invoke(*command, "--html", page)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", line) for line in page.read_text().splitlines() if "<td" in line]
-    assert [row[:3] for row in rows] == [
-        ["over all", "oracle", "8"],
-        ["over all", "&lt;script&gt;", "8"],
-        [WALK, "oracle", "8"],
-        [WALK, "&lt;script&gt;", "8"],
-    ]
+    names = ("oracle", "&lt;script&gt;")
+    assert [row[:3] for row in rows] == [[part, name, "8"] for part in ("over all", WALK) for name in names]
     assert '1.00 <span class="ends">[1.00, 1.00]</span>' in rows[2]
     assert "<script" not in page.read_text()
     page.unlink()
     header = json.loads((results / "oracle" / "run.json").read_text())
     header["parts"][WALK]["prompt_hash"] = "0123"
     change_header(results / "oracle", parts=header["parts"])
-    assert main([*command, "--html", str(page)]) == 2
-    assert f"{WALK} differs in prompt_hash" in capsys.readouterr().err
+    assert f"{WALK} differs in prompt_hash" in invoke(*command, "--html", page, status=2).err
     assert not page.exists()
 
 
-@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"x": {}}}', "[]"])
-def test_a_malformed_report_is_one_clear_line(results: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (results / "oracle" / "report.json").write_text(text)
-    assert main(["compare", str(results / "oracle"), "--html", str(results / "page.html")]) == 2
-    assert "report.json is malformed" in capsys.readouterr().err
-
-
-def test_a_run_without_records_and_report_is_one_clear_line(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (results / "oracle" / "report.json").unlink()
-    assert main(["compare", str(results / "oracle"), "--html", str(results / "page.html")]) == 2
-    assert "holds neither metadata.jsonl nor report.json" in capsys.readouterr().err
+@pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"x": {}}}', "[]", None])
+def test_a_malformed_report_and_a_run_without_records_and_report_are_one_clear_line(
+    results: Path, text: str | None
+) -> None:
+    path = results / "oracle" / "report.json"
+    path.write_text(text) if text else path.unlink()
+    said = invoke("compare", results / "oracle", "--html", results / "page.html", status=2).err
+    assert ("report.json is malformed" if text else "holds neither metadata.jsonl nor report.json") in said
 
 
 def test_who_played_more_parts_is_above_who_won_more() -> None:

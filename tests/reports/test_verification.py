@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import toys
+from commands import invoke
 from evaluations import change_header, read_rows, write_rows
 from toy_games import NIM
 from toys import installed, make_spec
-from typer.testing import CliRunner
 
-from vlgym.cli.app import build_app
 from vlgym.env.rendering import encode_png
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
@@ -111,8 +110,9 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
         f"verified: 12 episodes, {turns} turns are as the installed environments play them; pictures of "
         "1 environment(s), which machines draw differently, are not compared"
     )
-    done = CliRunner().invoke(build_app(), ["verify", str(folder)])
-    assert (done.exit_code, done.output) == (0, verify_run(folder) + "\n")
+    assert invoke("verify", folder).out == verify_run(folder) + "\n"
+    edit(reward=1.0)(folder)
+    invoke("verify", folder, status=1)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,6 @@ def test_an_edit_that_was_sealed_again_is_named(folder: Path, change: Callable[[
         verify_run(folder)
     assert "\n" not in str(told.value)
     assert not is_verified(read_run(folder))
-
-
-def test_the_command_ends_with_status_1_at_a_difference(folder: Path) -> None:
-    from vlgym.cli.app import main
-
-    edit(reward=1.0)(folder)
-    assert main(["verify", str(folder)]) == 1
 
 
 @pytest.mark.parametrize(
@@ -207,11 +200,11 @@ def test_the_word_stands_in_tables_until_records_or_code_change(
     run_evaluation(PARTS, policy, tmp_path / "other")
 
     def read_words() -> tuple[dict[str, bool], bool, int]:
-        call = CliRunner().invoke(build_app(), ["compare", str(folder), str(tmp_path / "other")])
+        said = invoke("compare", folder, tmp_path / "other").out
         page = tmp_path / "page.html"
-        CliRunner().invoke(build_app(), ["compare", str(folder), str(tmp_path / "other"), "--html", str(page)])
+        invoke("compare", folder, tmp_path / "other", "--html", page)
         (pair,) = compare_runs([folder, tmp_path / "other"])["pairs"]
-        return pair["verified"], "verified: first\n" in call.output, page.read_text().count("over all, verified")
+        return pair["verified"], "verified: first\n" in said, page.read_text().count("over all, verified")
 
     none = ({"first": False, "second": False}, False, 0)
     assert read_words() == none
@@ -233,10 +226,9 @@ def test_the_word_stands_in_tables_until_records_or_code_change(
 
 
 def test_a_report_without_records_cannot_say_that_it_was_verified(folder: Path, tmp_path: Path) -> None:
-    CliRunner().invoke(build_app(), ["report", str(folder)])
+    invoke("report", folder)
     report = json.loads((folder / "report.json").read_text())
     (folder / "report.json").write_text(json.dumps({**report, "verified": True}))
     (folder / "metadata.jsonl").unlink()
-    done = CliRunner().invoke(build_app(), ["compare", str(folder), str(folder), "--html", str(tmp_path / "page.html")])
-    assert done.exit_code == 0, done.output
+    invoke("compare", folder, folder, "--html", tmp_path / "page.html")
     assert "over all, verified" not in (tmp_path / "page.html").read_text()

@@ -6,10 +6,10 @@ import socket
 from pathlib import Path
 
 import pytest
+from commands import invoke
 from starlette.testclient import TestClient
 from ui_records import BASE, ask, play, write
 
-from vlgym.cli.app import main
 from vlgym.errors import UserError
 from vlgym.ui.site import create_app, serve_page
 
@@ -18,8 +18,11 @@ def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refu
     for name in ("127.0.0.1", "localhost"):
         assert ask(base=f"http://{name}:8421").get("/").status_code == 200
     for name in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1"):
-        answer = ask(base=f"http://{name}:8421").get("/")
-        assert answer.status_code == 400
+        assert ask(base=f"http://{name}:8421").get("/").status_code == 400
+    for host in ("[::1].evil.com", "[::1]", "localhost:80.evil.com", "localhost.evil.com", ":80"):
+        for origin in ("http://[::1", f"http://{host}"):
+            assert ask().get("/", headers={"host": host, "origin": origin}).status_code == 400
+            assert ask().post("/play", headers={"host": host, "origin": origin}).status_code == 400
 
 
 def test_whoever_asks_must_know_the_token_and_a_link_brings_it_once(tmp_path: Path) -> None:
@@ -57,14 +60,11 @@ def test_the_browser_may_load_nothing_from_elsewhere_and_run_no_script_of_the_pa
 @pytest.mark.parametrize(
     ("headers", "refused"),
     [
-        ({"origin": BASE}, False),
-        ({}, True),
-        ({"origin": "null"}, True),
+        ({"origin": BASE}, False), ({}, True), ({"origin": "null"}, True), ({"origin": "http://[::1"}, True),
         ({"origin": "http://evil.example"}, True),
-        ({"origin": "http://127.0.0.1:9999"}, True),
-        ({"origin": "http://127.0.0.1:8421.evil.example"}, True),
+        ({"origin": "http://127.0.0.1:9999"}, True), ({"origin": "http://127.0.0.1:8421.evil.example"}, True),
     ],
-)
+)  # fmt: skip
 def test_what_changes_something_must_come_from_a_page_of_this_server(headers: dict[str, str], refused: bool) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert ask().request(method, "/", headers=headers).status_code == (403 if refused else 405)
@@ -78,6 +78,5 @@ def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(tmp_path: Path) -
             serve_page([], tmp_path, other.getsockname()[1], print)
 
 
-def test_the_command_refuses_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["ui", str(tmp_path / "none")]) == 2
-    assert "is not a folder" in capsys.readouterr().err
+def test_the_command_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert "is not a folder" in invoke("ui", tmp_path / "none", status=2).err

@@ -6,12 +6,12 @@ import html
 import json
 import os
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from page_tags import Tags
 from starlette.testclient import TestClient
 from ui_records import ask, draw, play, row, write, write_log, write_raw
 
@@ -28,22 +28,6 @@ def open_first(client: TestClient) -> str:
     answer = client.get(html.unescape(address))
     assert answer.status_code == 200
     return answer.text
-
-
-class Tags(HTMLParser):
-    """Collects what a browser would take for tags and comments."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.comments: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_comment(self, data: str) -> None:
-        self.comments.append(data)
 
 
 def check_harmless(page: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from ui_records import BASE, ask
+from ui_records import BASE, ask, is_running
 
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import WorkerGroup
@@ -196,19 +196,14 @@ def test_a_wrong_field_is_told_in_a_line_above_the_form(tmp_path: Path, said: di
     assert told in html.unescape(line)
 
 
-def test_a_game_whose_worker_is_killed_goes_on_in_another_one(tmp_path: Path) -> None:
-    client = ask(tmp_path)
+def test_a_game_whose_worker_is_killed_goes_on_in_another_one_whose_process_ends_with_the_game(tmp_path: Path) -> None:
+    client = ask(tmp_path, processes=True)
     address = begin(client)
     page = send(client, address, client.get(address).text, action="0")
     os.killpg(find_worker(client), signal.SIGKILL)
     page = send(client, address, page, action="0")
     assert "<h2>Turn 3 " in page
     assert "has stopped" not in page
-
-
-def test_ending_a_game_ends_its_process(tmp_path: Path) -> None:
-    client = ask(tmp_path)
-    address = begin(client)
     worker = find_worker(client)
     client.post(address, data={"end": "1"}, headers=OWN)
     assert not is_running(worker)
@@ -235,11 +230,6 @@ def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
     assert told in game.error
     assert "\n" not in game.error
     assert list(tmp_path.iterdir()) == []
-
-
-def is_running(process: int) -> bool:
-    """True if a process has not ended."""
-    return Path(f"/proc/{process}").exists()
 
 
 @pytest.mark.parametrize(

@@ -54,19 +54,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("", [3, 2, 1, 0]),
-        ("?sort=-return", [2, 0, 3, 1]),
-        ("?sort=-failures", [1, 0, 2, 3]),
-        ("?result=won", [2, 0]),
-        ("?result=lost", [3, 1]),
-        ("?env=vlgym/Other-v0", [2]),
-        ("?code=bad_json", [1]),
-        ("?q=DUNNO", [1]),
-        ("?q=%C3%BCn%C3%AFQUE", [2]),
-        ("?result=lost&sort=return", [1, 3]),
+        ("", [3, 2, 1, 0]), ("?sort=-return", [2, 0, 3, 1]), ("?sort=-failures", [1, 0, 2, 3]),
+        ("?result=won", [2, 0]), ("?result=lost", [3, 1]), ("?env=vlgym/Other-v0", [2]), ("?code=bad_json", [1]),
+        ("?q=DUNNO", [1]), ("?q=%C3%BCn%C3%AFQUE", [2]), ("?result=lost&sort=return", [1, 3]),
         ("?sort=seed&result=nonsense&page=-3", [3, 2, 1, 0]),
     ],
-)
+)  # fmt: skip
 def test_the_list_filters_searches_and_sorts(folder: Path, query: str, expected: list[int]) -> None:
     assert numbers(ask(folder).get(f"/episodes{query}").text) == expected
 
