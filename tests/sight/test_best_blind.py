@@ -12,7 +12,7 @@ from vlgym.play.policies import RandomPolicy
 from vlgym.registry import get_registry
 from vlgym.registry.registry_file import read_registry
 from vlgym.sight.blind import Searcher
-from vlgym.sight.blind_policies import BestBlind, choose_player
+from vlgym.sight.blind_policies import choose_player
 
 
 @pytest.mark.parametrize(
@@ -36,15 +36,12 @@ def test_the_player_is_the_recorded_one_else_the_cards_own_else_the_searcher(
     assert isinstance(choose_player(None, {"blind": {"success_policy": "random"}}), RandomPolicy)
 
 
-def test_it_plays_what_the_registry_names() -> None:
+def test_by_its_name_it_plays_what_the_registry_names() -> None:
     entry = read_registry()["vlgym/Blackjack-v0"]
     best = choose_player(get_registry().get("vlgym/Blackjack-v0"), entry)
     assert best.name == entry["blind"]["success_policy"] == "always stand"
     seen, direct = (
-        evaluate("vlgym/Blackjack-v0", policy, episodes=12, num_envs=1).mean_return for policy in (BestBlind(), best)
+        evaluate("vlgym/Blackjack-v0", policy, episodes=12, num_envs=1).mean_return
+        for policy in (make_policy("blind", {}), best)
     )
     assert seen == direct
-
-
-def test_the_command_line_knows_it_by_name() -> None:
-    assert isinstance(make_policy("blind", {}), BestBlind)
