@@ -63,14 +63,11 @@ cluster.shutdown()
 @pytest.mark.parametrize(
     ("processor", "seconds", "end"),
     [
-        (
-            "taken",
-            10,
-            r"No processor of the Ray cluster was free for environment worker \d .* within 20 s\. Add a node",
-        ),
+        ("taken", 10,
+         r"No processor of the Ray cluster was free for environment worker \d .* within 20 s\. Add a node"),
         ("freed", 90, r"1 text, 1 lost"),
     ],
-)
+)  # fmt: skip
 def test_the_worker_of_a_killed_node_waits_once_for_a_processor_and_plays_on_or_fails_in_one_line(
     processor: str, seconds: int, end: str
 ) -> None:

@@ -177,33 +177,9 @@ def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
 # ---- garbage --------------------------------------------------------------------------------------------------------
 
 PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
-PIECES += [
-    "<action>",
-    "</action>",
-    "{",
-    '{"action":',
-    "[",
-    "\\boxed{",
-    "<think>",
-    "</think>",
-    "\n",
-    " ",
-    "`",
-    "Action:",
-]
-PIECES += [
-    "<answer>",
-    "<|begin_of_box|>",
-    "arg_key>action",
-    "call:a{action:",
-    ",",
-    ", ",
-    "(action='",
-    "*",
-    "_a",
-    ".",
-    "\\",
-]
+PIECES += ["<action>", "</action>", "{", '{"action":', "[", "\\boxed{", "<think>", "</think>", "\n", " ", "`"]
+PIECES += ["Action:", "<answer>", "<|begin_of_box|>", "arg_key>action", "call:a{action:", ",", ", ", "(action='", "*"]
+PIECES += ["_a", ".", "\\"]
 
 
 def write_garbage(draw: random.Random) -> str:

@@ -111,6 +111,6 @@ def test_a_turn_limit_that_no_text_tells_is_refused_in_one_line() -> None:
         gymnasium.make("vlgym/NumberLine-v1", max_episode_steps=4)
     with pytest.raises(UserError, match=refusal):
         gymnasium.make_vec("vlgym/NumberLine-v1", 2, vectorization_mode="sync", max_episode_steps=4)
-    env = gymnasium.make("vlgym/OneRoom-v1", max_turns=4, modality="none")
-    assert "Turn 1 of 4" in env.reset(seed=1)[0]["text"]
-    env.close()
+    coin = make_spec("vlgym/Coin-v0", "toys:Coin")
+    with installed(coin):
+        assert "turn 1 of 4" in gymnasium.make(coin.id, max_turns=4).reset(seed=1)[0]["text"]
