@@ -236,10 +236,9 @@ class Writer:
         return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
 
 
-PLAYED = [
-    "NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0", "OneRoomS6Fast-v1", "ALFWorldPick-v1",
-    "WebShop-v1", "BabyAIGoTo-v0",
-]  # fmt: skip
+PLAYED = ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "WebShop-v1"]
+MORE = ("SokobanDrawn-v0", "OneRoomS6Fast-v1", "BabyAIGoTo-v0")
+PLAYED += [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE]
 UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # what is cut off there may go on: `go to shelf 1`, `search[red`
 FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 
