@@ -21,15 +21,15 @@ from PIL import Image, ImageDraw, ImageFont
 DOCS = Path(__file__).parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
-from generate import WIDTH, list_shown  # noqa: E402
+from generate import list_shown  # noqa: E402
 
 from vlgym.env.seeding import episode_seed  # noqa: E402
 from vlgym.files import write_whole  # noqa: E402
 from vlgym.play.env_failures import close_env  # noqa: E402
 from vlgym.registry.making import make  # noqa: E402
 
-MOST, SECOND = 40, 1000
-"""Pictures of an animation, and milliseconds in a second."""
+MOST, SECOND, WIDTH = 40, 1000, 224
+"""Pictures of an animation, milliseconds in a second, and pixels from left to right."""
 COVER = ("vlgym/OneRoom-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/Football-v1")
 SHORT_EPISODES, MOST_TILES = 50, 8
 """Episodes among which a short one is looked for, and pictures of a sheet."""

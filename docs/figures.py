@@ -183,13 +183,8 @@ def judge_critic(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     for name in BASELINES:
         own = [(gaps, yes) for (other, gaps), yes in zip(pairs, stands, strict=True) if other == name]
         gap = measures.mean(each for gaps, _ in own for each in gaps)
-        result.append(
-            [
-                f"(b) cosine of {LEARNT} above {name}",
-                f"{sum(yes for _, yes in own)} of {len(own)}",
-                f"{gap:+.3f}" if own else "-",
-            ]
-        )
+        wins = f"{sum(yes for _, yes in own)} of {len(own)}"
+        result.append([f"(b) cosine of {LEARNT} above {name}", wins, f"{gap:+.3f}" if own else "-"])
     return result
 
 
@@ -376,13 +371,8 @@ def show_text(text: str, most: int = 60) -> str:
 def write_originals() -> str:
     """Write a row per comparison with a published program, and per family without one."""
     rows = [
-        [
-            row["family"],
-            re.sub(r"@(.{7}).*", r" `\1`", row["original"]),
-            row["what"],
-            f"{row['states']:,}",
-            row["differ"],
-        ]
+        [row["family"], re.sub(r"@(.{7}).*", r" `\1`", row["original"]), row["what"], f"{row['states']:,}",
+         row["differ"]]
         for row in json.loads((KEPT / "originals.json").read_text(encoding="utf-8")).values()
     ]  # fmt: skip
     missing = {entry["spec"].family for entry in read_registry().values()} - {row[0] for row in rows}

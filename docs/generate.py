@@ -44,42 +44,17 @@ API = {
 .. autoclass:: vlgym.EnvSpec
    :members:
 """,
-    "vlgym.wrappers": """
-.. automodule:: vlgym.wrappers
-""",
-    "vlgym.env": """
-.. automodule:: vlgym.env.adapter
-""",
-    "vlgym.play": """
-.. automodule:: vlgym.play.policies
-.. automodule:: vlgym.play.rollout
-.. automodule:: vlgym.play.trajectory
-.. automodule:: vlgym.env_groups
-""",
-    "vlgym.games": """
-.. automodule:: vlgym.games.tournament
-""",
-    "vlgym.sight": """
-.. automodule:: vlgym.sight.blind
-.. automodule:: vlgym.sight.blind_policies
-""",
-    "vlgym.evaluation": """
-.. automodule:: vlgym.evaluation
-   :imported-members:
-""",
-    "vlgym.integrations": """
-.. automodule:: vlgym.integrations.agent
-.. automodule:: vlgym.integrations.canary
-""",
-    "vlgym.testing": """
-.. automodule:: vlgym.testing
-   :imported-members:
-""",
-    "baselines": """
-.. automodule:: baselines.learning.losses
-""",
+    "vlgym.wrappers": ("vlgym.wrappers",),
+    "vlgym.env": ("vlgym.env.adapter",),
+    "vlgym.play": ("vlgym.play.policies", "vlgym.play.rollout", "vlgym.play.trajectory", "vlgym.env_groups"),
+    "vlgym.games": ("vlgym.games.tournament",),
+    "vlgym.sight": ("vlgym.sight.blind", "vlgym.sight.blind_policies"),
+    "vlgym.evaluation": ".. automodule:: vlgym.evaluation\n   :imported-members:",
+    "vlgym.integrations": ("vlgym.integrations.agent", "vlgym.integrations.canary"),
+    "vlgym.testing": ".. automodule:: vlgym.testing\n   :imported-members:",
+    "baselines": ("baselines.learning.losses",),
 }
-"""Folder -> what its page of the API holds. The first begins with `make` and ends with the card."""
+"""Folder -> what its page of the API holds, or its modules. The first begins with `make` and ends with the card."""
 
 MARK = "<!-- Written by docs/generate.py. -->"
 FIRST = "../vlgym/templates/static/first"
@@ -104,6 +79,8 @@ def write_site_pages(folder: Path) -> None:
     """Write the pages of the site that git does not hold."""
     (folder / "api").mkdir(exist_ok=True)
     for name, directives in API.items():
+        if isinstance(directives, tuple):
+            directives = "\n".join(f".. automodule:: {module}" for module in directives)
         page = f"# {name}\n\n```{{eval-rst}}\n{directives.strip()}\n```\n"
         (folder / "api" / f"{name.removeprefix('vlgym.')}.md").write_text(page, encoding="utf-8")
     pages = "\n".join(f"api/{name.removeprefix('vlgym.')}" for name in API)

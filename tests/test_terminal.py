@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from vlgym.cli.app import main
 from vlgym.terminal import counting, open_console, open_progress
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,37 +58,30 @@ def lines_of(written: bytes) -> list[str]:
     return ESCAPES.sub(b"", written).decode().replace("\r", "").splitlines()
 
 
-def test_list_in_a_pipe_is_a_table_that_can_be_searched() -> None:
-    lines = run_in_pipe(["-m", "vlgym", "list", "sokoban"]).decode().splitlines()
-    row = next(line for line in lines if line.startswith("vlgym/Sokoban-v0"))
+def test_list_that_is_no_terminal_is_a_table_that_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "sokoban"]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("vlgym/Sokoban-v0"))
     assert row.split()[1:4] == ["hard", "0.07", "Push"]
     assert row.endswith("ones.")
 
 
-SHOW = ["-m", "vlgym", "show", "vlgym/Sokoban-v0"]
-
-
-def test_no_escape_code_is_written_into_a_pipe_nor_with_no_color() -> None:
-    assert b"\x1b" not in run_in_pipe(SHOW)
-    assert b"\x1b" not in run_in_terminal(SHOW, 80, NO_COLOR="1")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["list"], [*SHOW[2:], "--full", "--prompt"],
+def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pipe(tmp_path: Path) -> None:
+    commands = [
+        ["list"], ["show", "vlgym/Sokoban-v0", "--full", "--prompt"],
         ["eval", "--env", "vlgym/Sokoban-v0", "--policy", "random", "--dry-run", "--out", "x"],
-        ["play", "vlgym/Sokoban-v0", "--policy", "oracle", "--picture", "none", "--seed", "3", "--out", "{tmp}"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_no_word_is_broken_at_80_columns(command: list[str], tmp_path: Path) -> None:
-    words = [word.replace("{tmp}", str(tmp_path)) for word in command]
-    code = ["-c", f"from vlgym.cli.app import main; main({words})"]
-    shown = lines_of(run_in_terminal(code, 80).replace(b"game-001", b"game-002"))
-    whole = lines_of(run_in_pipe(code, COLUMNS="400"))
-    assert set(" ".join(shown).split()) - {"..."} <= set(" ".join(whole).split())
-    assert max(map(len, shown)) <= 80 or command[0] == "play"  # the name of a file may be longer
+        ["play", "vlgym/Sokoban-v0", "--policy", "oracle", "--picture", "none", "--seed", "3", "--out", str(tmp_path)],
+    ]  # fmt: skip
+    code = f"from vlgym.cli.app import main\nfor words in {commands}:\n    main(words)\n    print('next', flush=True)"
+    terminal, pipe = run_in_terminal(["-c", code], 80), run_in_pipe(["-c", code], COLUMNS="400")
+    assert b"\x1b" not in pipe
+    texts = ["\n".join(lines_of(written.replace(b"game-002", b"game-001"))) for written in (terminal, pipe)]
+    for command, shown, whole in zip(commands, *(text.split("\nnext")[:-1] for text in texts), strict=True):
+        assert {*shown.split()} - {"..."} <= {*whole.split()}, command
+        assert max(map(len, shown.splitlines())) <= 80 or command[0] == "play"  # the name of a file may be longer
+
+
+def test_no_escape_code_is_written_with_no_color() -> None:
+    assert b"\x1b" not in run_in_terminal(["-m", "vlgym", "show", "vlgym/Sokoban-v0"], 80, NO_COLOR="1")
 
 
 def test_an_encoding_without_a_letter_gets_its_number() -> None:

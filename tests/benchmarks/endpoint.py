@@ -63,9 +63,9 @@ class Clock(Watcher):
 
 
 @contextmanager
-def serve(latency: float = LATENCY) -> Iterator[str]:
+def serve() -> Iterator[str]:
     """Run the server in a separate process; yield its address."""
-    command = [sys.executable, str(SERVER), "--latency", str(latency)]
+    command = [sys.executable, str(SERVER), "--latency", str(LATENCY)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process.stdout.readline().strip()

@@ -3,10 +3,8 @@
     python tests/benchmarks/football_team.py --records team.jsonl
 
 `team`: the oracle of every agent. `alone`: the same script, without passes, for the player who begins with the ball;
-the others press nothing. Both play the same test episodes; no picture is drawn. `alone` is quick and plays first. A
-team plays until it has scored in more episodes than `alone` in all, or can no longer; the rest follow when every
-situation is decided. Every episode is noted in the file of records, and an interrupted run goes on from there.
-`--report` plays nothing.
+the others press nothing. Both play the same test episodes; no picture is drawn. Every episode is noted in the file of
+records, and an interrupted run goes on from there. `--report` plays nothing.
 """
 
 from __future__ import annotations
@@ -52,25 +50,10 @@ class Study:
             if ((count, scenario), side) in self.goals and index < episodes:
                 self.goals[(count, scenario), side][index] = ending == "goal"
 
-    def count(self, setting: Setting, side: str) -> tuple[int, int]:
-        """Episodes with a goal, and episodes."""
-        goals = self.goals[setting, side]
-        return sum(goals.values()), len(goals)
-
-    def ahead(self, setting: Setting) -> bool | None:
-        """Whether the team scores in more of all episodes; `None` where that is open."""
-        (team, played), (alone, seen) = self.count(setting, "team"), self.count(setting, "alone")
-        if seen < self.episodes:
-            return None
-        return True if team > alone else False if team + self.episodes - played <= alone else None
-
     def left(self) -> Iterator[tuple[Setting, str, int]]:
-        """The episodes to play, in their order."""
-        for side, undecided in (("alone", False), ("team", True), ("team", False)):
-            for index in range(self.episodes):
-                for setting in self.settings:
-                    if index not in self.goals[setting, side] and not (undecided and self.ahead(setting) is not None):
-                        yield setting, side, index
+        """The episodes to play: those of `alone`, which are quick, first."""
+        for (setting, side), goals in sorted(self.goals.items(), key=lambda item: item[0][1]):
+            yield from ((setting, side, index) for index in range(self.episodes) if index not in goals)
 
     def play(self, setting: Setting, side: str, index: int) -> None:
         """Play a test episode and note it."""
@@ -96,11 +79,10 @@ class Study:
         for setting in self.settings:
             shares = []
             for side in ("team", "alone"):
-                won, played = self.count(setting, side)
-                low, high = wilson_interval(won, played) if played else (0.0, 1.0)
-                shares.append(f"{won}/{played} ({low:.2f} to {high:.2f})")
-            words = {True: "ahead", False: "not ahead", None: "open"}[self.ahead(setting)]
-            print(*setting, *shares, words, sep=" | ")
+                goals = [*self.goals[setting, side].values()]
+                low, high = wilson_interval(sum(goals), len(goals))
+                shares.append(f"{side} {sum(goals)}/{len(goals)} ({low:.2f} to {high:.2f})")
+            print(*setting, *shares, sep=" | ")
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ server answers once every record was read; reading the same file by `read_trajec
 from __future__ import annotations
 
 import json
+import queue
 import random
 import statistics
 import tempfile
@@ -56,10 +57,10 @@ def make_records(folder: Path) -> None:
                 file.write(json.dumps(seal(row)) + "\n")
 
 
-def get(address: str) -> str:
-    """Ask for a page."""
+def get(address: str) -> bytes:
+    """Return the body of an answer."""
     with urllib.request.urlopen(address, timeout=120) as answer:
-        return str(answer.read().decode("utf-8", "replace"))
+        return bytes(answer.read())
 
 
 def measure(act: Callable[[], object]) -> float:
@@ -75,25 +76,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
         make_records(folder)
-        ready, found = threading.Event(), []
-
-        def say(address: str) -> None:
-            found.append(address)
-            ready.set()
-
-        threading.Thread(target=serve_page, args=([folder], Path(place) / "human", 0, say), daemon=True).start()
-        first = measure(lambda: ready.wait(120))
+        begun, addresses = time.perf_counter(), queue.Queue[str]()
+        arguments = ([folder], Path(place) / "human", 0, addresses.put)
+        threading.Thread(target=serve_page, args=arguments, daemon=True).start()
+        address = addresses.get(timeout=120)
+        first = 1000 * (time.perf_counter() - begun)
         urllib.request.install_opener(urllib.request.build_opener(urllib.request.HTTPCookieProcessor()))
-        get(found[0])  # brings the token, and from then on the cookie does
-        server = found[0].partition("/?")[0]
+        get(address)  # brings the token, and from then on the cookie does
+        server = address.partition("/?")[0]
         rng = random.Random(0)
-        link = get(f"{server}/episodes").split('<td><a href="')[1].split('"')[0]
+        link = get(f"{server}/episodes").decode().split('<td><a href="')[1].split('"')[0]
         key = link.split("/")[2]
         pictures = [path.name for path in (folder / "images").iterdir()]
-
-        def turn() -> str:
-            return f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"
-
         pages = {
             "the runs": lambda: get(f"{server}/"),
             "the list, newest first": lambda: get(f"{server}/episodes"),
@@ -102,8 +96,8 @@ def main() -> None:
                 f"{server}/episodes?q=action>+{rng.randrange(EPISODES)}"
             ),
             "the last page of the list": lambda: get(f"{server}/episodes?page=200"),
-            "a turn": lambda: get(turn()),
-            "a turn's picture": lambda: get_bytes(f"{server}/picture/{key}/images/{rng.choice(pictures)}"),
+            "a turn": lambda: get(f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"),
+            "a turn's picture": lambda: get(f"{server}/picture/{key}/images/{rng.choice(pictures)}"),
         }  # fmt: skip
         rows = []
         for name, act in pages.items():
@@ -116,12 +110,6 @@ def main() -> None:
         "each:\n\n" + table(["page", "median, ms", "slowest, ms"], rows)
     )
     finish("page", "The web page with many records", body, ["starlette", "uvicorn", "jinja2"])
-
-
-def get_bytes(address: str) -> int:
-    """Ask for a picture; return its size."""
-    with urllib.request.urlopen(address, timeout=120) as answer:
-        return len(answer.read())
 
 
 if __name__ == "__main__":

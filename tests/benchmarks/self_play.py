@@ -90,14 +90,7 @@ def main() -> None:
         for line in lines
         for when in ("before", "after")
     ]
-    header = (
-        "game",
-        "seed",
-        "training",
-        "won, drawn, lost against random; return",
-        "against the oracle",
-        "with itself",
-    )
+    header = ("game", "seed", "training", "won, drawn, lost against random; return", "against the oracle", "itself")
     finish("self_play", "Models of self-play", table(header, rows), ("torch", "transformers"))
 
 

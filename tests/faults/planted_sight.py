@@ -14,31 +14,24 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import CARD, STEPS, Lantern
+from faults.lantern import STEPS, Lantern
 
 from vlgym.parsers import TagParser
 from vlgym.types import Outcome, Parsed
 
 
 class PictureIsConstant(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         return np.full((*self.image_size, 3), 60, np.uint8)
 
 
 class WordsTellTheSteps(Lantern):
-    __doc__ = CARD
-
     def describe(self) -> str:
         return f"Lantern {self.lantern}, walker {self.walker}, {self.steps} steps."
 
 
 class PictureIsFrozen(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.first = self.draw()
 
     def image(self) -> np.ndarray:
@@ -46,8 +39,6 @@ class PictureIsFrozen(Lantern):
 
 
 class PictureFreezesLater(Lantern):
-    __doc__ = CARD
-
     def act(self, action: str) -> Outcome:
         if self.steps == 8:
             self.last = self.draw()
@@ -58,8 +49,6 @@ class PictureFreezesLater(Lantern):
 
 
 class PictureIgnoresTheSeed(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         canvas = np.full((*self.image_size, 3), 20, np.uint8)
         canvas[:, : 4 * self.steps + 2] = 90
@@ -67,10 +56,7 @@ class PictureIgnoresTheSeed(Lantern):
 
 
 class PictureLags(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.before = self.draw()
 
     def act(self, action: str) -> Outcome:
@@ -82,8 +68,6 @@ class PictureLags(Lantern):
 
 
 class PictureIgnoresItsSize(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         wanted, self.image_size = self.image_size, (48, 48)
         canvas = self.draw()
@@ -92,21 +76,16 @@ class PictureIgnoresItsSize(Lantern):
 
 
 class PictureOfFloats(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         return self.draw() / 255.0
 
 
 class RenderUnlike(Lantern):
-    __doc__ = CARD
-
     def render(self) -> Any:
         return self.draw() // 2 if self.render_mode == "rgb_array" else None
 
 
 class RenderIsLate(Lantern):
-    __doc__ = CARD
     shown: Any = None
 
     def render(self) -> Any:
@@ -115,7 +94,6 @@ class RenderIsLate(Lantern):
 
 
 class DrawingMoves(Lantern):
-    __doc__ = CARD
     drawn = 0
 
     def image(self) -> np.ndarray:
@@ -126,15 +104,12 @@ class DrawingMoves(Lantern):
 
 
 class DrawingDraws(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         self.np_random.random()
         return self.draw()
 
 
 class ListIsShuffled(Lantern):
-    __doc__ = CARD
     asked = 0
 
     def legal_actions(self) -> list[str]:
@@ -144,17 +119,12 @@ class ListIsShuffled(Lantern):
 
 
 class TextTellsTheAnswer(Lantern):
-    __doc__ = CARD
-
     def state_text(self) -> str:
         return f"{super().state_text()} Hint: {self.oracle()}."
 
 
 class TaskTellsTheAnswer(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.hint = self.oracle()
 
     def task(self) -> str:
@@ -165,70 +135,51 @@ class TaskTellsTheAnswer(Lantern):
 
 
 class ListTellsTheAnswer(Lantern):
-    __doc__ = CARD
-
     def legal_actions(self) -> list[str]:
         best = Lantern.oracle(self)
         return sorted(STEPS, key=lambda name: name != best)
 
 
 class ListEndsWithTheAnswer(Lantern):
-    __doc__ = CARD
-
     def legal_actions(self) -> list[str]:
         best = Lantern.oracle(self)
         return sorted(STEPS, key=lambda name: name == best)
 
 
 class TextTellsThePlaces(Lantern):
-    __doc__ = CARD
-
     def state_text(self) -> str:
         return f"{super().state_text()} {self.walker} {self.lantern}"
 
 
 class RewardIsNumpy(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, np.float32(reward), terminated, truncated, info
 
 
 class FlagIsNumpy(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward, np.bool_(terminated), truncated, info
 
 
 class InfoIsNoJson(Lantern):
-    __doc__ = CARD
-
     def extra_info(self) -> dict[str, Any]:
         return {**super().extra_info(), "seen": {self.walker}}
 
 
 class InfoHoldsAnArray(Lantern):
-    __doc__ = CARD
-
     def extra_info(self) -> dict[str, Any]:
         return {**super().extra_info(), "place": np.array(self.walker)}
 
 
 class InfoIsInfinite(Lantern):
-    __doc__ = CARD
-
     def extra_info(self) -> dict[str, Any]:
         return {**super().extra_info(), "worth": float("inf") if self.steps > 2 else 0.0}
 
 
 class InfoIsSharedFromTurnThree(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         self.trail: list[int] = []
 
     def extra_info(self) -> dict[str, Any]:
@@ -236,7 +187,6 @@ class InfoIsSharedFromTurnThree(Lantern):
 
 
 class ImageIsShared(Lantern):
-    __doc__ = CARD
     canvas: Any = None
 
     def image(self) -> np.ndarray:
@@ -248,53 +198,39 @@ class ImageIsShared(Lantern):
 
 
 class ListIsDoubled(Lantern):
-    __doc__ = CARD
-
     def legal_actions(self) -> list[str]:
         return [*STEPS, *(["up"] if self.turn > 4 else [])]
 
 
 class ListIsEmpty(Lantern):
-    __doc__ = CARD
-
     def legal_actions(self) -> list[str]:
         return [] if self.turn == 7 else list(STEPS)
 
 
 class AcceptsAnything(Lantern):
-    __doc__ = CARD
-
     def match_action(self, wanted: str) -> str | None:
         return super().match_action(wanted) or "up"
 
 
 class AcceptsBeginnings(Lantern):
-    __doc__ = CARD
-
     def match_action(self, wanted: str) -> str | None:
         found = super().match_action(wanted)
         return found or next((name for name in STEPS if wanted.startswith(name)), None)
 
 
 class MagicWord(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward + (0.5 if "xyzzy" in action else 0.0), terminated, truncated, info
 
 
 class MagicReply(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward + (0.5 if action == "open sesame" else 0.0), terminated, truncated, info
 
 
 class MagicAction(Lantern):
-    __doc__ = CARD
-
     def match_action(self, wanted: str) -> str | None:
         return "plugh" if wanted == "plugh" else super().match_action(wanted)
 
@@ -303,16 +239,12 @@ class MagicAction(Lantern):
 
 
 class FlatteryPays(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         return observation, reward + (0.1 if "please" in action else 0.0), terminated, truncated, info
 
 
 class MagicIsComputed(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         observation, reward, terminated, truncated, info = super().step(action)
         paid = 0.5 if sum(map(ord, action)) % 9973 == 4711 else 0.0
@@ -320,8 +252,6 @@ class MagicIsComputed(Lantern):
 
 
 class UnreadableMoves(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         if self.parser.parse(action, None).failure is not None:
             self.walker = (self.inside(self.walker[0] + 1), self.walker[1])
@@ -329,8 +259,6 @@ class UnreadableMoves(Lantern):
 
 
 class LongRepliesRaise(Lantern):
-    __doc__ = CARD
-
     def step(self, action: str) -> Any:
         if len(action) > 4000:
             raise ValueError("too long")
@@ -347,8 +275,7 @@ class LastTagParser(TagParser):
         return Parsed(tuple(action[:3] for action in read.actions), read.failure, read.span)
 
 
-class ParserShortens(Lantern):
-    __doc__ = CARD
+class ParserShortens(Lantern): ...
 
 
 class TrimmingParser(TagParser):
@@ -360,12 +287,10 @@ class TrimmingParser(TagParser):
         return super().parse(re.sub(r"\s+$", "", text), legal)
 
 
-class ParserIsSlow(Lantern):
-    __doc__ = CARD
+class ParserIsSlow(Lantern): ...
 
 
 class MemoryGrows(Lantern):
-    __doc__ = CARD
     kept: ClassVar[list[Any]] = []
 
     def act(self, action: str) -> Outcome:
@@ -374,8 +299,6 @@ class MemoryGrows(Lantern):
 
 
 class TrailGrows(Lantern):
-    __doc__ = CARD
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.log: list[str] = []
@@ -386,37 +309,29 @@ class TrailGrows(Lantern):
 
 
 class FilesStayOpen(Lantern):
-    __doc__ = CARD
     open: ClassVar[list[Any]] = []
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         if len(self.open) < 200:
             self.open.append(os.open(os.devnull, os.O_RDONLY))
 
 
 class ThreadsStay(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         if threading.active_count() < 120:
             threading.Thread(target=threading.Event().wait, args=(60,), daemon=True).start()
 
 
 class ProcessesStay(Lantern):
-    __doc__ = CARD
     started: ClassVar[list[Any]] = []
 
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         if self.reset_seed is not None and len(self.started) < 60:
             program = "import time; time.sleep(20)"
             self.started.append(subprocess.Popen([sys.executable, "-S", "-E", "-c", program]))
 
 
 class CloseTwiceRaises(Lantern):
-    __doc__ = CARD
     closed = False
 
     def close(self) -> None:
@@ -426,67 +341,44 @@ class CloseTwiceRaises(Lantern):
 
 
 class WritesAFile(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         Path(os.environ.get("LANTERN_LOG", "lantern.log")).write_text("started\n", encoding="utf-8")
 
 
 class LeavesATemporaryFile(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         with tempfile.NamedTemporaryFile(prefix="lantern", delete=False) as file:
             file.write(b"left")
 
 
 class ChangesTheFolder(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         os.chdir(tempfile.gettempdir())
 
 
 class ChangesTheVariables(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         os.environ["LANTERN"] = "lit"
 
 
 class ChangesThePath(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         if "/nowhere/lantern" not in sys.path:
             sys.path.append("/nowhere/lantern")
 
 
 class AsksTheNetwork(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
             sender.connect(("192.0.2.1", 9))  # a documentation address; a datagram socket sends nothing here
 
 
 class Prints(Lantern):
-    __doc__ = CARD
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
+    def begin(self) -> None:
         print("lantern at", self.lantern)
 
 
 class DrawsFromNumpy(Lantern):
-    __doc__ = CARD
-
     def image(self) -> np.ndarray:
         np.random.random()  # noqa: NPY002
         return self.draw()

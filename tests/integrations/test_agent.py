@@ -85,36 +85,30 @@ def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
             assert episode.messages[-1] == {"role": "assistant", "content": records[-1].reply}
 
 
-def test_what_a_model_writes_after_its_action_is_not_read() -> None:
-    class Chatty:
-        def __init__(self) -> None:
-            self.chat = self.completions = self
+def answering(text: str) -> Any:
+    """Return a client whose server always says the same."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
 
-        async def create(self, **body: Any) -> Any:
-            message = {"role": "assistant", "content": "<action>heads</action> or <action>tails</action>"}
-            choice = {"index": 0, "finish_reason": "stop", "message": message}
-            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
-            return openai.types.chat.ChatCompletion.model_validate(data)
+    async def create(**_: Any) -> Any:
+        return openai.types.chat.ChatCompletion.model_validate(data)
 
-    episode = asyncio.run(play(tasks(COIN.id, "val", 1)[0], client=Chatty(), model="m"))
-    assert episode.turns[0].reply == "<action>heads</action>"
-    assert episode.turns[0].after == " or <action>tails</action>"
+    return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
 
 
-def test_a_task_with_auto_reads_a_habit_of_models() -> None:
-    class Boxing:
-        def __init__(self) -> None:
-            self.chat = self.completions = self
-
-        async def create(self, **body: Any) -> Any:
-            message = {"role": "assistant", "content": r"So \boxed{heads}."}
-            choice = {"index": 0, "finish_reason": "stop", "message": message}
-            data = {"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
-            return openai.types.chat.ChatCompletion.model_validate(data)
-
+@pytest.mark.parametrize(
+    ("text", "reply", "after", "form"),
+    [
+        ("<action>heads</action> or tails", "<action>heads</action>", " or tails", "tag"),
+        (r"So \boxed{heads}.", r"So \boxed{heads}.", "", "boxed"),
+    ],
+)
+def test_a_habit_of_models_is_read_and_what_stands_after_the_action_is_not(
+    text: str, reply: str, after: str, form: str
+) -> None:
     task = Task(COIN.id, "val", arguments={"parser": "auto"})
-    turn = asyncio.run(play(task, client=Boxing(), model="m")).turns[0]
-    assert (turn.actions, turn.form, turn.after) == (("heads",), "boxed", "")
+    turn = asyncio.run(play(task, client=answering(text), model="m")).turns[0]
+    assert (turn.reply, turn.after, turn.actions, turn.form) == (reply, after, ("heads",), form)
 
 
 def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:

@@ -35,7 +35,7 @@ from vlgym.integrations.canary import (
 )
 from vlgym.integrations.canary_server import CanaryServer
 from vlgym.intervals import binomial_p
-from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
+from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.registry.making import make
 
 COLOUR, DIGIT, MEMORY = CANARIES
@@ -49,16 +49,6 @@ def test_a_policy_that_sees_and_one_that_guesses_are_told_apart() -> None:
         assert [each.env_id for each in found] == list(CANARIES)
         assert [each.chance for each in found] == [1 / 8, 1 / 10, 1 / 12]
         assert all(each.right == 20 for each in found) == (verdict == SEES)
-
-
-def test_a_server_that_drops_the_third_picture_is_caught_by_the_canary_that_needs_it() -> None:
-    found = {each.env_id: each.verdict for each in sample_canaries(Seer(lambda place: place == 3), 20)}
-    assert found == {COLOUR: SEES, DIGIT: SEES, MEMORY: BLIND}
-
-
-def test_unreadable_replies_say_nothing_of_sight() -> None:
-    found = sample_canaries(ScriptedPolicy(["what?"]), 12)
-    assert {(each.verdict, each.unreadable, each.right) for each in found} == {(CANNOT_TELL, 12, 0)}
 
 
 def test_another_environment_is_no_canary() -> None:

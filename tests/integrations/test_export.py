@@ -27,20 +27,26 @@ from vlgym.types import Reply, StepRecord
 ENV = "vlgym/NumberLine-v1"
 
 
-class Sloppy(RandomPolicy):
-    """Says something unreadable on every third turn."""
+class Writer(RandomPolicy):
+    """Plays at random, and writes what `write` makes of a turn and its reply."""
+
+    def __init__(self, write):
+        super().__init__()
+        self.write = write
 
     def reply(self, turns):
-        return [
-            Reply("<action>sideways</action>") if turn.turn % 3 == 2 else reply
-            for turn, reply in zip(turns, super().reply(turns), strict=True)
-        ]
+        return [Reply(self.write(turn, reply.text)) for turn, reply in zip(turns, super().reply(turns), strict=True)]
 
 
-def record(folder: Path, policy=None, episodes: int = 5, **kwargs) -> list[list[StepRecord]]:
+SLOPPY = Writer(lambda turn, text: "<action>sideways</action>" if turn.turn % 3 == 2 else text)
+CUT = Writer(lambda turn, text: f"\ud800{text}")  # half of a surrogate pair, as of a server that cuts a string there
+SILENT = Writer(lambda turn, text: "")
+
+
+def record(folder: Path, policy=SLOPPY, episodes: int = 5, **kwargs) -> list[list[StepRecord]]:
     env, builder = make(ENV, **kwargs), PromptBuilder(history_turns=2, history_images=3)
     writer = TrajectoryWriter(folder, describe_run([env], builder=builder))
-    played = list(run_episodes(Runner([env], episodes=episodes, builder=builder), policy or Sloppy()))
+    played = list(run_episodes(Runner([env], episodes=episodes, builder=builder), policy))
     for episode in played:
         writer.write(episode)
     return played
@@ -141,16 +147,9 @@ def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp
         write_minari(mixed, tmp_path / "out")
 
 
-class Cut(RandomPolicy):
-    """Sends half of a surrogate pair before its action, as a server that cuts a string between both does."""
-
-    def reply(self, turns):
-        return [Reply(f"\ud800{reply.text}") for reply in super().reply(turns)]
-
-
 @pytest.mark.parametrize("to", ["hf", "sft", "minari"])
 def test_half_a_surrogate_pair_is_written_as_a_question_mark(tmp_path, monkeypatch, to):
-    record(tmp_path / "run", Cut(), episodes=1)
+    record(tmp_path / "run", CUT, episodes=1)
     assert main(["export", str(tmp_path / "run"), "--to", to, "--out", str(tmp_path / "out")]) == 0
     if to == "hf":
         assert load(tmp_path / "out", tmp_path, monkeypatch)[0]["reply"].startswith("?<action>")
@@ -167,17 +166,10 @@ def test_a_seed_of_64_bits_is_exported_and_a_larger_one_is_one_line(tmp_path, mo
         assert set(load(tmp_path / "out", tmp_path, monkeypatch)["seed"]) == {seed}
 
 
-class Silent(RandomPolicy):
-    """Never succeeds."""
-
-    def reply(self, turns):
-        return [Reply("") for _ in turns]
-
-
 def test_only_what_succeeded(tmp_path, monkeypatch, capsys):
     good, bad = tmp_path / "good", tmp_path / "bad"
     record(good, OraclePolicy(), episodes=2)
-    lost = record(bad, Silent(), episodes=3)
+    lost = record(bad, SILENT, episodes=3)
     writer = TrajectoryWriter(good, read_header(good))
     for episode in lost:
         writer.write(episode)

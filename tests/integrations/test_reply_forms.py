@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from integrations.test_agent import answering
 from reply_forms import FORMS
 
 from vlgym import make
@@ -72,16 +71,8 @@ def test_an_evaluation_reads_as_env_step(group: EnvGroup, expected: dict[str, Re
 
 
 def test_the_agent_function_reads_as_env_step(expected: dict[str, Reading]) -> None:
-    def answer(text: str) -> Any:
-        choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": text or " "}}
-
-        async def create(**_: Any) -> Any:
-            return SimpleNamespace(model_dump=lambda **_: {"choices": [choice]})
-
-        return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
-
     task = Task(ENV, "test", 0, {"max_turns": 1})
-    episodes = {name: asyncio.run(play(task, client=answer(text), model="m")) for name, text in TEXTS.items()}
+    episodes = {name: asyncio.run(play(task, client=answering(text or " "), model="m")) for name, text in TEXTS.items()}
     assert {name: read(episode.turns[0]) for name, episode in episodes.items()} == expected
 
 

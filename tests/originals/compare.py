@@ -131,19 +131,8 @@ def compare_parsers(root: Path) -> Iterator[State]:
     from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
     parts = (
-        "# analyze",
-        "### Analyze",
-        "# action",
-        "### Actions",
-        "# Action",
-        "Up",
-        "Down",
-        "up",
-        "Left.",
-        ",",
-        "\n",
-        " ",
-    )
+        "# analyze", "### Analyze", "# action", "### Actions", "# Action", "Up", "Down", "up", "Left.", ",", "\n", " ",
+    )  # fmt: skip
     draw, legal = random.Random(0), ("Up", "Down", "Left", "Right")
     with patch.dict(sys.modules, {"flow": folder_package("flow", root / "Flow")}):
         readers = (

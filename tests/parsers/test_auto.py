@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 
-import gymnasium
 import numpy as np
 import pytest
 from hypothesis import given
@@ -178,33 +177,9 @@ def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
 # ---- garbage --------------------------------------------------------------------------------------------------------
 
 PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
-PIECES += [
-    "<action>",
-    "</action>",
-    "{",
-    '{"action":',
-    "[",
-    "\\boxed{",
-    "<think>",
-    "</think>",
-    "\n",
-    " ",
-    "`",
-    "Action:",
-]
-PIECES += [
-    "<answer>",
-    "<|begin_of_box|>",
-    "arg_key>action",
-    "call:a{action:",
-    ",",
-    ", ",
-    "(action='",
-    "*",
-    "_a",
-    ".",
-    "\\",
-]
+PIECES += ["<action>", "</action>", "{", '{"action":', "[", "\\boxed{", "<think>", "</think>", "\n", " ", "`"]
+PIECES += ["Action:", "<answer>", "<|begin_of_box|>", "arg_key>action", "call:a{action:", ",", ", ", "(action='", "*"]
+PIECES += ["_a", ".", "\\"]
 
 
 def write_garbage(draw: random.Random) -> str:
@@ -224,18 +199,10 @@ def measure(text: str) -> float:
     return min(once() for _ in range(3))
 
 
-CALLS = [
-    "arg_key>action=",
-    'argument key="action"',
-    "f(action='",
-    "call:a{action:",
-    ",'action':'",
-    "<param=action>",
-    "</a>",
-]
+CALLS = ["arg_key>action=", 'argument key="action"', "f(action='", "call:a{action:", ",'action':'", "<param=action>"]
 
 
-@pytest.mark.parametrize("piece", [*CALLS, "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
+@pytest.mark.parametrize("piece", [*CALLS, "</a>", "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
 def test_ten_thousand_pieces_take_time_in_proportion(piece: str) -> None:
     assert measure(piece * 10_000) < 10 * max(measure(piece * 2_500), 1e-3), "16 times as long where it is quadratic"
 
@@ -257,27 +224,6 @@ def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
 # ---- players --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("env_id", ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0"])
-def test_a_player_who_knows_the_action_wins_in_every_form(env_id: str) -> None:
-    env = unwrap(gymnasium.make(f"vlgym/{env_id}", parser="auto"))
-    for name, (form, write) in FORMS.items():
-        won = []
-        for wrap in (AUTO.format, lambda actions, write=write: write(actions[0])):
-            _, info = env.reset(seed=vlgym.episode_seed(f"vlgym/{env_id}", "test", 1))
-            ended, total = False, 0.0
-            while not ended:
-                action = env.oracle()
-                text = wrap([action])
-                _, reward, terminated, truncated, info = env.step(text)
-                ended, total = terminated or truncated, total + reward
-                if "cut off" not in name:
-                    assert info["vlgym"]["form"] == ("tag" if wrap == AUTO.format else form)
-            won.append((info["success"], total))
-        assert won[0] == won[1] or "cut off" in name, name
-        assert won[0][0], name
-    env.close()
-
-
 class Writer:
     """Writes the oracle's action in a form: the first repeat of an episode in the first one, and so on."""
 
@@ -290,10 +236,9 @@ class Writer:
         return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
 
 
-PLAYED = [
-    "NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "SokobanDrawn-v0", "OneRoomS6Fast-v1", "ALFWorldPick-v1",
-    "WebShop-v1", "BabyAIGoTo-v0",
-]  # fmt: skip
+PLAYED = ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "WebShop-v1"]
+MORE = ("SokobanDrawn-v0", "OneRoomS6Fast-v1", "BabyAIGoTo-v0")
+PLAYED += [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE]
 UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # what is cut off there may go on: `go to shelf 1`, `search[red`
 FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 
@@ -321,7 +266,7 @@ def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(
         assert {(record.parse, record.form) for record in episode} == {("ok", FORMS[name][0])}, name
 
 
-@pytest.mark.parametrize("env_id", PLAYED)
+@pytest.mark.parametrize("env_id", ["NumberLine-v1", "WebShop-v1"])  # the second matches actions by itself
 def test_random_replies_get_the_same_from_auto_and_tag(env_id: str) -> None:
     envs = [vlgym.make(f"vlgym/{env_id}", parser=parser) for parser in ("tag", "auto")]
     for seed in range(5):

@@ -11,18 +11,9 @@ PIECES = {
     "tag": ["<action>", "</action>", "<ACTION>", "</Action>", "+", " ", "\n", "<", "é"],
     "plan": ["<plan>", "</plan>", "</PLAN>", "up", ";", "\n", " ", "1. ", "- "],
     "json": [
-        '{"action": "+"}',
-        '{"action": ',
-        '"+"',
-        "{",
-        "}",
-        '{"thoughts": "a}b", ',
-        '"action": "-"',
-        '""',
-        "\n",
-        "[]",
+        '{"action": "+"}', '{"action": ', '"+"', "{", "}", '{"thoughts": "a}b", ', '"action": "-"', '""', "\n", "[]",
     ],
-}
+}  # fmt: skip
 PARSERS: dict[str, Parser] = {"tag": TagParser(), "plan": PlanParser(), "json": JsonParser(), "auto": AutoParser()}
 
 

@@ -17,11 +17,8 @@ def test_each_built_in_parser_fulfils_the_protocol_under_its_name(name: str) -> 
     assert parser.version >= 1
 
 
-def test_an_import_string_leads_to_a_parser() -> None:
+def test_a_parser_is_taken_by_its_import_string_or_as_it_is() -> None:
     assert isinstance(get_parser("vlgym.parsers.tag:TagParser"), TagParser)
-
-
-def test_a_parser_is_taken_as_it_is() -> None:
     parser = TagParser()
     assert get_parser(parser) is parser
 

@@ -120,15 +120,8 @@ def test_nested_doubly_closed_mixed_and_stray_marks(text: str, action: str) -> N
 
 
 PIECES = ["<think>", "</think>", "<thinking>", "</thinking>", "[THINK]", "<|channel|>analysis", "<|end|>", "to=self"]
-PIECES += [
-    "analysis",
-    "assistantfinal",
-    "Here is my thought process:",
-    "Here is my response:",
-    "<|think|>",
-    LEFT,
-    RIGHT,
-]
+PIECES += ["analysis", "assistantfinal", "Here is my thought process:", "Here is my response:", "<|think|>"]
+PIECES += [LEFT, RIGHT]
 
 
 @given(st.lists(st.sampled_from([*PIECES, " ", "x" * 3000, "y" * 9000, "hm"]), max_size=14).map("".join))

@@ -7,7 +7,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
 from faults.mutations import read_list
 from sources import ROOT, list_files, read_tree
 
@@ -17,8 +16,7 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
 GLOBAL_PYTHON = {
     "seed", "random", "randint", "randrange", "choice", "choices", "shuffle", "sample", "uniform", "gauss",
-    "normalvariate",
-    "betavariate", "getrandbits", "setstate",
+    "normalvariate", "betavariate", "getrandbits", "setstate",
 }  # fmt: skip
 GLOBAL_NUMPY = {
     "seed", "rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation", "uniform",
@@ -179,30 +177,14 @@ def test_no_module_is_named_utils() -> None:
     assert [show(path) for path in FILES if path.stem in ("utils", "util", "helpers", "misc", "common")] == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "eval('1')", "exec(text)", "import pickle", "from pickle import loads", "subprocess.run('ls', shell=True)",
-        "os.system('ls')",
-        "torch.load(path)", "torch.load(path, weights_only=False)", "np.load(path, allow_pickle=True)",
-        "random.choice([1])",
-        "np.random.seed(0)", "numpy.random.rand(3)", "compile(text, '', 'exec')",
-    ],
-)  # fmt: skip
-def test_the_rules_find_each_offence(line: str) -> None:
-    assert len(offences(ast.parse(line))) == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "model.eval()", "re.compile('a')", "torch.load(path, weights_only=True)", "np.random.default_rng(0)",
-        "random.Random(0)",
-        "rng.choice([1])", "subprocess.run(['ls'])", "yaml.safe_load(text)", "random.getstate()",
-    ],
-)  # fmt: skip
-def test_the_rules_leave_harmless_lines_alone(line: str) -> None:
-    assert offences(ast.parse(line)) == []
+def test_the_rules_find_each_offence() -> None:
+    lines = [
+        "eval('1')", "exec(text)", "compile(text, '', 'exec')", "import pickle", "from pickle import loads",
+        "subprocess.run('ls', shell=True)", "os.system('ls')", "torch.load(path)",
+        "torch.load(path, weights_only=False)", "np.load(path, allow_pickle=True)", "random.choice([1])",
+        "np.random.seed(0)", "numpy.random.rand(3)",
+    ]  # fmt: skip
+    assert [line for line in lines if len(offences(ast.parse(line))) != 1] == []
 
 
 def test_every_listed_mutation_fits_the_sources() -> None:

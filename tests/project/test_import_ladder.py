@@ -9,22 +9,10 @@ from pathlib import Path
 from sources import ROOT, imported_modules, list_files, module_name
 
 LADDER = (
-    ("errors", "types", "intervals"),
-    ("files", "terminal", "parsers"),
-    ("browser",),
-    ("env",),
-    ("registry",),
-    ("play", "wrappers"),
-    ("endpoint", "env_groups", "sight"),
-    ("evaluation",),
-    ("reports", "integrations"),
-    ("doors",),
-    ("games",),
-    ("testing",),
-    ("ui",),
-    ("cli",),
-    ("__main__",),
-)
+    ("errors", "types", "intervals"), ("files", "terminal", "parsers"), ("browser",), ("env",), ("registry",),
+    ("play", "wrappers"), ("endpoint", "env_groups", "sight"), ("evaluation",), ("reports", "integrations"), ("doors",),
+    ("games",), ("testing",), ("ui",), ("cli",), ("__main__",),
+)  # fmt: skip
 """The rooms of vlgym and the modules at its root; a module imports only from its own room and from rows above it."""
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = (
@@ -42,16 +30,15 @@ FLOOR = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 COMMANDS = {"vldac", "rl4vlm", "self_play", "loop", "grpo", "archer", "sft"}
 
 
-def parts_of(path: Path) -> set[str]:
-    """Return the parts of vlgym (modules or subpackages at its top) that a file imports."""
-    names = {name.split(".")[1] for name in imported_modules(path) if name.startswith("vlgym.")}
-    return names & set(ROW)
-
-
 def modules_of(path: Path) -> set[str]:
     """Return the rooms and modules of vlgym that a file imports, without `vlgym.`."""
     names = {name.removeprefix("vlgym.") for name in imported_modules(path) if name.startswith("vlgym.")}
     return {name for name in names if name.split(".")[0] in ROW}
+
+
+def parts_of(path: Path) -> set[str]:
+    """Return the rooms of vlgym, and modules at its top, that a file imports."""
+    return {name.split(".")[0] for name in modules_of(path)}
 
 
 def inside(path: Path, rooms: tuple[str, ...]) -> set[str]:
@@ -73,10 +60,6 @@ def roots_of(path: Path) -> set[str]:
     return {name.split(".")[0] for name in imported_modules(path)}
 
 
-def is_browser(path: Path) -> bool:
-    return path.parent.name == "browser"
-
-
 def test_a_module_of_the_core_imports_only_from_rows_above_its_own_and_no_learners_library() -> None:
     wrong = []
     for path in list_files("vlgym"):
@@ -94,7 +77,7 @@ def test_a_module_of_the_core_imports_only_from_rows_above_its_own_and_no_learne
 
 def test_only_plugins_use_the_browser_and_its_packages() -> None:
     packages = {"selenium", "psutil", "urllib3", "websocket"}
-    files = [path for path in list_files("vlgym", "baselines") if not is_browser(path)]
+    files = [path for path in list_files("vlgym", "baselines") if path.parent.name != "browser"]
     assert [show(path) for path in files if "browser" in parts_of(path) or packages & roots_of(path)] == []
 
 

@@ -9,16 +9,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from sources import ROOT
 
-PAGES = sorted(
-    [
-        *ROOT.glob("*.md"),
-        ROOT / "llms.txt",
-        *ROOT.glob("docs/**/*.md"),
-        *ROOT.glob("hub/**/*.md"),
-        *ROOT.glob("plugins/*/README.md"),
-        *ROOT.glob("vlgym/**/*.md"),
-    ]
-)
+PLACES = ("*.md", "llms.txt", "docs/**/*.md", "hub/**/*.md", "plugins/*/README.md", "vlgym/**/*.md")
+PAGES = sorted({path for place in PLACES for path in ROOT.glob(place)})
 READER = MarkdownIt("commonmark").enable("table")
 
 

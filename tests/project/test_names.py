@@ -55,11 +55,6 @@ def test_names_of_classes_and_constants_are_not_shared() -> None:
     assert len(ALLOWED) <= 10
 
 
-def test_a_shared_name_is_found() -> None:
-    one, other = ast.parse("class Part: ...\nLEVEL, MOST = 1, 2"), ast.parse("class Part: ...\nMOST: int = 3")
-    assert list_doubles({"one": one, "other": other}) == {"Part": ["one", "other"], "MOST": ["one", "other"]}
-
-
 def read_docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the docstrings of a module, those of constants and attributes included."""
     for node in ast.walk(tree):
@@ -104,8 +99,3 @@ def test_docstrings_name_what_exists() -> None:
     assert [each for each in stale if each.partition(": ")[2] not in OTHERS] == []
     assert {each.partition(": ")[2] for each in stale} == OTHERS.keys()
     assert len(OTHERS) <= 10
-
-
-def test_a_stale_name_is_found() -> None:
-    text = '"""Calls `here(1)` of `there.py`, as `gone.py` and `Part.gone` do."""\ndef here(): ...\nclass Part: ...'
-    assert list_stale({"m": ast.parse(text)}, ["there.py"]) == ["m: gone.py", "m: Part.gone"]

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from toys import install_plugin
 
 import vlgym
@@ -35,9 +34,10 @@ def test_it_imports_no_environment_code_and_nothing_heavy() -> None:
     assert json.loads(done.stdout) == []
 
 
-def test_it_prints_nothing() -> None:
-    done = run_python("import vlgym", switch="none")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_it_prints_nothing_and_puts_the_warning_format_back() -> None:
+    code = "import warnings\nbefore = warnings.formatwarning\nimport vlgym\nprint(warnings.formatwarning is before)"
+    done = run_python(code, switch="none")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_the_public_list_exists_and_is_short() -> None:
@@ -55,17 +55,6 @@ GOOD = """
         return [EnvSpec(id="fake/Walk-v0", entry_point="toys:Walk", summary="s", family="fake", max_turns=8,
                         reward_range=(0, 1), success_rule="r", image_size=(22, 22))]
 """
-
-
-def test_a_plugin_that_raises_at_import_is_one_line_on_stderr_and_the_rest_works(tmp_path: Path) -> None:
-    install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
-    install_plugin(tmp_path, "good", GOOD)
-    done = run_python(
-        "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])",
-        tmp_path, HERE, switch="bad,good",
-    )  # fmt: skip
-    assert done.stdout == "False\n"
-    assert done.stderr == "vlgym: plugin bad (vlgym-bad) failed to load: RuntimeError: no engine\n"
 
 
 ALIVE = "import gymnasium, vlgym\nprint(gymnasium.make('fake/Walk-v0').reset(seed=0)[1]['success'])"
@@ -107,38 +96,8 @@ def test_two_plugins_that_claim_one_id_are_one_line(tmp_path: Path) -> None:
     assert done.stdout.startswith("fake/Walk-v0 is claimed by two plugins: vlgym-good and vlgym-twin.")
 
 
-def test_a_misspelled_hook_is_one_line(tmp_path: Path) -> None:
-    install_plugin(tmp_path, "good", GOOD.replace("vlgym_envs", "vlgym_env"))
-    done = run_python("import vlgym", tmp_path, switch="good")
-    assert done.stderr.startswith("vlgym: plugin good (vlgym-good) failed to load: unknown hook 'vlgym_env'")
-    assert done.stderr.count("\n") == 1
-
-
-def test_the_switch_leaves_a_broken_plugin_alone(tmp_path: Path) -> None:
-    install_plugin(tmp_path, "bad", "raise RuntimeError('no engine')")
-    assert run_python("import vlgym", tmp_path, switch="none").stderr == ""
-
-
-def test_the_warning_format_is_put_back(recwarn: pytest.WarningsRecorder) -> None:
-    done = run_python(
-        "import warnings\nbefore = warnings.formatwarning\nimport vlgym\nprint(warnings.formatwarning is before)",
-        switch="none",
-    )
-    assert done.stdout == "True\n"
-
-
 def test_a_plugin_whose_module_is_imported_before_vlgym_is_found_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / "early_plugin.py").write_text(
-        "from vlgym import hookimpl\n"
-        "from vlgym.env.spec import EnvSpec\n\n\n"
-        "@hookimpl\n"
-        "def vlgym_envs():\n"
-        "    return [EnvSpec('early/Bird-v0', 'a.b:C', 'x', 'x', 5, (0, 1), 'x')]\n"
-    )
-    info = tmp_path / "early-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: early\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[vlgym]\nearly = early_plugin\n")
-    code = "import early_plugin, vlgym; print('early/Bird-v0' in vlgym.get_registry().specs)"
+    install_plugin(tmp_path, "early", GOOD)
+    code = "import early_plugin, vlgym; print('fake/Walk-v0' in vlgym.get_registry().specs)"
     done = run_python(code, tmp_path, switch="early")
     assert done.stdout.strip() == "True", done.stderr

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sources import ROOT, list_files, read_tree
+from sources import list_files, read_tree
 
 from vlgym.registry import installing
 from vlgym.registry.installing import how_to_install, how_to_install_all
@@ -43,9 +43,8 @@ def test_after_the_release_the_package_index_is_named(clone: Path, monkeypatch: 
     assert how_to_install_all() == "pip install 'vlgym[all]'"
 
 
-@pytest.mark.parametrize(("name", "here"), [("vlgym-cards", ROOT), ("vlgym[train]", Path("/"))])
-def test_pip_accepts_the_hint_for_this_very_clone(name: str, here: Path, tmp_path: Path) -> None:
-    words = how_to_install(name, here=here).split()[1:]
+def test_pip_accepts_the_hint_for_this_very_clone(tmp_path: Path) -> None:
+    words = how_to_install("vlgym[train]", here=(here := Path("/"))).split()[1:]
     words[-1] = words[-1].strip("'")
     command = [sys.executable, "-m", "pip", *words, "--no-deps", "--no-build-isolation", "--target", str(tmp_path)]
     done = subprocess.run([*command, "--dry-run"], cwd=here, capture_output=True, text=True, timeout=120, check=False)

@@ -32,57 +32,31 @@ def test_an_installed_id_gives_its_spec() -> None:
     assert registry().get("vlgym/Walk-v0") is WALK
 
 
-def test_a_known_id_that_is_not_installed_says_what_to_install() -> None:
-    with pytest.raises(
-        NotInstalledError,
-        match=r"lives in vlgym-air, which is not installed: in a clone .*: pip install -e plugins/air$",
-    ):
-        registry().get("vlgym/Fly-v0")
-
-
-def test_a_known_id_of_a_broken_plugin_gives_the_recorded_error() -> None:
-    with pytest.raises(
-        PluginError, match=r"lives in vlgym-toys, which failed to load: ImportError: no gl See: vlgym doctor"
-    ):
-        registry(record(error="ImportError: no gl")).get("vlgym/Jump-v1")
-
-
-def test_a_known_id_of_a_plugin_that_is_switched_off_says_so() -> None:
-    with pytest.raises(NotInstalledError, match="which VLGYM_PLUGINS leaves out"):
-        registry(record(enabled=False)).get("vlgym/Jump-v1")
-
-
-def test_a_known_id_that_the_installed_version_lacks_asks_for_an_upgrade() -> None:
-    with pytest.raises(
-        NotInstalledError,
-        match=r"1\.0, which is installed, lacks it: in a clone .*: pip install -e plugins/toys$",
-    ):
-        registry(record(specs=(WALK,))).get("vlgym/Jump-v1")
-
-
-def test_another_version_of_an_id_is_pointed_out() -> None:
-    with pytest.raises(UnknownEnvError, match=r"vlgym/Walk-v7 does not exist in that version; there is vlgym/Walk-v0"):
-        registry().get("vlgym/Walk-v7")
-
-
-def test_an_unknown_id_gets_the_nearest_ones_known_ones_included() -> None:
-    with pytest.raises(
-        UnknownEnvError, match=r"No environment 'vlgym/Wolk-v0' is known\. Nearest: vlgym/Walk-v0.*vlgym list"
-    ):
-        registry().get("vlgym/Wolk-v0")
-    with pytest.raises(UnknownEnvError, match=r"Nearest: .*vlgym/Fly-v0"):
-        registry().get("vlgym/Flyy-v0")
-
-
-def test_a_string_that_is_no_id_is_explained() -> None:
-    with pytest.raises(UnknownEnvError, match=r"'Walk' is not an environment id; ids look like namespace/Name-vN"):
-        registry().get("Walk")
-
-
-def test_an_unknown_id_mentions_broken_plugins_which_might_hold_it() -> None:
-    broken = PluginRecord("air", "other-air", "2", error="ValueError: no")
-    with pytest.raises(UnknownEnvError, match=r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"):
-        registry(broken).get("other/Glide-v0")
+@pytest.mark.parametrize(
+    ("records", "env_id", "error", "words"),
+    [
+        ([], "vlgym/Fly-v0", NotInstalledError,
+         r"lives in vlgym-air, which is not installed: in a clone .*: pip install -e plugins/air$"),
+        ([record(error="ImportError: no gl")], "vlgym/Jump-v1", PluginError,
+         r"lives in vlgym-toys, which failed to load: ImportError: no gl See: vlgym doctor"),
+        ([record(enabled=False)], "vlgym/Jump-v1", NotInstalledError, "which VLGYM_PLUGINS leaves out"),
+        ([record(specs=(WALK,))], "vlgym/Jump-v1", NotInstalledError,
+         r"1\.0, which is installed, lacks it: in a clone .*: pip install -e plugins/toys$"),
+        ([], "vlgym/Walk-v7", UnknownEnvError,
+         r"vlgym/Walk-v7 does not exist in that version; there is vlgym/Walk-v0"),
+        ([], "vlgym/Wolk-v0", UnknownEnvError,
+         r"No environment 'vlgym/Wolk-v0' is known\. Nearest: vlgym/Walk-v0.*vlgym list"),
+        ([], "vlgym/Flyy-v0", UnknownEnvError, r"Nearest: .*vlgym/Fly-v0"),
+        ([], "Walk", UnknownEnvError, r"'Walk' is not an environment id; ids look like namespace/Name-vN"),
+        ([PluginRecord("air", "other-air", "2", error="ValueError: no")], "other/Glide-v0", UnknownEnvError,
+         r"Broken plugin\(s\), which might hold it: other-air: ValueError: no"),
+    ],
+)  # fmt: skip
+def test_an_id_that_cannot_be_had_says_what_to_do(
+    records: list[PluginRecord], env_id: str, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        registry(*records).get(env_id)
 
 
 def claim(distribution: str, *specs: EnvSpec) -> PluginRecord:

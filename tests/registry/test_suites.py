@@ -83,16 +83,9 @@ def test_an_unknown_suite_names_those_there_are(suite: Registry) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"suite": "Upper"},
-        {"env_id": "nothing"},
-        {"items": ()},
-        {"items": (1,)},
-        {"repeats": 0},
-        {"episodes": 0},
-        {"planners": ("some",)},
-    ],
-)
+    [{"suite": "Upper"}, {"env_id": "nothing"}, {"items": ()}, {"items": (1,)}, {"repeats": 0}, {"episodes": 0},
+     {"planners": ("some",)}],
+)  # fmt: skip
 def test_a_malformed_part_is_refused(changes: dict) -> None:
     with pytest.raises(SpecError):
         dataclasses.replace(PART, **changes)

@@ -10,10 +10,14 @@ from toys import Walk, installed, make_entry, make_spec
 
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
+from vlgym.evaluation.policy_names import make_policy
+from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
+from vlgym.registry import get_registry
+from vlgym.registry.registry_file import read_registry
 from vlgym.sight.blind import BlindPlayer, Searcher, leave_out_list, weigh_words
 from vlgym.sight.blind_gap import find_blind_share, rate_difficulty
-from vlgym.sight.blind_policies import BlindPolicy, load_players, make_constant
+from vlgym.sight.blind_policies import BlindPolicy, choose_player, load_players, make_constant
 from vlgym.testing.measure import JUDGED, find_constants, measure_blind
 from vlgym.types import Turn
 
@@ -195,3 +199,35 @@ def test_a_label_is_the_cards_but_not_more_than_the_blind_floor_leaves(
     stated: str, share: float | None, rated: str
 ) -> None:
     assert rate_difficulty(stated, share) == rated
+
+
+@pytest.mark.parametrize(
+    ("env_id", "best", "name"),
+    [
+        ("vlgym/NumberLine-v1", "fixed moves", "fixed moves"),
+        ("vlgym/NumberLine-v1", "searcher", "searcher"),
+        ("vlgym/NumberLine-v1", "always +", "always +"),
+        ("vlgym/NumberLine-v1", "random", "random"),
+        ("vlgym/NumberLine-v1", None, "fixed moves"),
+        ("vlgym/Blackjack-v0", None, "searcher"),
+        ("vlgym/Blackjack-v0", "a player that is gone", "searcher"),
+    ],
+)
+def test_the_player_is_the_recorded_one_else_the_cards_own_else_the_searcher(
+    env_id: str, best: str | None, name: str
+) -> None:
+    entry: dict[str, Any] = {"blind": {"success_policy": best}} if best else {}
+    assert choose_player(get_registry().get(env_id), entry).name == name
+    assert choose_player(None, None).name == Searcher.name
+    assert isinstance(choose_player(None, {"blind": {"success_policy": "random"}}), RandomPolicy)
+
+
+def test_by_its_name_it_plays_what_the_registry_names() -> None:
+    entry = read_registry()["vlgym/Blackjack-v0"]
+    best = choose_player(get_registry().get("vlgym/Blackjack-v0"), entry)
+    assert best.name == entry["blind"]["success_policy"] == "always stand"
+    seen, direct = (
+        evaluate("vlgym/Blackjack-v0", policy, episodes=12, num_envs=1).mean_return
+        for policy in (make_policy("blind", {}), best)
+    )
+    assert seen == direct

@@ -2,13 +2,15 @@
 tests/faults."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from faults.table import FAULTS
-from toys import installed, make_entry, make_spec
+from toys import Walk, installed, make_entry, make_spec
 
 from vlgym.env.pictures import compare_sheets, unpack_pictures
 from vlgym.env.probes import Probe
@@ -21,15 +23,24 @@ from vlgym.testing import (
     EnvConformance,
     Subject,
     certify,
+    interface_checks,
     measure_behaviour,
     measure_figures,
     measure_hashes,
 )
 from vlgym.testing.certificate import run_check
 from vlgym.testing.fingerprint import plain, scripted_reply, transcript
+from vlgym.testing.interface_checks import LENGTHS, Slowest
 from vlgym.testing.playing import write_garbage
 
 pytestmark = pytest.mark.usefixtures("toys_importable")
+
+
+@pytest.fixture(autouse=True)
+def quick_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of the core's own parsers is measured in test_parser_time.py."""
+    monkeypatch.setattr(interface_checks, "measure_style", lambda style: Slowest(("", "", ""), (0.0,) * len(LENGTHS)))
+
 
 BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("card", "NoCard", {}, "lacks Goal, Observation"),
@@ -66,6 +77,7 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
     ("reset_options", "Secretive", {}, "does not name the reset option(s) whither"),
     ("fresh", "Aliased", {}, "the infos of turns 0 and 1 share a list"),
+    ("fresh", "Canvas", {}, "the images of turns 0 and 1 share memory"),
     ("levels", "Backwards", {"levels": ("five cells", "two cells")}, "rises over the levels nor random success falls"),
     ("levels", "TooFar", {"levels": ("two cells", "five cells")}, "level 1: oracle success 0.0, the card promises 1.0"),
     ("levels", "Alike", {"levels": ("two cells", "two cells")}, "begin alike on two of the 2 levels"),
@@ -86,9 +98,11 @@ def broken_spec(name: str, changes: dict[str, Any]) -> EnvSpec:
     return make_spec(f"vlgym/{name}-v0", f"{module}:{name}", **changes)
 
 
-def test_the_sound_toy_has_every_property() -> None:
-    with installed(make_spec()):
-        certificate = certify("vlgym/Walk-v0")
+@pytest.mark.parametrize("name", ["Walk", "Chinese"])
+def test_a_sound_toy_has_every_property(name: str) -> None:
+    spec = broken_spec(name, {})
+    with installed(spec):
+        certificate = certify(spec.id)
     assert [result.name for result in certificate.results] == [name for name in CHECKS if name != "levels"]
     assert certificate.passed, [result for result in certificate.results if not result.passed]
     assert all(result.evidence for result in certificate.results)
@@ -105,14 +119,8 @@ def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
     assert evidence in result.evidence
 
 
-def test_a_task_in_another_alphabet_has_every_property() -> None:
-    with installed(broken_spec("Chinese", {})):
-        certificate = certify("vlgym/Chinese-v0")
-    assert certificate.passed, [result for result in certificate.results if not result.passed]
-
-
 def test_every_check_has_a_broken_environment() -> None:
-    assert {row[0] for row in BROKEN} | {fault.check for fault in FAULTS} | {"recorded"} >= set(CHECKS)
+    assert {row[0] for row in BROKEN} | FAULTS.keys() | {"recorded"} >= set(CHECKS)
 
 
 def test_what_registry_yaml_records_is_compared_and_the_differences_are_named() -> None:
@@ -144,11 +152,6 @@ def test_a_new_id_and_other_arguments_have_nothing_to_be_compared_with() -> None
         assert certify(spec.id, {"max_turns": 5}, only=["recorded"]).passed
 
 
-def test_an_environment_that_draws_into_one_array_fails_the_check_of_freshness() -> None:
-    result = run_check("fresh", Subject(broken_spec("Canvas", {})))
-    assert (result.passed, result.evidence) == (False, "the images of turns 0 and 1 share memory")
-
-
 def test_an_exception_is_evidence_and_does_not_stop_the_certificate() -> None:
     spec = make_spec("vlgym/Gone-v0", "no_such_module_here:Gone")
     with installed(spec):
@@ -157,31 +160,20 @@ def test_an_exception_is_evidence_and_does_not_stop_the_certificate() -> None:
     assert all("cannot import no_such_module_here:Gone" in result.evidence for result in certificate.results)
 
 
-def test_a_certificate_is_plain_data() -> None:
-    with installed(make_spec()):
-        data = json.loads(json.dumps(certify("vlgym/Walk-v0", only=["card", "fresh"]).to_dict()))
-    assert (data["id"], data["passed"], [check["name"] for check in data["checks"]]) == (
-        "vlgym/Walk-v0",
-        True,
-        ["card", "fresh"],
-    )
-
-
-def test_results_are_handed_on_one_by_one() -> None:
+def test_a_certificate_is_plain_data_and_its_results_are_handed_on_one_by_one() -> None:
     seen: list[str] = []
     with installed(make_spec()):
-        certify("vlgym/Walk-v0", only=["fresh", "card"], on_result=lambda result: seen.append(result.name))
-    assert seen == ["fresh", "card"]
+        certificate = certify(
+            "vlgym/Walk-v0", only=["fresh", "card"], on_result=lambda result: seen.append(result.name)
+        )
+    data = json.loads(json.dumps(certificate.to_dict()))
+    assert (data["id"], data["passed"]) == ("vlgym/Walk-v0", True)
+    assert [check["name"] for check in data["checks"]] == seen == ["fresh", "card"]
 
 
 def test_an_unknown_check_is_refused_with_the_nearest() -> None:
     with installed(make_spec()), pytest.raises(UserError, match=r"check='florr' is not one of .*Nearest: floor"):
         certify("vlgym/Walk-v0", only=["florr"])
-
-
-def test_arguments_reach_the_environment_under_test() -> None:
-    with installed(make_spec()):
-        assert not certify("vlgym/Walk-v0", {"max_turns": 12}, only=["rewards"]).passed
 
 
 def test_an_environment_may_end_at_the_first_unreadable_reply_where_it_says_so() -> None:
@@ -208,20 +200,14 @@ def test_the_pytest_class_has_one_case_for_each_id_and_check() -> None:
         env_ids = ("vlgym/Walk-v0", "vlgym/Walk-v1")
         garbage = 20
 
-    class Request:
-        fixturenames = ("conformance_id", "conformance_check")
-        asked: dict[str, list[str]]
-
-        def __init__(self) -> None:
-            self.asked = {}
-            self.config = SimpleNamespace(pluginmanager=SimpleNamespace(hasplugin=lambda name: False))
-
-        def parametrize(self, name: str, values: Any) -> None:
-            self.asked[name] = list(values)
-
-    request = Request()
+    cases: dict[str, list[str]] = {}
+    request = SimpleNamespace(
+        fixturenames=("conformance_id", "conformance_check"),
+        parametrize=lambda name, values: cases.update({name: [*values]}),
+        config=SimpleNamespace(pluginmanager=SimpleNamespace(hasplugin=lambda name: False)),
+    )  # fmt: skip
     Twice().pytest_generate_tests(request)
-    assert request.asked == {"conformance_id": ["vlgym/Walk-v0", "vlgym/Walk-v1"], "conformance_check": list(CHECKS)}
+    assert cases == {"conformance_id": ["vlgym/Walk-v0", "vlgym/Walk-v1"], "conformance_check": list(CHECKS)}
     with installed(make_spec()):
         Twice().test_contract("vlgym/Walk-v0", "garbage")
 
@@ -235,75 +221,53 @@ def test_the_pytest_class_fails_where_the_check_fails() -> None:
         Failing().test_contract("vlgym/Walk-v0", "rewards")
 
 
-def test_the_fingerprint_is_stable_and_moves_with_text_reward_rules_and_pictures() -> None:
-    from toys import Walk
+def measure(cls: type, spec: EnvSpec, **kwargs: Any) -> Any:
+    return measure_behaviour(lambda **more: cls(vlgym_spec=spec, **{**kwargs, **more}), spec)
 
-    class Wordy(Walk):
-        def state_text(self) -> str:
-            return super().state_text() + " "
 
-    class Rich(Walk):
+def paying(pay: Callable[[Any, float], float]) -> type[Walk]:
+    """Return a `Walk` with other rewards."""
+
+    class Paying(Walk):
         def act(self, action: str) -> Any:
             outcome = super().act(action)
-            return type(outcome)(outcome.reward - 0.01, outcome.terminated, feedback=outcome.feedback)
+            return replace(outcome, reward=pay(self, outcome.reward))
 
-    class Darker(Walk):
-        def image(self) -> np.ndarray:
-            return super().image() // 2
+    return Paying
 
+
+class Wordy(Walk):
+    def state_text(self) -> str:
+        return super().state_text() + " "
+
+
+class Darker(Walk):
+    def image(self) -> np.ndarray:
+        return super().image() // 2
+
+
+def test_the_fingerprint_is_stable_and_moves_with_text_reward_rules_and_every_split() -> None:
     spec = make_spec()
-
-    def measure(cls: type, **kwargs: Any) -> Any:
-        return measure_behaviour(lambda **more: cls(vlgym_spec=spec, **{**kwargs, **more}), spec)
-
-    base = measure(Walk)
-    assert base == measure(Walk)
+    base, darker = measure(Walk, spec), measure(Darker, spec)
+    assert base == measure(Walk, spec)
     assert len(base.fingerprint) == 16
-    darker = measure(Darker)
     assert darker.fingerprint == base.fingerprint  # pictures are compared by themselves, with tolerance
     assert compare_sheets(unpack_pictures(base.pictures), unpack_pictures(darker.pictures), exact=False) is not None
-    others = [measure(cls).fingerprint for cls in (Wordy, Rich)]
-    others.append(measure(Walk, max_turns=7).fingerprint)
-    assert len({base.fingerprint, *others}) == 4
-
-
-def test_the_fingerprint_sees_every_split() -> None:
-    from toys import Walk
-
-    spec = make_spec()
-    found = set()
-    for split in ("train", "val", "test"):
-
-        class Richer(Walk):
-            favoured = split
-
-            def act(self, action: str) -> Any:
-                outcome = super().act(action)
-                return type(outcome)(
-                    outcome.reward * (2 if self.seed_split == self.favoured else 1), outcome.terminated
-                )
-
-        found.add(measure_behaviour(lambda cls=Richer, **more: cls(vlgym_spec=spec, **more), spec).fingerprint)
-    plain_walk = measure_behaviour(lambda **more: Walk(vlgym_spec=spec, **more), spec).fingerprint
-    assert len({plain_walk, *found}) == 4
+    others = [Wordy, paying(lambda env, reward: reward - 0.01)]
+    others += [
+        paying(lambda env, reward, split=split: reward * (1 + (env.seed_split == split)))
+        for split in ("train", "val", "test")
+    ]
+    found = [base, measure(Walk, spec, max_turns=7), *(measure(cls, spec) for cls in others)]
+    assert len({each.fingerprint for each in found}) == 7
 
 
 def test_the_fingerprint_sees_a_rule_that_only_a_probe_reaches() -> None:
-    from toys import Walk
-
-    class Bonus(Walk):
-        def act(self, action: str) -> Any:
-            outcome = super().act(action)
-            near = self.target == 1  # no seed draws it
-            return type(outcome)(outcome.reward * (0.5 if near else 1.0), outcome.terminated, feedback=outcome.feedback)
-
-    def measure(cls: type, spec: EnvSpec) -> str:
-        return measure_behaviour(lambda **more: cls(vlgym_spec=spec, **more), spec).fingerprint
-
+    bonus = paying(lambda env, reward: reward * (0.5 if env.target == 1 else 1.0))  # no seed draws that target
     blind = make_spec()
     probed = make_spec(probes=(Probe("a near target", ("right",), {"target": 1}),))
-    assert measure(Walk, blind) == measure(Bonus, blind)
-    assert measure(Walk, probed) != measure(Bonus, probed)
+    assert measure(Walk, blind).fingerprint == measure(bonus, blind).fingerprint
+    assert measure(Walk, probed).fingerprint != measure(bonus, probed).fingerprint
 
 
 def test_a_probe_writes_actions_raw_texts_and_the_oracles_replies() -> None:
@@ -319,19 +283,15 @@ def test_numbers_are_compared_to_six_decimals() -> None:
     assert json.dumps(plain(data)) == '{"a": 0.1, "b": [2, true], "c": [1.0], "d": 0.0, "5": null}'
 
 
-def test_every_fifth_scripted_reply_is_unreadable() -> None:
-    env = build(make_spec())
+def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scripted_reply_is_unreadable() -> None:
+    env, images = build(make_spec()), list[Any]()
+    lines = transcript(env, "vlgym/Walk-v0", Probe("random", ("@random",) * 9), turns=3, images=images)
+    assert len(lines) == len(images) == 4
+    assert json.loads(lines[0])[1:4] == [0.0, False, False]
     env.reset(seed=0)
     replies = np.random.default_rng(0)
     readable = [env.parser.parse(scripted_reply(env, replies, turn)).failure is None for turn in range(10)]
     assert readable == [True, True, True, True, False] * 2
-
-
-def test_a_transcript_has_a_line_for_the_reset_and_each_turn() -> None:
-    images: list[Any] = []
-    lines = transcript(build(make_spec()), "vlgym/Walk-v0", Probe("random", ("@random",) * 9), turns=3, images=images)
-    assert len(lines) == len(images) == 4
-    assert json.loads(lines[0])[1:4] == [0.0, False, False]
 
 
 def test_garbage_is_rarely_legal_and_repeats_with_its_generator() -> None:
@@ -345,9 +305,9 @@ def test_garbage_is_rarely_legal_and_repeats_with_its_generator() -> None:
 
 
 def test_a_registry_entry_is_measured() -> None:
-    spec = make_spec()
+    spec = make_spec(figure_episodes=100)
     with installed(spec):
         entry = {**measure_hashes(spec, "vlgym-toys"), **measure_figures(spec)}
     assert (entry["distribution"], entry["spec"], entry["parser_hash"]) == ("vlgym-toys", spec, "auto-v1")
-    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 400}
+    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 100}
     assert 0.1 < entry["floor"]["return"] == entry["floor"]["success"] < 0.6
