@@ -149,15 +149,15 @@ def check_number(
     Raises:
         UserError: it is no number, or out of the range; the message says what is valid.
     """
-    asked = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
+    setting = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise UserError(f"{asked} must be a number.{hint and f' {hint}'}")
+        raise UserError(f"{setting} must be a number.{hint and f' {hint}'}")
     low = value > above if above is not None else least is None or value >= least
     if low and value <= most:
         return
     bound = f"> {above}" if above is not None else f">= {least}"
     limit = f" and <= {most}" if low or most != LARGEST_COUNT else ""
-    raise UserError(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
+    raise UserError(f"{setting} must be {bound}{limit}.{hint and f' {hint}'}")
 
 
 def flag_of(name: str) -> str:
@@ -190,8 +190,8 @@ def check_writable(name: str, path: Path) -> None:
 
 def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
     """Return `" Nearest: a, b."`, or an empty string when no choice is close to `word`."""
-    found = difflib.get_close_matches(word, list(choices), n=count, cutoff=0.5)
-    return f" Nearest: {', '.join(found)}." if found else ""
+    matches = difflib.get_close_matches(word, list(choices), n=count, cutoff=0.5)
+    return f" Nearest: {', '.join(matches)}." if matches else ""
 
 
 def plain_line(text: str, longest: int = 500) -> str:

@@ -99,8 +99,8 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
         without: names of files that may change later.
     """
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not is_junk(path)}
-    found = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
-    write_whole(folder / CHECKSUMS, json.dumps(seal({"files": found}), indent=1) + "\n")
+    sums = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
+    write_whole(folder / CHECKSUMS, json.dumps(seal({"files": sums}), indent=1) + "\n")
 
 
 def check_files(folder: Path) -> None:
@@ -192,8 +192,8 @@ def open_end(path: Path) -> IO[bytes]:
     """
     _refuse_link(path)
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOFOLLOW, 0o666)
-    held = os.fstat(number)
-    if not stat.S_ISREG(held.st_mode) or held.st_nlink > 1:
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
         raise UserError(f"{path} has another name too, or is no file; nothing was written to it. Remove it.")
     return os.fdopen(number, "ab", buffering=0)

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from statistics import fmean, stdev
 
 
-def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float:
-    """Return the share of the permutations of `right` that agree with `given` in as many places as it does, or in more.
+def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> float:
+    """Return the share of the permutations of `right` that agree with `answers` in as many places as it does, or more.
 
     It holds whatever the answers' frequencies are, and for whoever prefers some answers: one who always gives the same
     has `p = 1`. Counted exactly, by the rook polynomials of the places where a value may meet itself.
@@ -19,8 +19,8 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
     >>> permutation_p(["left", "left", "left"], ["left", "right", "right"])
     1.0
     """
-    matches = sum(a == b for a, b in zip(given, right, strict=True))
-    count, there = len(right), Counter(given)
+    matches = sum(a == b for a, b in zip(answers, right, strict=True))
+    count, there = len(right), Counter(answers)
     rooks = [1]  # rooks[j]: ways to fix j agreeing places
     for value, times in Counter(right).items():
         other = there[value]
@@ -30,12 +30,12 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
             for j, more in enumerate(own):
                 product[i + j] += ways * more
         rooks = product
-    found = sum(
+    permutations = sum(
         (-1) ** (j - k) * math.comb(j, k) * rooks[j] * math.factorial(count - j)
         for k in range(matches, len(rooks))
         for j in range(k, len(rooks))
     )
-    return found / math.factorial(count)
+    return permutations / math.factorial(count)
 
 
 def binomial_p(hits: int, trials: int, chance: float) -> float:

@@ -38,12 +38,12 @@ def main(control: socket.socket, parent: int) -> int:
     private = os.geteuid() == 0 and _enter_network(_NEWNET)
     _become(wanted["user"])
     private = private or _enter_network(_NEWUSER | _NEWNET)
-    listeners = [found for port in wanted["ports"] if (found := _listen(port)) is not None]
+    listeners = [listener for port in wanted["ports"] if (listener := _listen(port)) is not None]
     namespaces = _has_namespaces()
     facts = {"private": private, "user": os.geteuid(), "namespaces": namespaces, "listeners": len(listeners)}
-    socket.send_fds(control, [json.dumps(facts).encode()], [found.fileno() for found in listeners])
-    for found in listeners:
-        found.close()
+    socket.send_fds(control, [json.dumps(facts).encode()], [listener.fileno() for listener in listeners])
+    for listener in listeners:
+        listener.close()
     order = control.recv(_LONGEST_ORDER)
     if not order:
         return 0
@@ -70,13 +70,13 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
             return driver.wait()
         if ending in ready:
             return 0
-        asked = control.recv(_LONGEST_ORDER)
-        if not asked:
+        port = control.recv(_LONGEST_ORDER)
+        if not port:
             return 0
         try:
             # (Not create_connection: it would import a module, and Python's folder may be closed to this user.)
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
-                connection.connect(("127.0.0.1", int(asked)))
+                connection.connect(("127.0.0.1", int(port)))
                 socket.send_fds(control, [b"connected"], [connection.fileno()])
         except (OSError, ValueError) as error:
             control.send(str(error).encode()[:500])

@@ -33,16 +33,16 @@ def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
 ) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json and .html there."""
-    found = write_report(folder)
+    numbers = write_report(folder)
     console = open_console()
-    console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
-    print_rows(console, *text.list_brief(found))
-    ended = [([key], part) for key, part in found["parts"].items() if part["episodes"]]
+    console.print(f"{numbers['policy']['name']}, split {numbers['split']}", style="bold")
+    print_rows(console, *text.list_brief(numbers))
+    ended = [([key], part) for key, part in numbers["parts"].items() if part["episodes"]]
     print_rows(console, *text.list_readings(["part"], ended))
-    for row in found["sight"]:
+    for row in numbers["sight"]:
         console.print(f"{row['control']}: {text.explain_sight(row)}")
-    if "foreign" in found:
-        console.print(text.explain_foreign(found["foreign"]))
+    if "foreign" in numbers:
+        console.print(text.explain_foreign(numbers["foreign"]))
     console.print(f"written: {folder / PAGE}")
 
 
@@ -64,12 +64,12 @@ def compare(
         write_table(folders, html)
         open_console().print(f"written: {html}")
         return
-    found = compare_runs(folders)
+    comparison = compare_runs(folders)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(comparison, indent=2))
         return
     console = open_console()
-    for number, pair in enumerate(found["pairs"]):
+    for number, pair in enumerate(comparison["pairs"]):
         if number:
             console.print()
         _print_pair(console, pair)
@@ -79,9 +79,9 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(f"{pair['first']} against {pair['second']}", style="bold")
     if sides := [side for side, done in pair["verified"].items() if done]:
         console.print(f"verified: {' and '.join(sides)}")
-    for side, found in pair["foreign"].items():
-        if sum(found["statuses"].values()) > MOST_FOREIGN * found["replies"]:
-            console.print(f"warning: {pair[side]}: {text.explain_foreign(found)}", style="yellow")
+    for side, foreign in pair["foreign"].items():
+        if sum(foreign["statuses"].values()) > MOST_FOREIGN * foreign["replies"]:
+            console.print(f"warning: {pair[side]}: {text.explain_foreign(foreign)}", style="yellow")
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
@@ -147,25 +147,25 @@ def export(
     if out.exists() and (not out.is_dir() or list_folder(out)):
         raise UserError(f"--out {out} is not empty; name a new folder.")
     places = find_recordings(folder)
-    kept = 0
+    count = 0
     with written_whole(out, without=None) as part:
         with open_progress(open_console(stderr=True)) as progress:
             task = progress.add_task("episodes", total=None)
 
             def episodes() -> Iterator[StoredEpisode]:
-                nonlocal kept
+                nonlocal count
                 for place in places:
                     for episode in read_trajectories(place, images=False, unfinished=False):
                         if episode[-1].success or not success:
-                            kept += 1
+                            count += 1
                             progress.advance(task)
                             yield place, episode
 
             rows = WRITERS[to](episodes(), part)
         if not rows:
-            why = "no reply that could be read as a legal action" if kept else "no finished episode"
+            why = "no reply that could be read as a legal action" if count else "no finished episode"
             raise TrajectoryError(f"{folder} holds {why}{' that succeeded' if success else ''}.")
-    typer.echo(f"{rows} turns of {kept} episodes: {out}")
+    typer.echo(f"{rows} turns of {count} episodes: {out}")
     load = f'datasets.load_dataset("{out}", split="train")'
     if to == "minari":
         load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{DATA_SET}\")'"
@@ -177,10 +177,10 @@ def find_recordings(folder: Path) -> list[Path]:
     if (folder / METADATA).is_file():
         return [folder]
     base = folder / RECORDINGS if (folder / RECORDINGS).is_dir() else folder
-    found = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
-    if not found:
+    folders = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
+    if not folders:
         raise UserError(
             f"DIR {folder} holds no recorded episode. Name the folder of a training run (`--record-every` says how "
             "often it records), or one that `vlgym eval` wrote."
         )
-    return found
+    return folders

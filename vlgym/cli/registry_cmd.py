@@ -96,7 +96,7 @@ def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
     """Return the floors, ceilings and levels of environments."""
     from ..testing import count_episodes, measure_blind_floor, measure_figures, measure_levels
 
-    found = {}
+    measured = {}
     with open_progress(open_console(stderr=True)) as progress:
         for env_id, spec in progress.track(specs.items(), description="figures"):
             episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
@@ -105,5 +105,5 @@ def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
             figures["blind"] = measure_blind_floor(spec, figures["floor"])
             if spec.levels:
                 figures["levels"] = measure_levels(spec)
-            found[env_id] = figures
-    return found
+            measured[env_id] = figures
+    return measured

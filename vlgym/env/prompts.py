@@ -145,8 +145,8 @@ class PromptBuilder:
             return {}
         turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
         words = json.dumps([prompt_hash, self.system, STYLES.get(self.style), turns])
-        said = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
-        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": said}
+        additions = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
+        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": additions}
 
     def build(
         self,
@@ -169,8 +169,8 @@ class PromptBuilder:
         """
         instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
         messages: list[Message] = []
-        if said := "\n\n".join(filter(None, (self.system, system))):
-            messages.append({"role": "system", "content": [{"type": "text", "text": said}]})
+        if system_text := "\n\n".join(filter(None, (self.system, system))):
+            messages.append({"role": "system", "content": [{"type": "text", "text": system_text}]})
         for position, example in enumerate(self.examples):
             picture = example.image if self.history_images else None
             messages.append(_user(picture, f"(example)\n{example.turn_text}", "" if position else instructions))

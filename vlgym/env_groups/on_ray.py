@@ -78,10 +78,10 @@ class RayLink:
         try:
             if not self._answers:
                 call, count = self._calls.popleft()
-                told = self._ray.get(call, timeout=limit * count)
-                if not isinstance(told, list) or [type(each) for each in told] != [bytes] * count:
+                frames = self._ray.get(call, timeout=limit * count)
+                if not isinstance(frames, list) or [type(each) for each in frames] != [bytes] * count:
                     raise NonsenseError(f"not a list of {count} frames")
-                self._answers.extend(told)
+                self._answers.extend(frames)
         except self._ray.exceptions.GetTimeoutError:
             raise LostError(f"it did not answer within {limit * count:g} s") from None
         except self._ray.exceptions.RayError as error:

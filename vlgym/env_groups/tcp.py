@@ -122,9 +122,9 @@ def read_token() -> str:
     return token
 
 
-def prove(said: bytes, token: str) -> bytes:
+def prove(transcript: bytes, token: str) -> bytes:
     """Return the proof that a side holds the token; what is said begins with `CLIENT` or `SERVER`."""
-    return hmac.digest(token.encode("utf-8", "replace"), said, hashlib.sha256)
+    return hmac.digest(token.encode("utf-8", "replace"), transcript, hashlib.sha256)
 
 
 def keep_alive(connection: socket.socket) -> None:
@@ -149,14 +149,14 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         hello = bytes(read_bytes(connection, len(GREETING) + NONCE, end))
         if not hello.startswith(GREETING):
             raise OSError("it speaks another protocol or version")
-        asked = purpose + os.urandom(NONCE)
-        asked += prove(CLIENT + hello + asked, token)
-        connection.sendall(asked)
+        request = purpose + os.urandom(NONCE)
+        request += prove(CLIENT + hello + request, token)
+        connection.sendall(request)
         answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
         proof = bytes(read_bytes(connection, DIGEST_BYTES, end))
-        if not hmac.compare_digest(proof, prove(SERVER + hello + asked + answer, token)):
+        if not hmac.compare_digest(proof, prove(SERVER + hello + request + answer, token)):
             raise UserError(f"tcp://{place} does not prove the token in {TOKEN}; ask who runs that server.")
         if answer[:1] != TAKEN:
             raise _FullError("all its workers are taken")

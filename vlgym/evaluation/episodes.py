@@ -267,8 +267,8 @@ def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
     end = make_stop(env)(reply.text)
     if end is None:
         return cut_reply(reply), ""
-    kept = cut_reply(replace(reply, text=reply.text[:end], cut=False))
-    return kept, reply.text[end : end + MAX_REPLY - len(kept.text)]
+    head = cut_reply(replace(reply, text=reply.text[:end], cut=False))
+    return head, reply.text[end : end + MAX_REPLY - len(head.text)]
 
 
 def _seed(job: Job) -> int:

@@ -76,8 +76,9 @@ class Part:
     @property
     def changed(self) -> bool:
         """True if this is another environment than the one whose floor and ceiling registry.yaml records."""
-        given = (self.arguments, *self.items)
-        return self.planner != "online" or any(changes_bounds(self.env_id, item) for item in given)
+        return self.planner != "online" or any(
+            changes_bounds(self.env_id, arguments) for arguments in (self.arguments, *self.items)
+        )
 
     def item_of(self, number: int) -> int:
         """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""
@@ -189,7 +190,7 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
         MissingSystemPartError, NotInstalledError: none can be made.
     """
     reasons: dict[str, UserError] = {}
-    kept: list[Part] = []
+    playable: list[Part] = []
     for part in parts:
         items = []
         for number, item in enumerate(part.items):
@@ -199,10 +200,10 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
             except (MissingSystemPartError, NotInstalledError) as error:
                 reasons[part.env_id] = error
         if items:
-            kept.append(replace(part, items=tuple(items)))
-    if not kept and reasons:
+            playable.append(replace(part, items=tuple(items)))
+    if not playable and reasons:
         raise next(iter(reasons.values()))
-    return kept, {env_id: str(error) for env_id, error in reasons.items()}
+    return playable, {env_id: str(error) for env_id, error in reasons.items()}
 
 
 def list_suites() -> list[str]:

@@ -39,15 +39,15 @@ def lay_out_parts(
     """
     if layout is None and not (system or style or few_shot):
         return {}
-    found: Builders = {}
+    builders: Builders = {}
     examples: dict[str, tuple[PastTurn, ...]] = {}
     for part in parts:
         own = layout or PromptBuilder.for_spec(get_registry().get(part.env_id))
         name = f"{part.env_id} {part.planner}"
         if few_shot and name not in examples:
             examples[name] = tuple(play_examples(part, few_shot))
-        found[part.key] = replace(own, system=system, style=style, examples=examples.get(name, ()))
-    return found
+        builders[part.key] = replace(own, system=system, style=style, examples=examples.get(name, ()))
+    return builders
 
 
 def play_examples(part: Part, count: int) -> list[PastTurn]:
@@ -95,11 +95,11 @@ def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
         layout = PromptBuilder.for_env(env, builder)
         env.action_space.seed(0)
         observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
-        said, image = info["vlgym"], observation["image"]
-        turn = PastTurn(image, said["turn_text"], env.action_space.sample())
+        details, image = info["vlgym"], observation["image"]
+        turn = PastTurn(image, details["turn_text"], env.action_space.sample())
         past = [turn] * min(layout.history_turns, env.max_turns)
         first, full = (
-            layout.build(said["instructions"], said["turn_text"], image, history, system=env.system_text)
+            layout.build(details["instructions"], details["turn_text"], image, history, system=env.system_text)
             for history in ([], past)
         )
         requests = part.total * (1 if part.planner == "global" else env.max_turns)

@@ -110,7 +110,7 @@ def sight_score(env_id: str, mean_return: float) -> float | None:
     return None if place is None else max(-1.0, min(1.0, place))
 
 
-def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
+def changes_bounds(env_id: str, arguments: Mapping[str, Any]) -> bool:
     """True if constructor arguments make another environment than the one whose floors and ceiling registry.yaml
     records.
 
@@ -119,7 +119,7 @@ def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
     entry = get_registry().known.get(env_id)
     usual = {**DEFAULT_REWARD, **(entry["spec"].kwargs if entry else {})}
     return any(
-        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
+        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in arguments.items()
     )
 
 

@@ -52,9 +52,9 @@ class RunningGame:
     def end_round(self) -> None:
         """Execute the moves, and book what they paid."""
         table = self.table
-        said = {seat: reply.text for seat, reply in self.replies.items()}
+        texts = {seat: reply.text for seat, reply in self.replies.items()}
         moved = {seat: table.picture(seat) for seat in self.turns if seat in self.parts}
-        table.play(read_moves(table, table.movers, self.players, said), said)
+        table.play(read_moves(table, table.movers, self.players, texts), texts)
         for seat, picture in moved.items():
             record = _record(self, seat, self.turns[seat], picture, self.replies[seat])
             self.records.setdefault(seat, []).append(record)
@@ -82,11 +82,11 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     while games:
         for game in ready:
             _attempt(game, game.begin_round)
-        asked = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
-        for game, seat, player in asked:
+        places = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
+        for game, seat, player in places:
             if hasattr(player, "submit"):
                 waiting[player.submit(game.turns[seat])] = (game, seat)
-        together = [(game, seat, player) for game, seat, player in asked if not hasattr(player, "submit")]
+        together = [(game, seat, player) for game, seat, player in places if not hasattr(player, "submit")]
         turns = {(game, seat): (player, game.turns[seat]) for game, seat, player in together}
         for (game, seat), reply in ask(turns).items():
             game.replies[seat] = reply
@@ -135,15 +135,15 @@ def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
     for own in places.values():
         policy = turns[own[0]][0]
         if not hasattr(policy, "submit"):
-            said = policy.reply([turns[place][1] for place in own])
-            check_replies(said, len(own), policy.name)
-            replies |= dict(zip(own, said, strict=True))
+            answers = policy.reply([turns[place][1] for place in own])
+            check_replies(answers, len(own), policy.name)
+            replies |= dict(zip(own, answers, strict=True))
     replies |= {place: future.result() for place, future in waiting.items()}
     return {place: cut_reply(replies[place]) for place in turns}
 
 
 def read_moves(
-    table: Table, seats: Iterable[int], players: Sequence[Player], said: Mapping[int, str]
+    table: Table, seats: Iterable[int], players: Sequence[Player], texts: Mapping[int, str]
 ) -> dict[int, Reading]:
     """Return the moves of seats: replies that are read, and moves of the game's own players.
 
@@ -151,13 +151,13 @@ def read_moves(
         table: where they move.
         seats: those that move.
         players: by seat.
-        said: replies of the policies.
+        texts: replies of the policies.
     """
     readings = {}
     for seat in seats:
         player = players[seat]
         if not isinstance(player, str):
-            readings[seat] = table.read(seat, said[seat])
+            readings[seat] = table.read(seat, texts[seat])
             continue
         action = table.game.ask_player(player, seat) or table.draw_move(seat, 2)
         readings[seat] = Reading(action, Parsed((action,)), None)

@@ -65,7 +65,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._players = [] if self._alone else self._read_opponents(opponents)
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
-        self._held: dict[int, Reading] = {}
+        self._readings: dict[int, Reading] = {}
 
     @property
     def title(self) -> str:
@@ -110,7 +110,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
         self._table.begin(seeds, options)
-        self._held = {}
+        self._readings = {}
         if self._alone:
             self._seat_now = next(iter(self._table.movers), self._seat_now)
         else:
@@ -191,7 +191,7 @@ class MultiVLEnv(MultiGame, VLEnv):
             "seat": self._seat_now,
         }
         if self._alone:
-            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._held.items()}
+            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._readings.items()}
         return saved
 
     def load(self, state: dict[str, Any]) -> None:
@@ -201,19 +201,19 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)
-        held = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
-        self._held = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in held.items()}
+        readings = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
+        self._readings = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in readings.items()}
 
     # ---- one player for all seats ----------------------------------------------------------------------------------
 
     def _hold(self, reading: Reading) -> Outcome:
         """Hold a seat's move until all that move now have one, then execute them; give the turn to the next seat."""
         table, reward = self._table, -self.invalid_penalty if reading.failure else 0.0
-        self._held[self._seat_now] = reading
-        if self._held.keys() >= set(table.movers):
-            moves, self._held = self._held, {}
+        self._readings[self._seat_now] = reading
+        if self._readings.keys() >= set(table.movers):
+            moves, self._readings = self._readings, {}
             reward += table.play(moves).rewards[0]
-        self._seat_now = next((seat for seat in table.movers if seat not in self._held), self._seat_now)
+        self._seat_now = next((seat for seat in table.movers if seat not in self._readings), self._seat_now)
         self._failure = table.failures[self._seat_now]
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
@@ -221,7 +221,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def _turn_limit(self) -> int:
         return self.max_turns * self.seats if self._alone else self.max_turns
 
-    def _turn_told(self) -> int:
+    def _turn_number(self) -> int:
         return self._table.turns[self._seat_now] if self._alone else self.turn
 
     # ---- the others ------------------------------------------------------------------------------------------------
@@ -235,8 +235,8 @@ class MultiVLEnv(MultiGame, VLEnv):
         table, players = self._table, self._players
         others = [seat for seat in table.movers if seat not in own]
         turns = {seat: (players[seat], table.turn(seat)) for seat in others if not isinstance(players[seat], str)}
-        said = {seat: reply.text for seat, reply in ask(turns).items()}
-        table.play(own | read_moves(table, others, players, said), said)
+        texts = {seat: reply.text for seat, reply in ask(turns).items()}
+        table.play(own | read_moves(table, others, players, texts), texts)
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
         """Return a player for each seat: a name of `named_players`, or a policy."""
@@ -245,16 +245,16 @@ class MultiVLEnv(MultiGame, VLEnv):
         if self.seat is None:
             raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
         others = [seat for seat in range(self.seats) if seat != self.seat]
-        given: dict[int, Any] = {}
+        players: dict[int, Any] = {}
         for key, player in opponents.items():
             seat = check_seat(self, int(key) if isinstance(key, str) and key.isdigit() else key, "opponents: seat")
             if seat == self.seat:
                 raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
-            given[seat] = self.check_player(f"opponents[{seat}]", player)
-        missing = [str(seat) for seat in others if seat not in given]
+            players[seat] = self.check_player(f"opponents[{seat}]", player)
+        missing = [str(seat) for seat in others if seat not in players]
         if missing:
             raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
-        return [given.get(seat, "random") for seat in range(self.seats)]
+        return [players.get(seat, "random") for seat in range(self.seats)]
 
     def check_player(self, name: str, player: Any) -> Any:
         """Return a player of other seats.

@@ -44,13 +44,13 @@ def is_cooperative(results: Sequence[Result]) -> bool:
 
 def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return wins, draws, losses and mean returns of each pair, from the side of the one that comes first."""
-    found = []
+    pairs = []
     for index, one in enumerate(names):
         for other in names[index + 1 :]:
             games = [result for result in results if set(result.players) == {one, other}]
             points = [result.points(one) for result in games]
             if games:
-                found.append(
+                pairs.append(
                     {
                         "player": one, "other": other, "games": len(games), "wins": points.count(1.0),
                         "draws": points.count(0.5), "losses": points.count(0.0),
@@ -58,7 +58,7 @@ def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str
                         "other_return": float(np.mean([result.return_of(other) for result in games])),
                     }
                 )  # fmt: skip
-    return found
+    return pairs
 
 
 def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> str:

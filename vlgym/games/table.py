@@ -126,18 +126,18 @@ class Table:
 
         An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
         """
-        given = plain_options(options)
-        unknown = [name for name in given if name not in self.game.reset_options]
+        options = plain_options(options)
+        unknown = [name for name in options if name not in self.game.reset_options]
         if unknown:
             warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
-            given = {name: value for name, value in given.items() if name not in unknown}
-        checked = self.game._read_options(given)
+            options = {name: value for name, value in options.items() if name not in unknown}
+        checked = self.game._read_options(options)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
             self.game.seed_split = None if seed is None else split_of(seed)
         begin_level(self.game, self._rng, checked)
         self.begin(draw_seeds(self._rng, self.game.seats)[1], checked)
-        self._start["options"] = given
+        self._start["options"] = options
 
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
         """Begin a game from the seeds of `draw_seeds`."""
@@ -186,8 +186,8 @@ class Table:
             if not isinstance(reply, str):
                 raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
         readings = {seat: self.read(seat, replies.get(seat, "")) for seat in self.movers}
-        said = {seat: replies.get(seat, "") for seat in readings}
-        return self.play(readings, said)
+        texts = {seat: replies.get(seat, "") for seat in readings}
+        return self.play(readings, texts)
 
     def read(self, seat: int, reply: str) -> Reading:
         """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
@@ -212,11 +212,11 @@ class Table:
 
     def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
         """Execute what was read of every seat that moves now."""
-        said = replies or {}
+        replies = replies or {}
         entry: dict[str, Any] = {"moves": {str(seat): reading.action for seat, reading in readings.items()}}
         failures = {str(seat): reading.failure for seat, reading in readings.items() if reading.failure}
-        kept = {str(seat): said[seat] for seat in readings if seat in said and seat in self.remembers}
-        entry |= {name: value for name, value in (("failures", failures), ("replies", kept)) if value}
+        texts = {str(seat): replies[seat] for seat in readings if seat in replies and seat in self.remembers}
+        entry |= {name: value for name, value in (("failures", failures), ("replies", texts)) if value}
         self.log.append(entry)
         self.readings = dict(readings)
         return self._execute(entry)
@@ -245,8 +245,8 @@ class Table:
         if legal == [WAIT]:
             state += "It is not your turn. "
         hidden = legal and game.notation and legal != [WAIT]
-        told = [game.notation] if hidden else list_actions(game.parser, legal)
-        written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
+        actions = [game.notation] if hidden else list_actions(game.parser, legal)
+        written = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
         return clean_text(game.add_words(written, partial(game.describe_view, seat), self.failures[seat]))
 
     def picture(self, seat: int) -> Image:
@@ -351,8 +351,8 @@ class Table:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""
         names = ("spaces", "remembers", "seed", "builder", "shares", "_penalty", "_rng")
-        kept = {name: getattr(self, name) for name in names}
-        return _rebuild, (self.game, self.alone, kept, self.save() if self.begun else None)
+        attributes = {name: getattr(self, name) for name in names}
+        return _rebuild, (self.game, self.alone, attributes, self.save() if self.begun else None)
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
@@ -419,9 +419,9 @@ class Table:
         )
 
 
-def _rebuild(game: Any, alone: bool, kept: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:
+def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:
     table = Table(game, alone=alone)
-    vars(table).update(kept)
+    vars(table).update(attributes)
     if saved is not None:
         table.load(saved)
     return table

@@ -151,7 +151,7 @@ async def play(
             raise UserError("play() needs base_url or client.")
         check_url(base_url)
     layout = None if history is None else PromptBuilder.asked(history, history + 1)
-    asked = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    server = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
     known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
     hide = make_hide(*(str(each or "") for each in known))
     env = make(task.env_id, **task.arguments)
@@ -163,7 +163,7 @@ async def play(
             turn = runner.turns()[0]
             prompt = encode_messages(turn.messages)
             try:
-                completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
+                completion = await server.chat.completions.create(model=model, messages=prompt, **sampling)
             except Exception as error:
                 if (status := find_status(error)) not in PROMPT:
                     raise hide_in(error, hide) from None
@@ -177,7 +177,7 @@ async def play(
     finally:
         runner.close()
         if client is None:
-            await asked.close()
+            await server.close()
     last = records[-1]
     info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
     info["invalid"] = sum(record.invalid for record in records) / len(records)

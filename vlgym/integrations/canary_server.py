@@ -135,16 +135,16 @@ class CanaryServer:
             return self._note(f"turn {turn}: no picture that an environment drew; pictures: {sizes}", action)
         if turn == last:
             action = self._answers[episode]
-        found = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
-        count = max(len(found), min(turn, self._due[episode[0]]))
+        numbers = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
+        count = max(len(numbers), min(turn, self._due[episode[0]]))
         due = list(range(turn - count + 1, turn + 1))
-        if found == due:
+        if numbers == due:
             if turn == last:
                 self._finished[episode[0]].add(episode[1])
             return self._note("", action)
         arrived = ", ".join(
             str(number) if number else "unreadable" if image is None else f"changed ({_size(image)})"
-            for number, image in zip(found, pictures, strict=True)
+            for number, image in zip(numbers, pictures, strict=True)
         )
         wanted = ", ".join(str(number) for number in due if number > 0)
         return self._note(f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}", action)

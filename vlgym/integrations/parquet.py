@@ -132,12 +132,12 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     schema = features.arrow_schema  # holds what `datasets` needs to know of the columns
     (out / "data").mkdir()
-    writer, held, count = None, [], 0
+    writer, group, count = None, [], 0
 
     def flush() -> None:
-        if writer is not None and held:
-            writer.write_table(pyarrow.Table.from_pylist(held, schema=schema))
-            held.clear()
+        if writer is not None and group:
+            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            group.clear()
 
     try:
         for row in rows:
@@ -146,9 +146,9 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
                 if writer is not None:
                     writer.close()
                 writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
-            held.append(encodable(row))
+            group.append(encodable(row))
             count += 1
-            if len(held) >= ROW_GROUP:
+            if len(group) >= ROW_GROUP:
                 flush()
         flush()
     finally:

@@ -400,9 +400,9 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
         raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-            given = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+            kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
             hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
-            raise UserError(f"Policy {name!r} gave {given}; its reply() returns {due}.{hint}")
+            raise UserError(f"Policy {name!r} gave {kind}; its reply() returns {due}.{hint}")
     if len(replies) != count:
         raise UserError(f"Policy {name!r} gave {len(replies)} replies to {count} prompts.")
 

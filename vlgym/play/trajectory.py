@@ -121,11 +121,11 @@ class TrajectoryWriter:
         self.folder = Path(folder)
         header = self.folder / HEADER
         if header.exists():
-            held = read_header(self.folder)
-            if held != json.loads(json.dumps(run)):
+            recorded = read_header(self.folder)
+            if recorded != json.loads(json.dumps(run)):
                 raise TrajectoryError(
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
-                    f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
+                    f"Different: {', '.join(find_differences(recorded, json.loads(json.dumps(run))))}."
                 )
         elif list_folder(self.folder):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
@@ -240,8 +240,8 @@ def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, di
     path = folder / METADATA
     if not path.exists():
         raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
-    held = read_header(folder)
-    required = is_sealed(held)
+    header = read_header(folder)
+    required = is_sealed(header)
     end = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -390,9 +390,9 @@ def encode_header(run: dict[str, Any]) -> str:
     return json.dumps(seal(run), indent=2) + "\n"
 
 
-def is_sealed(held: Any) -> bool:
+def is_sealed(header: Any) -> bool:
     """True if a run.json's format has checksums."""
-    number = held.get("format") if isinstance(held, dict) else None
+    number = header.get("format") if isinstance(header, dict) else None
     return isinstance(number, int) and number > READABLE[0]
 
 
@@ -404,8 +404,8 @@ def read_header(folder: Path) -> Any:
     """
     path = folder / HEADER
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        return unseal(held, required=is_sealed(held)) if isinstance(held, dict) else held
+        header = json.loads(path.read_text(encoding="utf-8"))
+        return unseal(header, required=is_sealed(header)) if isinstance(header, dict) else header
     except (ValueError, OSError, RecursionError) as error:
         raise TrajectoryError(
             f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
@@ -431,10 +431,12 @@ def _with_images(message: dict[str, Any], known: Mapping[str, Any], images: bool
     return {"role": message["role"], "content": content}
 
 
-def find_differences(held: Any, run: Any, place: str = "") -> list[str]:
+def find_differences(recorded: Any, run: Any, place: str = "") -> list[str]:
     """Return where two headers differ, as dotted names; the first five."""
-    if not (isinstance(held, dict) and isinstance(run, dict)):
-        return [] if held == run else [place or "all of it"]
-    names = sorted({*held, *run})
-    inner = [find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
+    if not (isinstance(recorded, dict) and isinstance(run, dict)):
+        return [] if recorded == run else [place or "all of it"]
+    names = sorted({*recorded, *run})
+    inner = [
+        find_differences(recorded.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names
+    ]
     return [line for lines in inner for line in lines][:5]

@@ -43,8 +43,8 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
     try:
         return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
     except TypeError as error:
-        if found := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
-            raise UserError(f"{spec.id} sets {found.group(1)!r} itself; leave it out.") from error
+        if match := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
+            raise UserError(f"{spec.id} sets {match.group(1)!r} itself; leave it out.") from error
         if "unexpected keyword argument" not in str(error):
             raise
         wrong = str(error).split("'")[1]

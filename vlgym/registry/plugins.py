@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import chain
 from typing import Any
 
 import pluggy
@@ -56,12 +57,12 @@ class PluginRecord:
 
 def find_plugins() -> list[tuple[str, str, str, Any]]:
     """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
-    found = {}
+    plugins = {}
     for point in metadata.entry_points(group=GROUP):
         assert point.dist is not None
         name, version = plain_line(point.dist.name, 80), plain_line(point.dist.version, 40)
-        found[(point.name, name)] = (plain_line(point.name), name, version, point)
-    return [found[key] for key in sorted(found)]
+        plugins[(point.name, name)] = (plain_line(point.name), name, version, point)
+    return [plugins[key] for key in sorted(plugins)]
 
 
 def load_plugins(
@@ -87,8 +88,8 @@ def load_plugins(
                 raise
             except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
                 record.specs, record.suites, record.policies, record.curricula = (), (), {}, {}
-                said = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-                record.error = plain_line(said).rstrip(": ")
+                message = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+                record.error = plain_line(message).rstrip(": ")
         records.append(record)
     return records
 
@@ -125,20 +126,19 @@ def _load(record: PluginRecord, point: Any) -> None:
     manager.add_hookspecs(hookspecs)
     manager.register(module)
     _refuse_unknown_hooks(module)
-    specs = [spec for found in manager.hook.vlgym_envs() for spec in found]
+    specs = list(chain(*manager.hook.vlgym_envs()))
     for spec in specs:
         if spec.contract != CONTRACT:
             raise PluginError(
                 f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
                 "install versions of vlgym and the plugin that belong together."
             )
-    suites = [part for found in manager.hook.vlgym_suites() for part in found]
     record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
-    record.suites = tuple(sorted(suites, key=lambda part: (part.suite, part.env_id)))
-    for found in manager.hook.vlgym_policies():
-        record.policies.update(found)
-    for found in manager.hook.vlgym_curricula():
-        record.curricula.update(found)
+    record.suites = tuple(sorted(chain(*manager.hook.vlgym_suites()), key=lambda part: (part.suite, part.env_id)))
+    for policies in manager.hook.vlgym_policies():
+        record.policies.update(policies)
+    for curricula in manager.hook.vlgym_curricula():
+        record.curricula.update(curricula)
 
 
 def _refuse_unknown_hooks(module: Any) -> None:

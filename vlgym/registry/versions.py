@@ -30,18 +30,18 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
 @functools.cache
 def find_distribution(module: str) -> str | None:
     """Return the distribution that a module's top package belongs to, if it was installed."""
-    found = metadata.packages_distributions().get(module.partition(".")[0], [])
-    return found[0] if found else None
+    owners = metadata.packages_distributions().get(module.partition(".")[0], [])
+    return owners[0] if owners else None
 
 
 @functools.cache
 def hash_code(place: str) -> str | None:
     """Return a digest of the Python files of the top package of a module or entry point; `None` without any."""
     try:
-        found = find_spec(re.split("[.:]", place)[0])
+        package = find_spec(re.split("[.:]", place)[0])
     except ValueError:  # __main__ has no place
-        found = None
-    tops = map(Path, (found.submodule_search_locations or [found.origin or ""]) if found else ())
+        package = None
+    tops = map(Path, (package.submodule_search_locations or [package.origin or ""]) if package else ())
     files = [(top, path) for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))]
     words = [f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}" for top, path in files]
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None

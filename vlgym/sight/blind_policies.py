@@ -130,7 +130,7 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
     Raises:
         PluginError: one of them cannot be imported or is no `BlindPlayer`.
     """
-    found = []
+    players = []
     for place in spec.blind:
         module, _, name = place.partition(":")
         try:
@@ -139,5 +139,5 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
             raise PluginError(f"{spec.id}: cannot import {place}: {type(error).__name__}: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, BlindPlayer) and cls.name):
             raise PluginError(f"{spec.id}: {place} is no vlgym.sight.blind.BlindPlayer with a name.")
-        found.append(BlindPolicy(cls.name, cls))
-    return found
+        players.append(BlindPolicy(cls.name, cls))
+    return players

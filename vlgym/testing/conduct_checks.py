@@ -52,17 +52,17 @@ def check_conduct(subject: Subject) -> str:
     """
     if subject.spec.oracle == "none":
         return "the spec states that there is no oracle"
-    asked, plain = subject.make(), subject.make()
+    watched, plain = subject.make(), subject.make()
     turns = min(16, subject.spec.max_turns)
     advice = 0
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=60)):
         choose = choose_oracle if index == 0 else choose_legal(index)
-        one = play_episode(asked, seed, choose, turns, watch=_ask_twice)
+        one = play_episode(watched, seed, choose, turns, watch=_ask_twice)
         other = play_episode(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
         difference = first_difference(one, other)
         require(difference is None, f"an episode goes otherwise where the oracle is asked: {difference}")
         advice += len(one) - 1
-    asked.close()
+    watched.close()
     plain.close()
     return f"asked at {advice} turns, twice each, the oracle changed nothing and named legal actions"
 
@@ -221,7 +221,7 @@ def _unspanned(step: StepResult) -> StepResult:
 def list_words(env: VLEnv) -> list[str]:
     """Return short strings of the source of an environment's classes and parser, docstrings left out, sorted."""
     own = [cls for cls in type(env).__mro__ if not issubclass(VLEnv, cls) and cls is not GymAdapter]
-    found: set[str] = set()
+    words: set[str] = set()
     for name in {cls.__module__ for cls in (*own, type(env.parser))}:
         try:
             tree = ast.parse(inspect.getsource(sys.modules[name]))
@@ -229,5 +229,5 @@ def list_words(env: VLEnv) -> list[str]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and 2 <= len(node.value) <= 40:
-                found.add(node.value)
-    return sorted(found)[:MOST_WORDS]
+                words.add(node.value)
+    return sorted(words)[:MOST_WORDS]

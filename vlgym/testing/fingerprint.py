@@ -191,8 +191,8 @@ def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
 
 def _line(observation: dict[str, Any], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> str:
     details = {name: value for name, value in info["vlgym"].items() if name not in UNHASHED}
-    told = plain({**info, "vlgym": details})
-    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, told], sort_keys=True)
+    facts = plain({**info, "vlgym": details})
+    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, facts], sort_keys=True)
 
 
 def plain(value: Any) -> Any:

@@ -120,17 +120,17 @@ def check_state(subject: Subject) -> str:
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
     for depth in DEPTHS:
-        seen = _reach(subject, env, depth)
-        if seen[-1].ended:
+        steps = _reach(subject, env, depth)
+        if steps[-1].ended:
             continue
-        turn = seen[-1].turn
+        turn = steps[-1].turn
         text = json.dumps(env.get_state())
         restored, size = restored + 1, max(size, len(text))
         other.reset(seed=1)
         observation, info = other.set_state(json.loads(text))
         require((observation["image"] == env.image()).all(), f"turn {turn}: the image differs after set_state")
-        require(observation["text"] == seen[-1].text, f"turn {turn}: the text differs after set_state")
-        difference = _differing(info, seen[-1].info)
+        require(observation["text"] == steps[-1].text, f"turn {turn}: the text differs after set_state")
+        difference = _differing(info, steps[-1].info)
         require(not difference, f"turn {turn}: after set_state info differs in {difference}")
         require(json.dumps(other.get_state()) == text, f"turn {turn}: a state that was restored is saved otherwise")
         if depth == 4:
@@ -216,10 +216,10 @@ def _reach(subject: Subject, env: Any, depth: int) -> list[StepResult]:
     """
     for index in range(8):
         choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
-        seen = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
-        if not seen[-1].ended:
+        steps = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
+        if not steps[-1].ended:
             break
-    return seen
+    return steps
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -116,17 +116,17 @@ def play_episode(
         watch: called after the reset and after each step.
     """
     observation, info = env.reset(seed=seed, options=options)
-    seen = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
+    steps = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
     for turn in range(turns):
         if watch is not None:
             watch(env)
         reply = choose(env, turn)
         observation, reward, terminated, truncated, info = env.step(reply)
         ended = bool(terminated or truncated)
-        seen.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
+        steps.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
         if ended:
             break
-    return seen
+    return steps
 
 
 def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:

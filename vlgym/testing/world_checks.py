@@ -295,9 +295,9 @@ def check_processes(subject: Subject) -> str:
         [sys.executable, "-c", OTHER_PROCESS], text=True, capture_output=True,
         input=json.dumps([subject.spec.to_dict(), subject.kwargs, PROCESS_SECONDS]), timeout=300, env=environment,
     )  # fmt: skip
-    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
-    require(bool(told), f"the other process failed: {done.stderr.strip()[-300:]}")
-    there, here = told[0], subject.so_far[: len(told[0])]
+    reports = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
+    require(bool(reports), f"the other process failed: {done.stderr.strip()[-300:]}")
+    there, here = reports[0], subject.so_far[: len(reports[0])]
     require(there == here, f"fingerprint {here[-1]} here, {there[-1]} in another process at another time")
     return f"the same fingerprint in two processes, a year apart, after {len(here)} of {len(subject.so_far)} episodes"
 

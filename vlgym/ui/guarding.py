@@ -112,5 +112,5 @@ class PageGuard(BaseHTTPMiddleware):
         return PlainTextResponse("This page needs the token: open the link that `vlgym ui` printed.", 401)
 
 
-def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+def _same(text: str, token: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "replace"), token.encode())

@@ -171,8 +171,8 @@ class Index:
     """
 
     def __init__(self, roots: Iterable[Path]) -> None:
-        given = list(dict.fromkeys(Path(root).resolve() for root in roots))
-        self.roots = tuple(root for root in given if not set(root.parents) & set(given))
+        paths = list(dict.fromkeys(Path(root).resolve() for root in roots))
+        self.roots = tuple(root for root in paths if not set(root.parents) & set(paths))
         self.folders: dict[str, Folder] = {}
         self.runs: dict[str, IndexedRun] = {}
         self._looked = -LOOK_EVERY
@@ -200,13 +200,13 @@ class Index:
 
     def _look(self) -> None:
         """Find new folders, and forget those that are gone."""
-        found: dict[str, Folder] = {}
+        folders: dict[str, Folder] = {}
         runs: dict[str, IndexedRun] = {}
         for folder, run, name in _find_records(self.roots):
             key, run_key = make_key(folder), make_key(run)
-            found[key] = self.folders.get(key) or Folder(key, folder, run_key)
+            folders[key] = self.folders.get(key) or Folder(key, folder, run_key)
             runs[run_key] = IndexedRun(run_key, name, run)
-        self.folders, self.runs = found, runs
+        self.folders, self.runs = folders, runs
 
     def _read(self, folder: Folder) -> None:
         """Read a file's new lines."""
@@ -238,8 +238,8 @@ class Index:
         last = folder.episodes[-1] if folder.episodes else None
         if last is None or last.over or last.number != row["episode"] or row["turn"] == 0:
             self._count += 1
-            said = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
-            last = IndexedEpisode(folder.key, len(folder.episodes), folder.run, *said, self._count)
+            fields = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
+            last = IndexedEpisode(folder.key, len(folder.episodes), folder.run, *fields, self._count)
             folder.episodes.append(last)
         last.add(row, start, size)
 
