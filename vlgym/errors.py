@@ -88,9 +88,7 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
 
     Args:
         name: what is chosen, as the user wrote it: `split`, `--policy`.
-        value: what was asked for.
         choices: what is valid; `None` among them is accepted, and not listed.
-        error: class of the error.
 
     Raises:
         UserError: it is none of them; the message lists them and names the nearest.
@@ -140,9 +138,6 @@ def check_number(
 
     Args:
         name: as the user wrote it: `episodes`, `--seed`.
-        value: what was asked for.
-        least: smallest valid value.
-        most: largest valid value.
         above: exclusive lower bound, instead of `least`.
         hint: said after the range.
 

@@ -56,7 +56,6 @@ def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
     """Return a record without its checksum.
 
     Args:
-        record: from JSON.
         required: it must have one; else it is checked where there is one.
 
     Raises:
@@ -135,7 +134,6 @@ def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Write a file so that, wherever the program or the machine stops, the old one or the new one is there whole.
 
     Args:
-        path: the file.
         data: its bytes, or a text: half of a surrogate pair, which JSON may hold and no file can, becomes a question
             mark.
         durable: flush it; else it is whole wherever the program stops, and the machine may lose it.

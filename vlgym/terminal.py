@@ -306,7 +306,6 @@ def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0
     """Print rows whose last cell is wrapped between words, below itself, or below the others if it does not fit.
 
     Args:
-        console: where.
         rows: cells; the columns before the last are as wide as their longest cell.
         most: lines of a last cell; the rest is left out. 0 for all.
     """

@@ -25,9 +25,7 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     (the game is over). Any other index is a reply without an action: `invalid_action` says what it does.
 
     Args:
-        env: of `gymnasium.make`.
         n: size of the action space, the same in every turn.
-        text: show the text, too.
 
     Raises:
         UserError: more than `n` actions are legal, or an action is no whole number.

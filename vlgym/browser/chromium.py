@@ -97,17 +97,13 @@ class Chromium:
             network where there can be none; `shared` only the latter.
         site: port of the only server that it asks directly; `None`: no server.
         proxy: port of the proxy for everything else, 0 for any free one; by default one that does not exist.
-        switches: further command-line switches.
-        capabilities: further capabilities of the session.
         fresh_tabs: whether `fresh_tab` is wanted.
         answer_s: longest time in seconds that it may take over an answer, once it runs.
 
     Attributes:
-        driver: the Selenium driver.
         process: the room's process, the ancestor of all others.
         profile: folder of all that it writes.
         owner: id of the process that started it.
-        room: where it runs.
         listeners: sockets that listen on the ports of site and proxy, where only this browser can connect.
 
     Raises:
@@ -287,7 +283,6 @@ class BrowserPool(Generic[Lent]):
     A forked child starts its own.
 
     Attributes:
-        started: browsers started so far.
         lost: browsers that failed at their work or were found dead so far.
     """
 

@@ -53,7 +53,6 @@ class FreshTabs:
 
     Args:
         driver: of a session with the capability `webSocketUrl`.
-        room: where it runs.
         answer_s: longest time in seconds that an answer may take.
 
     Raises:

@@ -46,7 +46,6 @@ class OpenAIPolicy:
         model: name of the model, as the server knows it; or `MODEL@URL`, whose address stands for `base_url`.
         base_url: address of a server that speaks the chat completions protocol, such as `http://127.0.0.1:8000/v1`; by
             default what the `openai` package takes: OPENAI_BASE_URL, or OpenAI's own.
-        api_key_env: environment variable that holds the key.
         concurrency: most requests under way at once.
         temperature: of sampling; the server's default where it is `None`.
         max_tokens: most tokens of a reply; the server's default where it is `None`.
@@ -62,7 +61,6 @@ class OpenAIPolicy:
             repeat and turn; the same in any order of play.
 
     Attributes:
-        name: `openai:MODEL`.
         hide: takes the key and the address's password out of a text.
         served_model: what the server calls the model that answered last; empty before the first answer.
 
@@ -190,11 +188,7 @@ class OpenAIPolicy:
         return self._submit(turn.messages, seed)
 
     def check(self, pictures: bool = True) -> None:
-        """Ask one short question, so that a wrong key, model or address is found before any environment is made.
-
-        Args:
-            pictures: ask with a picture.
-        """
+        """Ask one short question, so that a wrong key, model or address is found before any environment is made."""
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
         reply = self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()

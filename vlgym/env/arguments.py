@@ -127,9 +127,7 @@ def arguments_in_force(env: object, base: type, arguments: Mapping[str, Any]) ->
     `env.resolve_arguments()` says comes last. An argument without a value is left out.
 
     Args:
-        env: just constructed, before its first episode.
         base: the class whose arguments are all kept under their names.
-        arguments: of the constructor's call.
     """
     kind: Any = type(env)
     own, values = _defaults(base).keys() - _AS_GIVEN, dict(arguments)

@@ -68,7 +68,6 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             `both`; or `none`. Without `image` the observation's picture is plain grey, and prompts leave it out.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
-        vlgym_spec: the card, given by `make`.
 
     Attributes:
         episode_return: sum of the rewards of this episode so far.

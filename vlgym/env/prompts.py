@@ -161,7 +161,6 @@ class PromptBuilder:
 
         Args:
             instructions: said once, at the top of the first user turn.
-            turn_text: text of the current turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
             system: the beginning of the instructions that a system message says, before all others; the rest stays at

@@ -44,8 +44,6 @@ def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid
     """An integer from `low` to `high`; both belong to it.
 
     Args:
-        meaning: as in `ResetOption`.
-        low: smallest value.
         high: largest value, or what returns it for an environment.
         valid: as in `ResetOption`; needed only where `high` depends on the environment.
     """

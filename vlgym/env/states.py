@@ -78,11 +78,8 @@ def rebuild(
     """Return a copy of an environment.
 
     Args:
-        kind: its class.
-        arguments: of its constructor.
         attributes: those that neither constructor nor state gives.
         draws: generator of its action space.
-        state: of its episode; `None` without one.
     """
     env = kind(**arguments)
     vars(env).update(attributes)

@@ -44,8 +44,6 @@ class RayLink:
     """Connection to an actor; it starts the actor.
 
     Args:
-        index: of the worker.
-        ray: the package.
         tell: called with a line where no processor is free for the actor.
     """
 

@@ -20,12 +20,7 @@ LEAVES_S = 5.0
 
 
 class SocketLink:
-    """Connection to a worker at the other end of a socket.
-
-    Args:
-        connection: the socket.
-        name: of the worker.
-    """
+    """Connection to a worker at the other end of a socket."""
 
     def __init__(self, connection: socket.socket, name: str) -> None:
         self._socket, self.name = connection, name
@@ -65,7 +60,6 @@ class ProcessLink(SocketLink):
     """Connection to a worker process; it starts the process.
 
     Args:
-        index: of the worker.
         command: what is run, with the number of the socket after it.
     """
 

@@ -50,9 +50,7 @@ class TcpLink(SocketLink):
     """Connection to a worker behind TCP.
 
     Args:
-        index: of the worker.
         places: addresses of servers, in the order in which they are tried.
-        token: of the servers.
 
     Raises:
         UserError: a server does not take the token.

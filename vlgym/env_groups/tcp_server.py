@@ -37,14 +37,12 @@ class WorkerServer:
     """Listens, and starts a worker for each connection.
 
     Args:
-        host: name or address of the interface.
         port: 0 takes a free one.
         workers: most at once.
         token: every connection must prove it.
         command: what is run, with the number of the socket after it.
 
     Attributes:
-        port: the one in use.
         running: the workers that have not ended.
 
     Raises:

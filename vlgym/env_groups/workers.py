@@ -111,11 +111,7 @@ class WorkerGroup:
     Args:
         start: starts worker `index` and returns the way to it; called again where it was lost.
         workers: most workers; each is started when an environment needs it.
-        limit: seconds for an answer.
         tell: called with a line for each worker that is given up.
-
-    Attributes:
-        lost: workers given up so far.
     """
 
     def __init__(

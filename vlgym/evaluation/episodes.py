@@ -58,11 +58,9 @@ class Player:
     """Plays jobs with one policy.
 
     Args:
-        jobs: what to play, in this order.
         policy: who answers. One with `submit` is asked for each episode apart; any other gets all open prompts at once.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
         num_envs: most episodes at once.
-        on_episode: called with each finished episode's records.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
         on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
         group: where the environments live.
@@ -212,13 +210,8 @@ def evaluate(
     """Play `episodes` episodes of a split and return their report.
 
     Args:
-        env_id: environment id.
-        policy: who answers.
         episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
-        split: `train`, `val` or `test`.
-        first_episode: number of the first one.
         num_envs: how many are played side by side.
-        env_kwargs: arguments for the environment.
         builder: prompt layout; the environment's own by default.
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see

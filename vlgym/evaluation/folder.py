@@ -55,10 +55,8 @@ def describe_evaluation(
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
 
     Args:
-        parts: the plan.
         policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
-        group: where the environments are made.
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
@@ -95,7 +93,6 @@ class EvaluationFolder:
 
     Args:
         folder: made if missing.
-        run: from `describe_evaluation`.
         session: how it is played this time, for example the command: kept, but not compared.
         resume: go on with the run that the folder holds.
 

@@ -41,11 +41,8 @@ class Part:
     """One environment in one setting.
 
     Attributes:
-        env_id: environment id.
-        split: `train`, `val` or `test`.
         episodes: seeds of each item.
         repeats: how often each seed is played.
-        planner: `online` or `global`.
         pictures: what the prompt shows: `shown`, the environment's own pictures; `grey`, plain grey ones of their
             size; `shuffled`, those of the episode with the next seed, which gets the same replies.
         arguments: constructor arguments of all items.

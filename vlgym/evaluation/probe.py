@@ -43,7 +43,6 @@ def look_first(
     """Play the missing episodes of `can-it-see` with this policy, and judge them.
 
     Args:
-        policy: a model.
         cache: folder under which the records are kept; by default one of the user's cache.
         num_envs, watcher: as in `run_evaluation`.
 

@@ -28,9 +28,7 @@ def lay_out_parts(
     """Return the layout of each part; empty where every environment's own is meant.
 
     Args:
-        parts: of an evaluation.
         layout: for all of them; by default each environment's own.
-        system: text of a system message.
         style: key of `vlgym.env.prompts.STYLES`.
         few_shot: how many oracle episodes of the train split are shown.
 
@@ -76,7 +74,6 @@ class Estimate:
     """Upper bound of a part's requests and tokens.
 
     Attributes:
-        part: its key.
         requests: if every episode has its most turns.
         tokens: of one prompt with a full history.
         first: messages of the first episode's first turn.

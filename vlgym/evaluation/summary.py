@@ -30,16 +30,11 @@ class Report:
     """Metrics of one policy on one environment and split.
 
     Attributes:
-        env_id: environment id.
-        policy: policy name.
-        split: split of the episodes.
-        episodes: number of episodes.
         success: share of episodes with `success` after the last turn.
         success_low: lower end of the 95 % Wilson interval.
         success_high: upper end.
         mean_return: mean of the undiscounted returns.
         return_se: standard error of that mean; 0 with one episode.
-        mean_turns: mean number of replies.
         invalid_rate: share of replies from which no legal action was read.
         negative_rate: share of replies with a negative reward.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.

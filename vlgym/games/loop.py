@@ -32,7 +32,6 @@ class RunningGame:
         records: turns of each recorded seat; a turn's reward is what its seat was paid until its next turn.
         error: the exception of the game's own code that ended it.
         turns: prompts of the policies that move, by seat.
-        replies: those that have come.
     """
 
     table: Table
@@ -74,7 +73,6 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     policy gets all its turns at once.
 
     Args:
-        tables: how many.
         begin: begins the next game at a table; `None` where no game is left for it.
     """
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
@@ -148,9 +146,6 @@ def read_moves(
     """Return the moves of seats: replies that are read, and moves of the game's own players.
 
     Args:
-        table: where they move.
-        seats: those that move.
-        players: by seat.
         texts: replies of the policies.
     """
     readings = {}

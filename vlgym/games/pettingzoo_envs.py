@@ -17,12 +17,7 @@ Observation = dict[str, Any]
 
 
 class _View:
-    """Base of both interfaces: names, spaces, pictures.
-
-    Attributes:
-        table: all seats of the game.
-        possible_agents: `player_0`, `player_1`, ... by seat.
-    """
+    """Base of both interfaces: names, spaces, pictures."""
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
         if render_mode == "human":

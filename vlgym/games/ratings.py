@@ -26,10 +26,8 @@ class Rating:
     """Strength of a player.
 
     Attributes:
-        name: of the policy.
         rating: in Elo's units; the mean of all players is 0.
         low, high: ends of the 95 % interval; infinite where the results do not bound it.
-        games: how many it played.
         points: wins and half the draws, over games.
         mean_return: of its seats.
     """

@@ -86,7 +86,6 @@ class Table:
             action pays no seat a gain.
 
     Attributes:
-        game: the rules.
         spaces: one space of replies for each seat.
         over: whether no more moves are asked for.
         terminated: whether the rules ended the game.
@@ -99,7 +98,6 @@ class Table:
         failures: failure code of each seat's last reply, `None` where it had an action.
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any; `luck` of a reseed.
         remembers: the seats whose past turns are kept for their prompts (`turn`).
-        seed: of the reset.
         builder: the prompts' layout; by default the card's.
     """
 

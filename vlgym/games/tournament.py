@@ -35,11 +35,9 @@ class Result:
 
     Attributes:
         number: which seed of the split.
-        seed: the seed itself.
         players: names of the policies, by seat.
         returns: of each seat.
         invalid: replies of each seat that could not be read or were illegal.
-        turns: moves of all seats.
         truncated: whether a limit ended the game.
         moves: digest of all moves, which is the same for the same game.
         uncredited: seats that have nothing better than a loss: an end at a stand-in move, or by gains not paid.
@@ -80,8 +78,6 @@ class Tournament:
         env_id: a game of several agents.
         players: by name: policies, or names of the game's own players.
         games: seeds of each pair; each is played in every seating.
-        out: folder for results and records.
-        split: `train`, `val` or `test`.
         arguments: of the game's constructor.
         resume: go on with the tournament that the folder holds.
 

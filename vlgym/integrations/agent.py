@@ -36,14 +36,7 @@ TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES = 600.0, 2, 16_000_000
 
 @dataclass(frozen=True)
 class Task:
-    """One episode to play.
-
-    Attributes:
-        env_id: environment id.
-        split: `train`, `val` or `test`.
-        number: of the episode in the split.
-        arguments: of the environment's constructor.
-    """
+    """One episode to play."""
 
     env_id: str
     split: str = "train"
@@ -79,8 +72,6 @@ class FinishedEpisode:
     """A finished episode.
 
     Attributes:
-        reward: return of the episode.
-        success: whether it succeeded.
         turns: a record of each turn, as an evaluation writes it.
         messages: the last prompt and its reply, in the form of chat completions.
         info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where the benchmark has one.

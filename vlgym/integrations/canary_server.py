@@ -57,7 +57,6 @@ class CanaryServer:
         split: split of the episodes that it knows.
         episodes: number of episodes of each canary that it knows, from the first.
         port: port; 0 takes a free one.
-        env_ids: the canaries.
         on_request: called with the number of a request and its problem, empty where there is none.
 
     Attributes:

@@ -118,7 +118,6 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
     """One client's environment.
 
     Args:
-        env_id: id of the environment.
         pool: where its worker comes from, at the first reset.
     """
 
@@ -252,7 +251,6 @@ def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str |
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
     Args:
-        env_ids: ids that can be made.
         pool: worker processes; it limits the sessions.
         token: every request must have it; `None` on loopback only.
         idle: seconds after which a session without a message is closed.

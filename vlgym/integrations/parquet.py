@@ -53,7 +53,6 @@ def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write one row per turn: what the model was shown and said, and what came of it.
 
     Args:
-        episodes: to write.
         out: an empty folder.
 
     Returns:

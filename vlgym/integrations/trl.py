@@ -73,10 +73,6 @@ class TrlGame:
 
     Attributes:
         total: sum of the rewards of the episode so far.
-        over: whether the episode has ended.
-        success: whether it has succeeded.
-        seed: of the episode.
-        replies: so far, in their order.
         turns: a row for each reply (see `turn_rows`).
     """
 

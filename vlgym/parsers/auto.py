@@ -83,7 +83,6 @@ class AutoParser(TagParser):
         """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
 
         Args:
-            text: the reply.
             legal: the legal actions, as far as they are listed.
             matches: the environment's own match, where it accepts more than it lists. Without both, any action counts.
         """

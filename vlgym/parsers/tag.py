@@ -53,7 +53,6 @@ def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]
     """Yield where the content of each pair of tags begins and ends, and where its closing tag does.
 
     Args:
-        text: a reply.
         tag: matches opening and closing tags; its group 1 is empty in an opening one.
     """
     begun: int | None = None

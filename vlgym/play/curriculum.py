@@ -186,8 +186,6 @@ class Course:
 
     Args:
         name: `NAME` or `NAME:ARGUMENT` of a sampler, then `@K` where levels above K are left out.
-        env_ids: the environments.
-        seed: of the choices.
 
     Attributes:
         limit: `@K`, or nothing.

@@ -58,8 +58,6 @@ class Runner:
 
     Args:
         envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
-        split: `train`, `val` or `test`.
-        first_episode: number of the first episode.
         episodes: how many to begin in all; `None` for no end.
         builder: prompt layout; by default each environment's own history defaults.
         repeats: how many consecutive episode numbers share one seed.

@@ -73,7 +73,6 @@ def describe_run(
         envs: one environment or more of each id; those of one id are built alike.
         builder: prompt layout; by default each environment's own.
         policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
-        split: split of the episodes.
         episodes: number of the first episode, and of the one after the last.
         **more: whatever else belongs to the run; made plain by `vlgym.env.arguments.to_plain`, `None` left out.
 
@@ -298,7 +297,6 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
     finite.
 
     Args:
-        row: the line.
         known: name of an image -> the image.
         images: whether the prompt holds them too, instead of their names.
 

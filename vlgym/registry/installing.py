@@ -53,8 +53,6 @@ def import_extra(module: str, extra: str, user: str) -> Any:
     """Import a module that one of the core's extras brings.
 
     Args:
-        module: its name.
-        extra: of vlgym.
         user: what needs it; the message begins with it.
 
     Raises:

@@ -33,10 +33,7 @@ class PluginRecord:
     """One plugin and the result of loading it.
 
     Attributes:
-        distribution: distribution that holds it.
         specs: its environments; empty after a failure.
-        suites: its parts of named benchmarks.
-        policies: its policies, name to factory.
         curricula: its samplers of curricula, name to factory.
         error: `None`, or one line that says what failed.
         enabled: `False` when `VLGYM_PLUGINS` leaves it out.

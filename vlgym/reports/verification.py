@@ -38,7 +38,6 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
     Prompts, tokens, costs and the name of the policy are not replayed.
 
     Args:
-        folder: of the run.
         advance: called after each episode.
 
     Raises:

@@ -74,13 +74,7 @@ class Memory:
 
 
 class Learner(BlindPlayer):
-    """Plays one episode by a memory.
-
-    Args:
-        rng: its only chance.
-        memory: what was learnt before.
-        epsilon: share of random actions.
-    """
+    """Plays one episode by a memory."""
 
     def __init__(self, rng: random.Random, memory: Memory, epsilon: float = 0.0) -> None:
         super().__init__(rng)
@@ -138,7 +132,6 @@ def learn(spec: EnvSpec, make: Callable[[], Any], name: str) -> Callable[[random
 
     Args:
         spec: the card; id and budget are read.
-        make: builds the environment, a `VLEnv`.
         name: one of `LEARNERS`.
     """
     memory, player_class, episodes = Memory(name), LEARNERS[name], count_training(spec)

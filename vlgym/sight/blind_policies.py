@@ -82,7 +82,6 @@ class BlindPolicy:
     """Plays each episode with a fresh blind player.
 
     Args:
-        name: of the policy, for reports.
         make: makes a player; called at the first turn of each episode.
     """
 

@@ -63,8 +63,6 @@ def measure_behaviour(
     """Play the episodes and return fingerprint and pictures.
 
     Args:
-        make: builds the environment.
-        spec: its card.
         variants: play the spec's probes with arguments, too; these may not go with other arguments.
         so_far: gets the fingerprint after each episode.
         seconds: time after which no other episode is begun.

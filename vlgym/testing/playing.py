@@ -68,7 +68,6 @@ class StepResult:
         reply: what was answered; empty at the reset.
         picture: digest of the image, 16 hexadecimal digits.
         advice: the oracle's action after the call, where it was asked.
-        legal: the legal actions after the call.
     """
 
     turn: int
@@ -110,8 +109,6 @@ def play_episode(
     """Play one episode, for at most `turns` turns.
 
     Args:
-        env: a fresh or used environment.
-        choose: writes each reply.
         ask: also ask the oracle at each turn, and keep its advice.
         watch: called after the reset and after each step.
     """

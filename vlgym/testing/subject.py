@@ -60,8 +60,6 @@ class Subject:
     """The environment under test.
 
     Attributes:
-        spec: its card.
-        kwargs: arguments for the constructor.
         garbage: unreadable replies to try.
         so_far: the fingerprint after each episode of `behaviour`.
         variables: of the process, before the environment was made.

@@ -35,11 +35,9 @@ class PageGame:
 
     Attributes:
         key: in addresses.
-        part: what is played.
         out: folder of its records.
         turn: what the person is asked; `None` at the end of an episode.
         info: what the environment tells of this turn.
-        legal: the legal actions of this turn.
         format: how a reply is read.
         clicks: whether a click on the picture is an action.
         pictures: of the prompt; at the end of an episode its last one.
@@ -138,7 +136,6 @@ class PageGames:
     """Begins, keeps and ends games. May be used by several threads.
 
     Args:
-        out: folder for their records.
         workers: opens a group of one worker.
     """
 
@@ -163,10 +160,7 @@ class PageGames:
         """Let a method of a game act.
 
         Args:
-            game: from `begin`.
             count: the game's `count` when the form was made; nothing happens where the game has gone on since.
-            do: the method.
-            *arguments: of the method.
         """
         with game.lock:
             if game.error or count != game.count:

@@ -69,7 +69,6 @@ class IndexedEpisode:
 
     Attributes:
         order: its place in the folder's file, from 0.
-        run: key of its run.
         env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
@@ -137,8 +136,6 @@ class Folder:
     """One file of records as far as it was read.
 
     Attributes:
-        key: of the folder, in addresses.
-        run: key of its run.
         read: bytes that were read.
         tail: the last line that was read. Where another one stands now, the file is another one.
         problem: why the file cannot be read, if so.
