@@ -230,8 +230,7 @@ def _refuse_link(path: Path) -> None:
 
 def place_folder(part: Path, folder: Path) -> None:
     """Rename a complete folder to its final name, once all in it is on the disk. An older one of that name is moved
-    away first and deleted last, so that no half of either can be taken for a whole one.
-    """
+    away first and deleted last, so that no half of either can be taken for a whole one."""
     for path in part.rglob("*"):
         sync(path)
     sync(part)

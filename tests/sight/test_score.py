@@ -249,7 +249,7 @@ def test_one_probe_that_is_not_seen_is_named_with_both_shares() -> None:
 
 def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     parts = answer_parts(know, 0)
-    parts[f"{DIGIT} grey"] = [replace(answer, given=answer.answer) for answer in parts[f"{DIGIT} grey"]]
+    parts[f"{DIGIT} grey"] = [replace(answer, choice=answer.answer) for answer in parts[f"{DIGIT} grey"]]
     report = judge_answers(parts)
     assert find(report, DIGIT).verdict == TOLD
     (line,) = report.warnings

@@ -1,6 +1,5 @@
 """The rule for a reply without an action: the move that stands for it, its pay (docs/games.md), and the line with which
-the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay.
-"""
+the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay."""
 
 from __future__ import annotations
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..play.policies import Policy
-from ..play.rollout import check_replies, cut_reply
+from ..play.rollout import add_outcome, check_replies, cut_reply, make_record
 from ..types import Parsed, Reply, StepRecord, Turn
 from .table import Reading, Table
 
@@ -161,13 +161,6 @@ def read_moves(
 
 def _record(game: RunningGame, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
     """Return a turn that a seat has just taken; its reward is added later."""
-    info = game.table.info(seat)
-    details = info["vlgym"]
-    return StepRecord(
-        env_id=game.table.game.title, episode=game.number, seed=turn.seed or 0, turn=turn.turn, messages=turn.messages,
-        image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
-        parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
-        success=False, score=info.get("score"), span=details["span"], form=details["form"], cut=reply.cut,
-        refused=reply.refused, usage=reply.usage, status=reply.status, reasoning=reply.reasoning,
-        part=game.parts[seat], extra=reply.extra,
-    )  # fmt: skip
+    record = make_record(replace(turn, part=game.parts[seat]), reply, game.number, np.asarray(picture))
+    add_outcome(record, game.table.info(seat))
+    return record

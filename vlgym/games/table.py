@@ -87,6 +87,7 @@ class Table:
 
     Attributes:
         spaces: one space of replies for each seat.
+        movers: the seats whose replies are asked for now; none when the game is over.
         over: whether no more moves are asked for.
         terminated: whether the rules ended the game.
         truncated: whether a limit did.
@@ -107,7 +108,7 @@ class Table:
         self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
-        self.over = True
+        self.over, self.movers = True, tuple[int, ...]()
         self.builder = PromptBuilder.for_env(game)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
@@ -161,11 +162,6 @@ class Table:
         """True from the first reset on."""
         return bool(self._start)
 
-    @property
-    def movers(self) -> tuple[int, ...]:
-        """The seats whose replies are asked for now; none when the game is over."""
-        return () if self.over else self.game.movers()
-
     def step(self, replies: Mapping[int, str]) -> Round:
         """Read one reply of every seat that moves now, and execute them. What other seats say does nothing.
 
@@ -183,9 +179,8 @@ class Table:
             check_seat(self.game, seat)
             if not isinstance(reply, str):
                 raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
-        readings = {seat: self.read(seat, replies.get(seat, "")) for seat in self.movers}
-        texts = {seat: replies.get(seat, "") for seat in readings}
-        return self.play(readings, texts)
+        texts = {seat: replies.get(seat, "") for seat in self.movers}
+        return self.play({seat: self.read(seat, text) for seat, text in texts.items()}, texts)
 
     def read(self, seat: int, reply: str) -> Reading:
         """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
@@ -227,8 +222,8 @@ class Table:
             return []
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
-    def told(self, seat: int) -> list[str]:
-        """The legal actions of a seat as far as it is told them: none where the game has a `notation` for them."""
+    def listed(self, seat: int) -> list[str]:
+        """The legal actions of a seat that its text lists: none where the game has a `notation` for them."""
         legal = self.legal(seat)
         return legal if legal == [WAIT] or not self.game.notation else []
 
@@ -274,7 +269,7 @@ class Table:
             "span": reading.parsed.span if reading else None,
             "form": reading.parsed.form if reading and not failure else None,
             "point": None,
-            "legal_actions": self.told(seat),
+            "legal_actions": self.listed(seat),
             "feedback": write_feedback(failure, self.game.parser) if failure else self.feedback,
             "instructions": self._instructions[seat],
             "turn_text": self.turn_text(seat),
@@ -296,7 +291,7 @@ class Table:
             self.seed,
             self.turns[seat],
             text=clean_text(f"{self._instructions[seat]}\n\n{text}"),
-            legal=tuple(self.told(seat)),
+            legal=tuple(self.listed(seat)),
         )
 
     def solve(self, seat: int) -> str | None:
@@ -401,6 +396,7 @@ class Table:
         truncated = not done.terminated and (done.truncated or spent)
         self.terminated, self.truncated = done.terminated, truncated
         self.over = done.terminated or truncated
+        self.movers = () if self.over else movers
         self.feedback = done.feedback
         for seat, before in enumerate(self.success):
             self.success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))

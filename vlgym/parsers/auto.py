@@ -133,8 +133,7 @@ class _Legality:
 
     def find(self, written: str) -> str | None:
         """Return the words of what is written that mean a legal action; none where it is illegal; `None` where folded
-        words fit two.
-        """
+        words fit two."""
         if written not in self._meanings:
             self._meanings[written] = self._find(written.strip())
         return self._meanings[written]

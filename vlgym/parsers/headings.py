@@ -47,8 +47,7 @@ class HeadingParser:
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return one action, or failure `no_action` (what was said is no legal action, letter by letter),
-        `empty_action`.
-        """
+        `empty_action`."""
         start, end, headed = _inside(text, ONLINE)
         inside = text[start:end]
         action = inside.strip()

@@ -19,7 +19,7 @@ from ..env.seeding import episode_seed
 from ..errors import UserError
 from ..parsers.thoughts import MAX_REPLY, blank_thoughts, shorten
 from ..registry.making import unwrap
-from ..types import Message, Reply, StepRecord, Turn
+from ..types import Image, Message, Reply, StepRecord, Turn
 from .controls import GREY, SHOWN, SHUFFLED, in_grey, with_pictures_of
 from .curriculum import Course, Place
 from .env_failures import ENV_ERROR, EnvFailures, close_env
@@ -173,44 +173,16 @@ class Runner:
 
     def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
         """Step the environment and return the turn's record."""
-        before = slot.observation
-        record = StepRecord(
-            env_id=slot.env_id,
-            episode=slot.episode,
-            seed=slot.seed,
-            turn=turn.turn,
-            messages=turn.messages,
-            image=before["image"],
-            text=before["text"],
-            reply=reply.text,
-            actions=(),
-            parse=ENV_ERROR,
-            reward=0.0,
-            terminated=False,
-            truncated=True,
-            invalid=False,
-            success=False,
-            cut=reply.cut,
-            refused=reply.refused,
-            repeat=turn.repeat,
-            part=turn.part,
-            level=slot.level,
-            usage=reply.usage,
-            status=reply.status,
-            reasoning=reply.reasoning,
-            extra=reply.extra,
-            final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
-        )
+        record = make_record(turn, reply, slot.episode, slot.observation["image"])
+        record.level, record.truncated = slot.level, True
+        record.final_messages = turn.messages  # an episode that broke off is worth what its last state was worth
         try:
             record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
         except Exception as error:
             self._replace(slot, error, reply.text)
             return record
-        details = slot.info["vlgym"]
-        record.actions, record.parse = tuple(details["actions"]), details["parse"]
-        record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
-        record.score, record.span, record.form = slot.info.get("score"), details["span"], details["form"]
-        record.point = details["point"]
+        add_outcome(record, slot.info)
+        record.success = slot.info["success"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
         if record.terminated or record.truncated:
             self.failures.end_row(slot.index)
@@ -377,6 +349,24 @@ class Runner:
             slot.history.get(slot.info.get("seat"), []),
             system=unwrap(slot.env).system_text,
         )  # fmt: skip
+
+
+def make_record(turn: Turn, reply: Reply, episode: int, image: Image) -> StepRecord:
+    """Return the record of a reply that no environment has read yet."""
+    return StepRecord(
+        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (), ENV_ERROR,
+        reward=0.0, terminated=False, truncated=False, invalid=False, success=False, cut=reply.cut,
+        refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage, status=reply.status,
+        reasoning=reply.reasoning, extra=reply.extra,
+    )  # fmt: skip
+
+
+def add_outcome(record: StepRecord, info: dict[str, Any]) -> None:
+    """Add to a record how an environment read the reply, as `info` after the step says."""
+    details = info["vlgym"]
+    record.actions, record.parse, record.invalid = tuple(details["actions"]), details["parse"], info["invalid_action"]
+    record.score, record.span, record.form = info.get("score"), details["span"], details["form"]
+    record.point = details["point"]
 
 
 def cut_reply(reply: Reply) -> Reply:

@@ -108,8 +108,7 @@ def refuse_time_limit(env: Any) -> Any:
 
 def unwrap(env: Any) -> VLEnv:
     """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
-    another process stay what they are.
-    """
+    another process stay what they are."""
     inner = env.unwrapped
     if not hasattr(inner, "vlgym_spec"):
         raise UserError(

@@ -162,8 +162,7 @@ def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterat
 
 def _write_kinds(env: VLEnv) -> Iterator[str]:
     """Yield replies of every kind that models write: in other case and spacing, with thoughts, twice, cut off, of
-    another format, illegal, empty.
-    """
+    another format, illegal, empty."""
     for number, kind in enumerate(("upper", "spaced", "thoughts", "twice", "cut", "bare", "unknown", "longer", "")):
         legal = env.legal_actions()
         action = legal[(7 * number + 1) % len(legal)] if legal else ""

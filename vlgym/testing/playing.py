@@ -1,6 +1,5 @@
 """Play an episode turn by turn and keep the observations for the checks. Garbage replies are of the kinds that
-failing models write.
-"""
+failing models write."""
 
 from __future__ import annotations
 
