@@ -183,9 +183,9 @@ def check_writable(name: str, path: Path) -> None:
         raise UserError(f"{name} {path}: nothing can be written to {place}; choose another place.") from None
 
 
-def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
+def nearest(word: str, choices: Iterable[str]) -> str:
     """Return `" Nearest: a, b."`, or an empty string when no choice is close to `word`."""
-    matches = difflib.get_close_matches(word, list(choices), n=count, cutoff=0.5)
+    matches = difflib.get_close_matches(word, list(choices), n=3, cutoff=0.5)
     return f" Nearest: {', '.join(matches)}." if matches else ""
 
 

@@ -79,7 +79,7 @@ def holm(values: Sequence[float], alpha: float) -> list[bool]:
     return stands
 
 
-def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials.
 
     `trials` is no whole number where trials depend on each other: it is then the number of independent ones that would
@@ -91,7 +91,7 @@ def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tup
     """
     if trials == 0:
         return 0.0, 1.0
-    p = successes / trials
+    p, z = successes / trials, 1.959964
     centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
     return max(0.0, centre - half), min(1.0, centre + half)

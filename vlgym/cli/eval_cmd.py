@@ -71,8 +71,7 @@ def evaluate_policy(
         str | None, typer.Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
     ] = None,
     episodes: Annotated[
-        int | None,
-        typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10]."),
+        int | None, typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10].")
     ] = None,
     split: Split = "test",
     repeats: Annotated[

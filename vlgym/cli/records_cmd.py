@@ -29,9 +29,7 @@ RECORDINGS = "episodes"
 """Folder of a training run with one folder for each recording, named in the order of time."""
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
-) -> None:
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json and .html there."""
     numbers = write_report(folder)
     console = open_console()
@@ -55,8 +53,7 @@ def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")] = False,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with one table of all runs instead."),
+        Path | None, typer.Option(metavar="FILE", help="Write a page with one table of all runs instead.")
     ] = None,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
@@ -123,9 +120,7 @@ def _success(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
-) -> None:
+def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Replay a run's seeds and replies in the installed environments; exit status 1 at the first turn that differs."""
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task("episodes", total=None)

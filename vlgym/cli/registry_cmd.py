@@ -13,13 +13,7 @@ import typer
 from ..env.spec import EnvSpec
 from ..errors import UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
-from ..registry.registry_file import (
-    PACKAGED,
-    compare_registries,
-    find_behaviour_changes,
-    read_registry,
-    write_registry,
-)
+from ..registry.registry_file import PACKAGED, compare_registries, find_behaviour_changes, read_registry, write_registry
 from ..terminal import counting, open_progress
 from .console import open_console
 

@@ -398,10 +398,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             setattr(self, name, value)
 
     def _write_instructions(self) -> None:
-        self.instructions = clean_text(
-            self.prompt.write_instructions(
-                task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
-            )
+        self.instructions = self.fill_instructions(self.task())
+
+    def fill_instructions(self, task: str) -> str:
+        """Return what a prompt says once, for a task."""
+        reply_format = self.parser.describe()
+        return clean_text(
+            self.prompt.write_instructions(task=task, reply_format=reply_format, max_turns=self.max_turns)
         )
 
     def _turn_limit(self) -> int:

@@ -149,13 +149,7 @@ class PromptBuilder:
         return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": additions}
 
     def build(
-        self,
-        instructions: str,
-        turn_text: str,
-        image: Image,
-        history: Sequence[PastTurn] = (),
-        *,
-        system: str = "",
+        self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = (), *, system: str = ""
     ) -> list[Message]:
         """Return messages that end with a user turn.
 

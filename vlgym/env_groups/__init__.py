@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import UserError, check_number
 from ..registry.making import make
 from .processes import ProcessLink
-from .workers import LIMIT, WorkerGroup
+from .workers import LIMIT, Link, WorkerGroup
 
 LOCAL_NAME = "local"
 
@@ -97,13 +97,13 @@ def open_group(
         from .on_ray import connect, count_workers, start_actor
 
         connect(address)
+        start: Callable[[int], Link] = partial(start_actor, tell=tell)
         workers = workers or count_workers()
-        return WorkerGroup(partial(start_actor, tell=tell), min(workers, envs or workers), limit=limit, tell=tell)
-    if kind == "tcp":
+    elif kind == "tcp":
         from .tcp import find_workers, read_token
 
-        start_link, offered = find_workers(address.split(","), read_token())
+        start, offered = find_workers(address.split(","), read_token())
         workers = min(workers or offered, offered)
-        return WorkerGroup(start_link, min(workers, envs or workers), limit=limit, tell=tell)
-    workers = workers or os.cpu_count() or 1
-    return WorkerGroup(ProcessLink, min(workers, envs or workers), limit=limit, tell=tell)
+    else:
+        start, workers = ProcessLink, workers or os.cpu_count() or 1
+    return WorkerGroup(start, min(workers, envs or workers), limit=limit, tell=tell)

@@ -45,12 +45,7 @@ FAILURES = "failures.jsonl"
 
 
 def describe_evaluation(
-    parts: Sequence[Part],
-    policy: Policy,
-    *,
-    builders: dict[str, PromptBuilder],
-    group: EnvGroup = LOCAL,
-    **more: Any,
+    parts: Sequence[Part], policy: Policy, *, builders: dict[str, PromptBuilder], group: EnvGroup = LOCAL, **more: Any
 ) -> dict[str, Any]:
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
 

@@ -90,10 +90,6 @@ def list_policies() -> dict[str, Factory]:
     return factories
 
 
-def _make_oracle() -> Policy:
-    return OraclePolicy(fallback=True)
-
-
 def _make_scripted(file: str) -> Policy:
     """Read replies from a file: a JSON list of texts, or one reply a line."""
     path = Path(file)
@@ -126,7 +122,7 @@ def _list_own() -> dict[str, tuple[Factory, str]]:
     from ..endpoint.policy import OpenAIPolicy  # here, because it brings asyncio, which few commands need
 
     return {
-        "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
-        "human": (_make_human, ""),
+        "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""),
+        "oracle": (functools.partial(OraclePolicy, True), ""), "human": (_make_human, ""),
         "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
     }  # fmt: skip

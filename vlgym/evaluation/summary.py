@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..intervals import wilson_interval
 from ..play.replay import ROUNDING
+from ..play.trajectory import NO_PICTURE
 from ..registry import get_registry
 from ..sight.blind_gap import leaves_room
 from ..types import StepRecord
@@ -137,7 +136,7 @@ def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | N
 
 def without_images(record: StepRecord) -> StepRecord:
     """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
-    return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
+    return replace(record, messages=[], image=NO_PICTURE, final_messages=None)
 
 
 def _place(env_id: str, value: float, least: str) -> float | None:

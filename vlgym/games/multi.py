@@ -185,11 +185,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         """The moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        saved = {
-            "options": copy.deepcopy(self._start["options"]),
-            "table": self._table.save(),
-            "seat": self._seat_now,
-        }
+        saved = {"options": copy.deepcopy(self._start["options"]), "table": self._table.save(), "seat": self._seat_now}
         if self._alone:
             saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._readings.items()}
         return saved

@@ -140,7 +140,7 @@ class Table:
 
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
         """Begin a game from the seeds of `draw_seeds`."""
-        seats = self.game.seats
+        game, seats = self.game, self.game.seats
         self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
         self._seeds, self._chance = list(seeds), np.random.default_rng(seeds[0])
         self.log: list[dict[str, Any]] = []
@@ -154,7 +154,7 @@ class Table:
         self.feedback = ""
         self.over = self.terminated = self.truncated = False
         self.game.deal(self._chance, options)
-        self._instructions = [self._write_instructions(seat) for seat in range(seats)]
+        self._instructions = [game.fill_instructions(game.goal(seat)) for seat in range(seats)]
         self._settle(Round((0.0,) * seats))
 
     @property
@@ -303,9 +303,10 @@ class Table:
 
     def mirror(self) -> None:
         """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
-        self.game.mirror()
-        self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
-        self._settle(Round((0.0,) * self.game.seats))
+        game = self.game
+        game.mirror()
+        self._instructions = [game.fill_instructions(game.goal(seat)) for seat in range(game.seats)]
+        self._settle(Round((0.0,) * game.seats))
 
     def reseed(self, seed: int) -> None:
         """Begin the game's further chance, and the random moves of its own players, at a seed."""
@@ -403,14 +404,6 @@ class Table:
         for seat, space in enumerate(self.spaces):
             space.legal = tuple(self.legal(seat))
         return Round(done.rewards, done.terminated, truncated, done.feedback)
-
-    def _write_instructions(self, seat: int) -> str:
-        game = self.game
-        return clean_text(
-            game.prompt.write_instructions(
-                task=game.goal(seat), reply_format=game.parser.describe(), max_turns=game.max_turns
-            )
-        )
 
 
 def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:

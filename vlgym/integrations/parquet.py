@@ -23,19 +23,6 @@ SHARD = 5000
 ROW_GROUP = 100
 """Rows that are held in memory and written at once."""
 
-TURN_COLUMNS = (
-    "env_id",
-    "episode",
-    "seed",
-    "turn",
-    "text",
-    "reply",
-    "parse",
-    "reward",
-    "terminated",
-    "truncated",
-    "invalid",
-)
 COLUMN_TYPES = {
     "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
@@ -100,7 +87,7 @@ def _row_of_turn(turn: tuple[Path, StepRecord]) -> dict[str, Any]:
     if record.seed is not None and record.seed >= 2**64:
         raise TrajectoryError(f"{folder}: the seed {record.seed} does not fit into 64 bits.")
     messages, images = _split(folder, record)
-    row = {name: getattr(record, name) for name in TURN_COLUMNS}
+    row = {name: getattr(record, name) for name in COLUMN_TYPES}
     row |= {"actions": list(record.actions), "success": record.success, "score": record.score}
     return {**row, "prompt": json.dumps(messages), "images": images}
 

@@ -30,7 +30,7 @@ from .playing import (
     seeds_of,
     write_garbage,
 )
-from .subject import CheckFailure, Subject, require
+from .subject import CheckFailure, Subject, require, require_repeat
 
 NONSENSE = ("fly to the moon", "qwertz", "?", "-17", "null", "do whatever wins")
 """Actions that no environment has."""
@@ -58,9 +58,7 @@ def check_conduct(subject: Subject) -> str:
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=60)):
         choose = choose_oracle if index == 0 else choose_legal(index)
         one = play_episode(watched, seed, choose, turns, watch=_ask_twice)
-        other = play_episode(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
-        difference = first_difference(one, other)
-        require(difference is None, f"an episode goes otherwise where the oracle is asked: {difference}")
+        require_repeat(one, plain, seed, "an episode goes otherwise where the oracle is asked")
         advice += len(one) - 1
     watched.close()
     plain.close()

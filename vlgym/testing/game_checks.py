@@ -79,9 +79,10 @@ def check_zero_sum(subject: Subject) -> str:
     if not table.game.zero_sum:
         return "not declared"
     for index in _games(subject, table, 60):
-        for done in _play_on(table, np.random.default_rng(index)):
-            rounds += 1
-            require(abs(sum(done.rewards)) < 1e-9, f"a round paid {done.rewards}, which does not add up to 0")
+        rng = np.random.default_rng(index)
+        while not table.over:
+            rewards, rounds = table.step(_choose(table, rng)).rewards, rounds + 1
+            require(abs(sum(rewards)) < 1e-9, f"a round paid {rewards}, which does not add up to 0")
     return f"{rounds} rounds add up to 0"
 
 
@@ -211,11 +212,6 @@ def _games(subject: Subject, table: Table, first: int, games: int = GAMES, secon
             return
         table.reset(seed=episode_seed(subject.spec.id, "train", first + index))
         yield index
-
-
-def _play_on(table: Table, rng: np.random.Generator) -> Iterator[Any]:
-    while not table.over:
-        yield table.step(_choose(table, rng))
 
 
 def _choose(table: Table, rng: np.random.Generator) -> dict[int, str]:

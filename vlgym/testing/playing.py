@@ -103,7 +103,6 @@ def play_episode(
     *,
     ask: bool = False,
     watch: Callable[[VLEnv], None] | None = None,
-    options: dict[str, Any] | None = None,
 ) -> list[StepResult]:
     """Play one episode, for at most `turns` turns.
 
@@ -111,7 +110,7 @@ def play_episode(
         ask: also ask the oracle at each turn, and keep its advice.
         watch: called after the reset and after each step.
     """
-    observation, info = env.reset(seed=seed, options=options)
+    observation, info = env.reset(seed=seed)
     steps = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
     for turn in range(turns):
         if watch is not None:

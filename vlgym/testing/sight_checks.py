@@ -24,12 +24,10 @@ from .playing import (
     choose_legal,
     choose_oracle,
     digest_picture,
-    first_difference,
     play_episode,
-    repeat,
     seeds_of,
 )
-from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require
+from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require, require_repeat
 
 TRIAL_TURNS = 300
 """Turns, about, for which each constant action is tried before the best ones are judged."""
@@ -178,9 +176,7 @@ def check_looking(subject: Subject) -> str:
     plain, watched = subject.make(), subject.make()
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=20)):
         one = play_episode(plain, seed, choose_legal(index, garbage_every=5), 16)
-        other = play_episode(watched, seed, repeat([step.reply for step in one[1:]]), len(one) - 1, watch=_look)
-        difference = first_difference(one, other)
-        require(difference is None, f"an episode that is looked at more often goes otherwise: {difference}")
+        require_repeat(one, watched, seed, "an episode that is looked at more often goes otherwise", watch=_look)
     plain.close()
     watched.close()
     return "two episodes are the same however often they are looked at"
@@ -256,10 +252,11 @@ def check_leak(subject: Subject) -> str:
     for step in steps:
         words = leave_out_list(step.text, step.legal)
         for answer in answers:
-            (hits if step.advice == answer else misses)[answer].append(_spells(words, answer))
+            spelled = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", words) is not None
+            (hits if step.advice == answer else misses)[answer].append(spelled)
     frequent = [answer for answer in answers if len(hits[answer]) >= 2]
     always = [answer for answer in frequent if all(hits[answer])]
-    rest = [spelled for answer in always for spelled in misses[answer]]
+    rest = [each for answer in always for each in misses[answer]]
     times = sum(len(hits[answer]) for answer in always)
     telling = len(frequent) > 1 and len(always) > 0.6 * len(frequent) and times >= ENOUGH
     require(
@@ -277,7 +274,3 @@ def check_leak(subject: Subject) -> str:
         f"the oracle's action stands at the same place of the list of legal actions in all of {len(listed)} turns",
     )
     return f"{len(steps)} turns with {len(answers)} different right actions: neither named nor told by their place"
-
-
-def _spells(text: str, action: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(action)}(?!\w)", text) is not None
