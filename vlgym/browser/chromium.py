@@ -129,6 +129,8 @@ class Chromium:
         self.owner = os.getpid()
         self.profile, user = make_room_folder(choose_user())
         self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
+
+        # Several starts: the port that a driver chose may be taken before it listens.
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
         reason = ""
         for attempt in range(ATTEMPTS):
@@ -148,6 +150,8 @@ class Chromium:
                 self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
                 return
             self.kill()
+
+        # What was tried is told, since only the user can install another version.
         self.close()
         raise MissingSystemPartError(
             f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({reason}). "

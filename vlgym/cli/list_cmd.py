@@ -271,6 +271,8 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     compared = "card, prompt and parser as registry.yaml records"
     if not comparison.live:
         compared = f"not compared, it cannot be made here: {comparison.error}"
+
+    # Rows in the order of reading: what it is, then what surrounds it.
     sections, (height, width) = _read_sections(docstring), spec.image_size
     rows: dict[str, Any] = {name: sections[name] for name in FIRST_SECTIONS if name in sections and not full}
     rows |= {
@@ -288,6 +290,8 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
         rows["compared"] = " ".join(comparison.differences) or compared
+
+    # Long values are cut without --full, so that a card fits a screen.
     title = f"{spec.id}  {entry.family}, {entry.difficulty}, {plain_line(owner)}"
     console.print(title, style="bold")
     room = MOST_LINES - bool(spec.levels)

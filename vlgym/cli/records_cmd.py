@@ -79,6 +79,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     for side, foreign in pair["foreign"].items():
         if sum(foreign["statuses"].values()) > MOST_FOREIGN * foreign["replies"]:
             console.print(f"warning: {pair[side]}: {text.explain_foreign(foreign)}", style="yellow")
+
+    # One row for each part, then how replies were read.
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
@@ -89,6 +91,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     print_rows(console, headers, rows)
     sides = [(key, side, row) for key, part in pair["parts"].items() for side, row in part.get("replies", {}).items()]
     print_rows(console, *text.list_readings(["part", "run"], [([key, pair[side]], row) for key, side, row in sides]))
+
+    # Notes: what a reader of the numbers has to know of them.
     for key in [key for key, part in pair["parts"].items() if part.get("repeated")]:
         console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
     for side, other in (("first", "second"), ("second", "first")):

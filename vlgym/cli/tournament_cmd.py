@@ -57,6 +57,8 @@ def tournament(
     labels = [match[1] if match else plain_address(each) for match, each in zip(named, policies, strict=True)]
     if twice := [name for name in labels if labels.count(name) > 1]:
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
+
+    # Everything that can be wrong is checked before a model is loaded.
     check_writable("--out", out)
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     options = share_out(policy_arg or [], labels)
@@ -80,6 +82,8 @@ def tournament(
         for player in players.values():
             if hasattr(player, "close"):
                 player.close()
+
+    # Tables are written first, then printed from the same text.
     ratings = rate(results)
     title = f"{env}, {games} seeds of {split}, each in every seating"
     write_tables(out, title, results, ratings)

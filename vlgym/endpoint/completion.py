@@ -80,6 +80,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     if isinstance(answer.get("output"), list):  # of /v1/responses
         ending = _dict(answer.get("incomplete_details")).get("reason") or answer.get("status")
         choices = [{"message": {"content": answer["output"]}, "finish_reason": ending}]
+
+    # An answer with status 200 may still be an error, or none at all.
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
     if error := answer.get("error") or choice.get("error"):
         raise BadAnswerError(f"an error: {excerpt(_find_words(error), hide=hide)}", classify(error))
@@ -91,6 +93,7 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     if ending in ("provider_error", "abort"):
         raise BadAnswerError(f"ended by {reason}: {begins}", ending)
 
+    # Servers send text, thoughts and calls in many fields and nested parts.
     parts: dict[str, list[Any]] = {"text": [], "thought": [], "refusal": [], "call": []}
     _sort_parts(message.get("content"), "text", parts)
     _sort_parts(message.get("refusal"), "refusal", parts)
@@ -98,6 +101,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     parts["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
     text, thought, refusal = (_write("".join(parts[kind])) for kind in ("text", "thought", "refusal"))
     calls = [call for each in parts["call"] if (call := _read_call(_dict(each)))]
+
+    # Whose words stand in for a missing text decides the status.
     status: Status = "filtered" if ending == "filtered" else "tool_call" if calls else "model"
     if calls:
         written = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
@@ -105,6 +110,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     elif status == "model" and ending != "cut" and thought.strip() and not (text + refusal).strip():
         status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]  # a considered action stands further up
     text = text or refusal
+
+    # The record names what came, so that an empty reply can be explained.
     came = [f"{name} {_describe(value)}" for name, value in {"finish_reason": reason, **message}.items()]
     counts = (usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens"))
     half = MAX_REPLY // 2 - 3

@@ -92,6 +92,8 @@ class OpenAIPolicy:
         model, base_url = split_address(model, base_url)
         if not model:
             raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")
+
+        # Arguments are checked before the key: a typo is told even without one.
         check_number("--policy-arg concurrency", concurrency, 1, MOST_AT_ONCE)
         check_number("--policy-arg max_retries", max_retries, 0, 1000)
         check_number("--policy-arg timeout", timeout, above=0)
@@ -109,6 +111,8 @@ class OpenAIPolicy:
                 raise UserError(f"extra.{field} cannot be set: {FIXED[field]}.")
         if requests_per_minute is not None:
             check_number("--policy-arg requests_per_minute", requests_per_minute, above=0)
+
+        # Address and key come last, because the client opens with them.
         url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
         if url is not None:
             check_url(url)
@@ -122,6 +126,8 @@ class OpenAIPolicy:
         self._client, self._http, self._url, self.hide = open_client(
             url, api_key, concurrency, timeout, max_retries, max_answer_bytes, find_secrets(self._options)
         )
+
+        # One loop in one thread: environments step meanwhile.
         self._keyless = not api_key
         self._places = asyncio.Semaphore(concurrency)
         self._next = 0.0  # when the next request may be sent
@@ -289,6 +295,8 @@ class OpenAIPolicy:
             where += f" through the environment's proxy {self._http.proxy}"
         if isinstance(error.__cause__, httpx2.ConnectError) and not self._http.reached:
             return UserError(f"No server answers at {where} ({words}). Start it, or correct --base-url.")
+
+        # The status says whose mistake it is; each line names the option that corrects it.
         status = getattr(error, "status_code", 0)
         if status in (401, 403):
             wrong = f"No key was sent: {self.api_key_env} is not set." if self._keyless else ""
@@ -311,6 +319,8 @@ class OpenAIPolicy:
                 f"{where} refuses the request: {words}. Check what is sent: the model's name, --temperature, "
                 "--max-tokens, --seed, the length of the prompt, and --history-images 0 for a model without pictures."
             )
+
+        # What is left may pass: the run can go on later.
         kind = EndpointError if find_status(error) else FailedError
         return kind(
             f"{where} failed {self.max_retries + 1} time(s) in a row, last: {words}. Go on later (--resume), or with "

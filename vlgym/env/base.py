@@ -119,11 +119,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
         if max_turns is not None:
             check_number("max_turns", max_turns, 1)
+
+        # A level changes other arguments, and only for an episode.
         if self.level_arguments:
             level = self._kwargs.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
         self._level = None if level is None else read_level(self, level)
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
+
+        # The reply style follows from the card and the planner, where none is named.
         self.planner, self.modality = planner, modality
         if modality == "text":
             self.prompt = replace(self.prompt, in_words=True)  # type: ignore[misc]
@@ -138,6 +142,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
+
+        # Spaces have one size from the beginning: vectors of environments copy them.
         default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
         self.image_size = check_size("image_size", image_size or default)
         self.render_mode = render_mode
@@ -146,6 +152,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
         )
         self.action_space = ReplySpace(self.parser)
+
+        # No episode has begun: a step before the first reset is refused.
         self.turn = 0
         self.episode_return = 0.0
         self.reset_seed: int | None = None

@@ -64,6 +64,8 @@ def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str
 def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> str:
     """Return the two tables: the players, and their pairs."""
     lines, pairs = [f"# {title}", ""], list_pairs(results, [each.name for each in ratings])
+
+    # One player, or seats that are paid alike: ratings would mean nothing.
     if len(ratings) == 1:
         alone = [(each.name, each.games, f"{each.mean_return:+.3f}") for each in ratings]
         lines += _write_table("holds every seat | games | mean return", alone)

@@ -141,10 +141,14 @@ async def play(
         if base_url is None:
             raise UserError("play() needs base_url or client.")
         check_url(base_url)
+
+    # Secrets are taken out of every error that leaves.
     layout = None if history is None else PromptBuilder.asked(history, history + 1)
     server = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
     known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
     hide = make_hide(*(str(each or "") for each in known))
+
+    # The environment steps in this thread; only the request is awaited.
     env = make(task.env_id, **task.arguments)
     runner = Runner([env], split=task.split, first_episode=task.number, episodes=1, builder=layout)
     records: list[StepRecord] = []
@@ -169,6 +173,8 @@ async def play(
         runner.close()
         if client is None:
             await server.close()
+
+    # The result is computed from the records, as an evaluation does it.
     last = records[-1]
     info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
     info["invalid"] = sum(record.invalid for record in records) / len(records)

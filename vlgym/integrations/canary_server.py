@@ -124,6 +124,8 @@ class CanaryServer:
             with self._lock:
                 self.others += 1
             return "yes"
+
+        # The pictures name the episode: no two of them are alike.
         turn, last = (int(number) for number in turns[-1])
         pictures = [_decode(url) for url in urls]
         places = [None if each is None else self._places.get(_digest(each)) for each in pictures]
@@ -134,6 +136,8 @@ class CanaryServer:
             return self._note(f"turn {turn}: no picture that an environment drew; pictures: {sizes}", action)
         if turn == last:
             action = self._answers[episode]
+
+        # The last pictures up to this turn have to be there, in their order.
         numbers = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
         count = max(len(numbers), min(turn, self._due[episode[0]]))
         due = list(range(turn - count + 1, turn + 1))

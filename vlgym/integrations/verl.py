@@ -42,6 +42,8 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
             self._assert_mm_supported(True)  # rather than drop them
             ids = await self.ct_build_initial_tokens(messages, images=pictures)
             logprobs: list[float] | None = []
+
+            # Each turn: a reply of the server, a step, and the tokens of what comes next.
             while True:
                 output = await self.server_manager.generate(
                     request_id=request, prompt_ids=ids, sampling_params=sampling_params, image_data=[*pictures]
@@ -65,6 +67,8 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
                 pictures.append(messages[-1]["content"][0]["image"])
         finally:
             env.close()
+
+        # Prompt and response are cut where verl wants them; masks keep the same length.
         return AgentLoopOutput(
             prompt_ids=ids[: len(ids) - len(mask)], response_ids=ids[len(ids) - len(mask) :][:limit],
             response_mask=mask[:limit], response_logprobs=logprobs[:limit] if logprobs else None,

@@ -91,6 +91,8 @@ class HumanPolicy:
             say(self._help)
             self._helped = True
         say(LINES_HINT if takes_lines(env) else number_choices(env))
+
+        # Commands do not end a turn; anything else is the reply.
         while True:
             print("> ", end="", flush=True)
             line = read_line()

@@ -114,6 +114,8 @@ class Runner:
             raise UserError(
                 "A Runner with a course of several environments needs `exchange`, which makes the next one."
             )
+
+        # Numbers, seeds and parts follow from these alone, so runs can be resumed.
         self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
         self.stride = len(envs) if stride is None else stride
         self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed
@@ -127,6 +129,8 @@ class Runner:
             for slot in self.slots:
                 env = twins[slot.index] if twins else self._remake(slot)
                 slot.twin = _Slot(slot.index + len(envs), env, slot.env_id, slot.builder)
+
+        # All resets are sent before one is waited for; what fails closes every environment.
         self._begun: list[tuple[_Slot, int, int]] = []
         start = time.perf_counter()
         try:

@@ -249,6 +249,8 @@ def explain_foreign(foreign: Mapping[str, Any]) -> str:
 def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
+
+    # Repeats as MageBench reports them, where a part has any.
     protocol = [
         [
             key, f"{row['items']} x {row['repeats']}",
@@ -258,6 +260,8 @@ def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
         for key, part in parts.items()
         if (row := part.get("benchmark"))
     ]  # fmt: skip
+
+    # Controls against the parts that they belong to.
     sight = [
         [
             row["control"], str(row["pairs"]), write_number(row["success"]["shown"]),
@@ -267,6 +271,8 @@ def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
         for row in report["sight"]
         if "success" in row
     ]  # fmt: skip
+
+    # Tables without rows are left out: most runs have one or none.
     headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
     tables = [
         TextTable(

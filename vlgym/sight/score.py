@@ -152,6 +152,8 @@ def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
 def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:
     shares = {env_id: {name: _share(answers) for name, answers in group.items()} for env_id, group in grouped.items()}
     chances = {env_id: 1 / len(group["shown"][0].answers) for env_id, group in grouped.items()}
+
+    # Some probes cannot be judged: too few questions, or mostly unreadable replies.
     values, verdicts = {}, {}
     for env_id, group in grouped.items():
         right = [answer.answer for answer in group["shown"]]
@@ -160,6 +162,8 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
             verdicts[env_id] = UNREADABLE
         elif _best_p(tuple(right)) > ALPHA / len(grouped):
             verdicts[env_id] = TOO_FEW
+
+    # Others are right without their pictures: those say nothing of sight.
     controls = {
         (env_id, name): binomial_p(share.right, share.count, chances[env_id])
         for env_id, group in shares.items()
@@ -168,9 +172,13 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
     }
     stand = holm(list(controls.values()), CONTROL_ALPHA)
     verdicts.update({env_id: TOLD for (env_id, _), stands in zip(controls, stand, strict=True) if stands})
+
+    # The rest is tested together, by Holm's rule.
     judged = [env_id for env_id in grouped if env_id not in verdicts]
     stand = holm([values[env_id] for env_id in judged], ALPHA)
     verdicts.update({env_id: SIGHTED if sees else UNCLEAR for env_id, sees in zip(judged, stand, strict=True)})
+
+    # Details are for the report; no verdict rests on them.
     probes = []
     for env_id, group in grouped.items():
         shown = group["shown"]

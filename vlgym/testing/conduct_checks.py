@@ -120,6 +120,8 @@ def check_garbage(subject: Subject) -> str:
             require(still or not quiet, f"the unreadable reply {text!r:.120} changed the picture or the legal actions")
         if terminated or truncated:
             observation, _ = env.reset(seed=episode_seed(subject.spec.id, "val", number + 1))
+
+    # Made-up actions in the right format are illegal, too.
     require(invalid > 0.5 * subject.garbage, f"only {invalid} of {subject.garbage} garbage replies counted as invalid")
     tried = [*NONSENSE, *(f"{action}zz" for action in env.legal_actions()[:20] if "\n" not in action)]
     taken = [action for action in tried if env.match_action(action) is not None]
@@ -127,6 +129,8 @@ def check_garbage(subject: Subject) -> str:
     _, reward, _, _, info = env.step(env.parser.format([NONSENSE[0]]))
     require(info["invalid_action"] and reward <= 0, f"the action {NONSENSE[0]!r} was executed or paid")
     env.close()
+
+    # A plan may end in nonsense: what came before it is paid, and no more.
     plans = _try_half_plans(subject)
     also = f"; {plans} plans that end in nonsense paid what their moves pay" if plans else ""
     return f"{subject.garbage} garbage replies, {invalid} counted invalid, none raised, paid or moved anything{also}"
@@ -168,6 +172,8 @@ def check_words(subject: Subject) -> str:
     magic word that is computed, read from a file or kept in another module, or, in free text, has brackets or the like.
     """
     words = list_words(subject.make())
+
+    # Words as whole replies and as actions: none may pay or be taken for one.
     env = subject.make()
     env.reset(seed=episode_seed(subject.spec.id, "train", 80))
     open_ended = type(env).match_action is not Game.match_action
@@ -190,6 +196,8 @@ def check_words(subject: Subject) -> str:
             or match_legal(word, env.legal_actions()) is not None,
             f"the word {word!r} is taken for an action, but is not among the legal actions",
         )
+
+    # Words as thoughts: the same actions have to lead to the same episode.
     talking, silent = env, subject.make()
     for index in range(3):
         choose = choose_legal(90 + index)

@@ -321,6 +321,8 @@ def check_vector(subject: Subject) -> str:
         env = subject.make()
         episodes.append(play_episode(env, seed, choose_legal(index, garbage_every=5), steps))
         env.close()
+
+    # Both kinds of vector in both modes: each copies and resets in another way.
     length = min(map(len, episodes))
     for mode in ("sync", "async"):
         for autoreset in (gymnasium.vector.AutoresetMode.SAME_STEP, gymnasium.vector.AutoresetMode.DISABLED):

@@ -115,6 +115,8 @@ def check_picture(subject: Subject) -> str:
     sample = subject.sample()
     starts = {episode[0].picture for episode in sample}
     require(len(starts) > 1, f"{len(sample)} seeds show the same picture at the start")
+
+    # Early and late turns apart: a picture may freeze later.
     steps = [
         (now.turn, now.picture != before.picture)
         for episode in sample
@@ -129,6 +131,8 @@ def check_picture(subject: Subject) -> str:
         usual = sum(rest) / len(rest) if rest else 0.0
         stuck = not any(moves) and (1 - usual) ** len(moves) < 1e-4
         require(not stuck, f"the picture changed at none of {len(moves)} actions in turns {first} to {last}")
+
+    # Nearly one colour is blank to an eye.
     env = subject.make()
     height, width = env.image_size
     env.reset(seed=1)
@@ -136,6 +140,8 @@ def check_picture(subject: Subject) -> str:
     spread = max(int(np.ptp(image, axis=(0, 1)).max()) for image in flat)
     require(spread > LEAST_SPREAD, f"the picture is blank to the eye: the levels of a colour differ by {spread} of 255")
     env.close()
+
+    # The size is the user's to choose.
     size = (height * 5 // 4, width * 5 // 4)
     larger = subject.make(image_size=size)
     shape = larger.reset(seed=1)[0]["image"].shape
@@ -254,6 +260,8 @@ def check_leak(subject: Subject) -> str:
         for answer in answers:
             spelled = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", words) is not None
             (hits if step.advice == answer else misses)[answer].append(spelled)
+
+    # Words: the right action is named where it is right, and others are not.
     frequent = [answer for answer in answers if len(hits[answer]) >= 2]
     always = [answer for answer in frequent if all(hits[answer])]
     rest = [each for answer in always for each in misses[answer]]
@@ -264,6 +272,8 @@ def check_leak(subject: Subject) -> str:
         f"the text names the oracle's action in all of {times} turns, and another one in {sum(rest)} of {len(rest)} "
         f"places: {sorted(always)[:3]}",
     )
+
+    # Places: the right action stands always first, or always last.
     listed = [step for step in steps if step.advice in step.legal and len(step.legal) > 1]
     lists = {step.legal for step in listed}
     places = {step.legal.index(step.advice or "") for step in listed}
