@@ -41,12 +41,10 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             self.observation_space = env.observation_space["image"]  # type: ignore[index]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As of the environment, with the mask."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._show(observation), {**info, "action_mask": self.action_masks()}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take the legal action with this index."""
         try:
             index = operator.index(action)
         except TypeError:

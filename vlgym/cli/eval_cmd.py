@@ -329,7 +329,6 @@ class EvaluationProgress(Watcher):
         self._bars = open_progress(open_console(stderr=True))
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        """Show the bar."""
         self.begun, self.meter, self._pace = True, meter, Pace()
         self._left = Counter({part.key: part.total for part in parts})
         total = self._left.total()
@@ -340,7 +339,6 @@ class EvaluationProgress(Watcher):
         self._all = self._bars.add_task("episodes", total=total, completed=len(already))
 
     def end(self) -> None:
-        """Take the bar away."""
         self._bars.stop()
 
     def reply(self, reply: Reply, key: str) -> None:
@@ -355,7 +353,6 @@ class EvaluationProgress(Watcher):
         self._bars.update(self._all, note="  ".join(words))
 
     def finish(self, episode: list[StepRecord]) -> None:
-        """Count a finished episode."""
         key = episode[0].part
         self._left[key] -= 1
         self._new[key] += 1
@@ -365,5 +362,4 @@ class EvaluationProgress(Watcher):
             self.say(f"{key}: {self._new[key]} episodes done  success {self._won[key] / self._new[key]:.2f}")
 
     def say(self, line: str) -> None:
-        """Print a line above the bar."""
         self._bars.console.print(line)

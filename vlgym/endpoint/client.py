@@ -28,7 +28,6 @@ COMPLETIONS = "/chat/completions"
 
 
 def check_url(url: str) -> None:
-    """Check an address."""
     try:
         split = urlsplit(url)
         valid = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0

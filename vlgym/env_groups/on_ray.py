@@ -36,7 +36,6 @@ class Actor:
         return [self.host.write_answer(unpack(frame)) for frame in frames]
 
     def close(self) -> None:
-        """Close all environments."""
         self.host.close()
 
 
@@ -59,7 +58,6 @@ class RayLink:
         self._answers: deque[bytes] = deque()
 
     def send(self, frame: bytes) -> None:
-        """See `Link`."""
         self._unsent.append(frame)
 
     def flush(self) -> None:
@@ -99,12 +97,10 @@ class RayLink:
         )
 
     def finish(self) -> None:
-        """See `Link`."""
         with suppress(Exception):
             self._ray.wait([self.actor.close.remote()], timeout=5)
 
     def end(self) -> None:
-        """See `Link`."""
         with suppress(Exception):
             self._ray.kill(self.actor, no_restart=True)
 

@@ -26,7 +26,6 @@ class SocketLink:
         self._socket, self.name = connection, name
 
     def send(self, frame: bytes) -> None:
-        """See `Link`."""
         with suppress(OSError):  # it has ended; `receive` tells
             self._socket.settimeout(START)
             self._socket.sendall(frame)
@@ -35,7 +34,6 @@ class SocketLink:
         """See `Link`: everything was sent."""
 
     def receive(self, limit: float) -> Any:
-        """See `Link`."""
         try:
             return receive(self._socket, limit)
         except TimeoutError:
@@ -44,15 +42,12 @@ class SocketLink:
             raise LostError(self.explain_end()) from None
 
     def finish(self) -> None:
-        """See `Link`."""
         self._socket.close()
 
     def end(self) -> None:
-        """See `Link`."""
         self._socket.close()
 
     def explain_end(self) -> str:
-        """Say why no answer will come."""
         return "it closed its connection"
 
 
@@ -77,7 +72,6 @@ class ProcessLink(SocketLink):
         end_worker(self._process, leaves)
 
     def explain_end(self) -> str:
-        """Say how the process ended."""
         try:
             status = self._process.wait(timeout=LEAVES_S)
         except subprocess.TimeoutExpired:

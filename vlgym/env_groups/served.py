@@ -73,7 +73,6 @@ class ServedEnv(RemoteEnv):
         return self._image if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Close the environment and its worker."""
         try:
             super().close()
         finally:

@@ -133,7 +133,6 @@ class WorkerGroup:
         return RemoteEnv(self, env_id, arguments)
 
     def close(self) -> None:
-        """Close all environments and end all workers."""
         self._closed = True
         for worker in self._workers:
             worker.link.finish()

@@ -92,7 +92,6 @@ class Part:
 
     @property
     def pictured(self) -> bool:
-        """True if the prompts show pictures."""
         return shows_picture(self.arguments)
 
     def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:
@@ -204,7 +203,6 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
 
 
 def list_suites() -> list[str]:
-    """Return the names of all suites."""
     registry = get_registry()
     names = {part.suite for record in registry.plugins for part in record.suites if part.env_id in registry.specs}
     return sorted({*OWN_SUITES, *names})

@@ -62,7 +62,6 @@ class Report:
     sight_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the metrics as plain data."""
         return asdict(self)
 
 

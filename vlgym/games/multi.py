@@ -74,7 +74,6 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     @property
     def seat_now(self) -> int:
-        """The seat of this episode."""
         return self._seat_now
 
     def match_move(self, wanted: str, seat: int) -> str | None:
@@ -82,7 +81,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         return match_legal(wanted, self.moves(seat))
 
     def match_action(self, wanted: str) -> str | None:
-        """As `match_move`, for this seat."""
         if self._seat_now in self._table.movers:
             return self.match_move(wanted, self._seat_now)
         return match_legal(wanted, self.legal_actions())
@@ -140,15 +138,12 @@ class MultiVLEnv(MultiGame, VLEnv):
         return [*executed, reading.action], replace(outcome, reward=reward + outcome.reward, feedback=""), failure
 
     def image(self) -> Image:
-        """Draw what this seat sees."""
         return self.draw(self._seat_now)
 
     def describe(self) -> str:
-        """Return what this seat sees in words."""
         return self.describe_view(self._seat_now)
 
     def task(self) -> str:
-        """This seat's goal."""
         return self.goal(self._seat_now)
 
     def state_text(self) -> str:
@@ -162,19 +157,15 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self._table.legal(self._seat_now)
 
     def success(self) -> bool:
-        """True if this seat has succeeded."""
         return self._table.success[self._seat_now]
 
     def oracle(self) -> str | None:
-        """The oracle's action for this seat."""
         return self.advise(self._seat_now) if self._seat_now in self._table.movers else None
 
     def think(self, action: str) -> str:
-        """The oracle's thoughts."""
         return self.explain(self._seat_now, action)
 
     def score(self) -> float | None:
-        """This seat's score."""
         return self.points(self._seat_now)
 
     def extra_info(self) -> dict[str, Any]:
@@ -191,7 +182,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         return saved
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned."""
         options = read_reset_options(self, state["options"])
         options.pop(LEVEL, None)
         self._seat_now = check_seat(self, state["seat"])

@@ -57,7 +57,6 @@ class _View:
         return np.concatenate([self.table.game.draw(seat) for seat in range(self.table.game.seats)], axis=1)
 
     def close(self) -> None:
-        """Close the game."""
         self.table.game.close()
 
     def __str__(self) -> str:
@@ -110,7 +109,6 @@ class AecGame(_View, AECEnv[str, Observation, str]):
     """A game in which one agent answers at a time. See `vlgym.aec_env`."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a game."""
         self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
@@ -119,7 +117,6 @@ class AecGame(_View, AECEnv[str, Observation, str]):
         self._report()
 
     def observe(self, agent: str) -> Observation:
-        """Return an agent's current observation."""
         return self.table.observe(self._seats[agent])
 
     def step(self, action: str | None) -> None:

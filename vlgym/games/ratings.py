@@ -42,7 +42,6 @@ class Rating:
 
     @property
     def interval(self) -> str:
-        """The interval in words."""
         low, high = (f"{end:+.0f}" if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
         return f"{low} to {high}"
 

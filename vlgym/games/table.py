@@ -56,7 +56,6 @@ class Chair:
 
     @property
     def unwrapped(self) -> Chair:
-        """Itself: there are no wrappers."""
         return self
 
     @property
@@ -65,7 +64,6 @@ class Chair:
         return self.table.spaces[self.seat]
 
     def legal_actions(self) -> list[str]:
-        """Return this seat's current legal actions."""
         return self.table.legal(self.seat)
 
     def match_action(self, wanted: str) -> str | None:

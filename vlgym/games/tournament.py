@@ -117,7 +117,6 @@ class Tournament:
 
     @property
     def total(self) -> int:
-        """Number of games in all."""
         return self.games * len(self.seatings)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:

@@ -59,7 +59,6 @@ class Sampled:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
         return asdict(self)
 
 

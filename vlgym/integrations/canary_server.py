@@ -8,7 +8,6 @@ only, and knows an episode by its pictures, no two of which are alike.
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 import re
@@ -25,6 +24,7 @@ from PIL import Image as PILImage
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
 from ..parsers import get_parser
+from ..play.trajectory import hash_picture
 from ..registry.making import make
 from ..types import Image
 from .canary import CANARIES, find_chance
@@ -128,7 +128,7 @@ class CanaryServer:
         # The pictures name the episode: no two of them are alike.
         turn, last = (int(number) for number in turns[-1])
         pictures = [_decode(url) for url in urls]
-        places = [None if each is None else self._places.get(_digest(each)) for each in pictures]
+        places = [None if each is None else self._places.get(hash_picture(each)) for each in pictures]
         episode = next(((each.env_id, each.number) for each in reversed(places) if each is not None), None)
         action = legal[-1].split(", ")[0]
         if episode is None:
@@ -169,7 +169,7 @@ class CanaryServer:
                 observation, _ = env.reset(seed=episode_seed(env_id, split, number))
                 over, turn = False, 0
                 while not over:
-                    self._places[_digest(observation["image"])] = _PicturePlace(env_id, number, turn)
+                    self._places[hash_picture(observation["image"])] = _PicturePlace(env_id, number, turn)
                     self._answers[env_id, number] = env.oracle()
                     observation, _, over, _, _ = env.step(env.solve())
                     turn += 1
@@ -199,10 +199,6 @@ def _decode(url: str) -> Image | None:
             return np.asarray(picture.convert("RGB"))
     except (ValueError, OSError, PILImage.DecompressionBombError):
         return None
-
-
-def _digest(image: Image) -> str:
-    return hashlib.sha256(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes()).hexdigest()
 
 
 def _size(image: Image) -> str:

@@ -145,7 +145,6 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         return _show(observation, info)
 
     def step(self, action: ReplyAction, timeout_s: float | None = None) -> PictureObservation:  # type: ignore[override]
-        """Give the environment a reply."""
         self._check_open()
         if self._env is None:
             raise UserError("Reset the environment before the first step, in the same WebSocket session.")
@@ -162,11 +161,9 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
 
     @property
     def state(self) -> State:
-        """Id, seed and steps of the episode."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Name and summary, from the card."""
         spec = get_registry().get(self._env_id)
         return EnvironmentMetadata(name=spec.id, description=spec.summary)
 

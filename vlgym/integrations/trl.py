@@ -57,11 +57,9 @@ class ActionParser(AutoParser):
         return parsed
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
-        """Return the action."""
         return actions[-1] if actions else ""
 
     def describe(self) -> str:
-        """The reply format in words."""
         return "Think briefly, then call the tool `act` with ACTION, which is one of the legal actions."
 
 

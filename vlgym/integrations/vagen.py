@@ -46,7 +46,6 @@ class Game:
         return _show(observation, info), float(reward), terminated or truncated, facts
 
     async def close(self) -> None:
-        """Close the environment."""
         self.env.close()
 
 

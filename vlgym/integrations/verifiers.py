@@ -21,7 +21,7 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.types import UserMessage
 
-from ..endpoint.messages import encode_messages
+from ..endpoint.messages import encode_turn
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import check_choice, check_number
 from ..parsers import check_named
@@ -87,8 +87,7 @@ class Play(vf.Env[PlayConfig]):
             text = observation["text"]
             async with agents.player.interaction(task) as talk:
                 while not over:
-                    content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": text}]
-                    message = encode_messages([{"role": "user", "content": content}])[0]
+                    message = encode_turn(observation["image"], text)
                     segment = await talk.turn([UserMessage.model_validate(message)])
                     if segment.terminated:
                         break

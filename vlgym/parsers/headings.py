@@ -63,7 +63,6 @@ class HeadingParser:
         return _write("# analyze", ONLINE, thoughts, actions[-1] if actions else "")
 
     def describe(self) -> str:
-        """The reply format in words."""
         return _ask("# analyze", f"then {ONLINE} and one of the legal actions, with nothing after it.")
 
 
@@ -85,6 +84,5 @@ class HeadingPlanParser:
         return _write("### Analyze", GLOBAL, thoughts, ", ".join(actions))
 
     def describe(self) -> str:
-        """The reply format in words."""
         rest = f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
         return _ask("### Analyze", rest)

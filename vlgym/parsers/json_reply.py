@@ -75,7 +75,6 @@ class JsonParser:
         return json.dumps({"thoughts": thoughts, "action": actions[-1] if actions else ""})
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             'Answer with a JSON object: {"thoughts": "what you see and why", "action": "ACTION"}, '
             "where ACTION is one of the legal actions."

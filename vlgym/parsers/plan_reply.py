@@ -34,7 +34,6 @@ class PlanParser(TagParser):
         return f"{thoughts} {plan}" if thoughts else plan
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             "Think briefly, then write the whole sequence of actions, separated by semicolons: "
             "<plan>ACTION; ACTION; ...</plan>. Each ACTION must be one of the legal actions."

@@ -41,7 +41,6 @@ class TagParser:
         return f"{thoughts} {action}" if thoughts else action
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
         )

@@ -131,7 +131,6 @@ class HumanPolicy:
         return self._files[id(image)][1]
 
     def draw(self, image: Image) -> None:
-        """Draw a picture on the terminal."""
         show_picture(image, choose_protocol(self.protocol, sys.stdout), sys.stdout)
 
     def _write(self, messages: Sequence[Message]) -> str:

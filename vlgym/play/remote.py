@@ -59,14 +59,12 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def vlgym_spec(self) -> EnvSpec | None:
-        """Its card."""
         if self._spec is None and self.facts["spec"] is not None:
             self._spec = EnvSpec.from_dict(self.facts["spec"])
         return self._spec
 
     @property
     def modality(self) -> str:
-        """What shows its state."""
         return str(self._arguments.get("modality", "image"))
 
     @property
@@ -99,7 +97,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     # ---- playing ---------------------------------------------------------------------------------------------------
 
     def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:
-        """Begin a reset."""
         self._send(("reset", seed, options), seed=seed, options=options)
 
     def send_step(self, action: str) -> None:

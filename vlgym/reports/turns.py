@@ -22,7 +22,6 @@ SHADES = 6
 MOST_TOKENS = 5_000  # tokens of a turn that are shown
 EACH = 5  # episodes won, and lost
 PICTURE_SIDE = 384  # pixels of a picture's longer side
-MOST_TURNS = 8  # of an episode in a report
 
 RULE = "Five won and five lost episodes are shown, at even distances in the order of their parts and numbers."
 

@@ -52,7 +52,6 @@ class Constant(BlindPlayer):
         self.action = action
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the action."""
         return self.action
 
 

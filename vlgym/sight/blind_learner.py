@@ -83,7 +83,6 @@ class Learner(BlindPlayer):
         self._feedback = ""
 
     def hear(self, feedback: str) -> None:
-        """Keep it for the next choice."""
         self._feedback = feedback
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
@@ -109,7 +108,6 @@ class TablePlayer(Learner):
     name = "learnt table"
 
     def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
-        """The three keys."""
         return (text, legal, self._feedback), (legal, self._feedback), ()
 
 
@@ -119,7 +117,6 @@ class ListPlayer(Learner):
     name = "learnt list"
 
     def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
-        """The number of the turn."""
         return (len(self.visited),)
 
 

@@ -39,7 +39,6 @@ class BestBlind:
         self._chosen: dict[str, Policy] = {}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask the player of each turn's environment."""
         replies = []
         for turn in turns:
             if turn.env_id not in self._chosen:

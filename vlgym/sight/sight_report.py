@@ -109,7 +109,6 @@ class SightReport:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
         return asdict(self)
 
 

@@ -23,7 +23,6 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """True if every required property holds."""
         return all(result.passed for result in self.results)
 
     @property

@@ -3,7 +3,6 @@ failing models write."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..env import VLEnv
 from ..env.seeding import episode_seed
+from ..play.trajectory import hash_picture
 from ..types import Image, Reply, Turn
 
 _PIECES = (
@@ -47,7 +47,6 @@ class GarbagePolicy:
     name = "garbage"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Write one reply for each turn."""
         return [Reply(write_garbage(np.random.default_rng([turn.seed or 0, turn.turn]), turn.legal)) for turn in turns]
 
 
@@ -161,8 +160,7 @@ def seeds_of(env_id: str, split: str, count: int, first: int = 0) -> list[int]:
 
 def digest_picture(image: Image) -> str:
     """Return 16 hexadecimal digits that differ where one pixel differs."""
-    data = np.ascontiguousarray(image)
-    return hashlib.sha256(repr(data.shape).encode() + data.tobytes()).hexdigest()[:16]
+    return hash_picture(image)[:16]
 
 
 def first_difference(one: Sequence[StepResult], other: Sequence[StepResult]) -> str | None:
@@ -194,7 +192,6 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """True if the time is up."""
         return time.perf_counter() > self._until
 
 

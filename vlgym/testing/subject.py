@@ -85,7 +85,6 @@ class Subject:
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
-        """Build a fresh one."""
         return build(self.spec, **{**self.kwargs, **kwargs})
 
     def play(self, policy: Policy, split: str = "val") -> Report:

@@ -62,12 +62,10 @@ class PageGame:
 
     @property
     def over(self) -> bool:
-        """True if all episodes are played."""
         return len(self.wins) == self.part.episodes
 
     @property
     def before(self) -> ShownTurn | None:
-        """The turn before."""
         return ShownTurn(len(self.records) - 1, self.records[-1]) if self.records else None
 
     def begin(self) -> None:
@@ -82,7 +80,6 @@ class PageGame:
         self.begin_episode()
 
     def begin_episode(self) -> None:
-        """Begin the next episode."""
         self._runner = Runner(
             [self._env], split=self.part.split, first_episode=len(self.wins), episodes=1, part=self.part.key
         )
@@ -178,6 +175,5 @@ class PageGames:
         game.end()
 
     def close_all(self) -> None:
-        """End all games."""
         for game in list(self.open.values()):
             self.close(game)

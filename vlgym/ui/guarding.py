@@ -88,7 +88,6 @@ class PageGuard(BaseHTTPMiddleware):
         self.token = token
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
-        """Answer one request."""
         own = f"http://{request.headers['host']}"
         if request.method in ("GET", "HEAD") or request.headers.get("origin") == own:
             answer = self._ask_token(request) or await call_next(request)

@@ -97,12 +97,10 @@ class IndexedEpisode:
 
     @property
     def total(self) -> float:
-        """The return."""
         return sum(self.rewards)
 
     @property
     def turns(self) -> int:
-        """Number of turns so far."""
         return len(self.offsets)
 
     @property
