@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ..errors import SpecError, check_choice, is_printable
+from ..errors import SpecError, UserError, check_choice, is_printable
 from .arguments import describe_hint, fits
 from .probes import Probe
 from .seeding import SPLITS
@@ -174,6 +174,11 @@ class EnvSpec:
     def title(self) -> str:
         """The id without namespace and version, for example `OneRoom`."""
         return self.id.split("/", 1)[1].rsplit("-v", 1)[0]
+
+    def check_split(self, split: str) -> None:
+        """Raise `UserError` where the environment has no such split."""
+        if split not in self.splits:
+            raise UserError(f"{self.id} has no split {split!r}; it has {', '.join(self.splits)}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, fit for YAML and JSON."""

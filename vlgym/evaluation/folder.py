@@ -27,6 +27,7 @@ from ..play.trajectory import (
     SEED_RULE,
     TrajectoryWriter,
     describe_env,
+    describe_policy,
     encode_header,
     find_differences,
     read_header,
@@ -50,7 +51,7 @@ def describe_evaluation(
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
 
     Args:
-        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
+        policy: who answers.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
         **more: whatever else belongs to the run; `None` is left out.
 
@@ -75,10 +76,9 @@ def describe_evaluation(
             "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
             "fresh_seeds": part.fresh_seeds or None, "given": part.arguments or None, **entry,
         }  # fmt: skip
-    player = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
     run = {
-        "format": FORMAT, "kind": KIND, "policy": player, "split": splits[0], "parts": described, "seeds": SEED_RULE,
-        "versions": list_versions(owners - {None}), **more,
+        "format": FORMAT, "kind": KIND, "policy": describe_policy(policy), "split": splits[0], "parts": described,
+        "seeds": SEED_RULE, "versions": list_versions(owners - {None}), **more,
     }  # fmt: skip
     return without_none(to_plain(run))
 

@@ -139,8 +139,7 @@ def plan_ids(
     parts = []
     for env_id in dict.fromkeys(env_ids):
         spec = get_registry().get(env_id)
-        if split not in spec.splits:
-            raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
+        spec.check_split(split)
         if planner is not None and planner not in spec.planners:
             raise UserError(f"{env_id} cannot be played by a {planner} planner; it has {', '.join(spec.planners)}.")
         parts.append(Part(env_id, split, episodes, repeats, planner or "online", arguments=dict(arguments or {})))

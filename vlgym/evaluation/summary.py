@@ -12,7 +12,7 @@ from ..intervals import wilson_interval
 from ..play.replay import ROUNDING
 from ..play.trajectory import NO_PICTURE
 from ..registry import get_registry
-from ..sight.blind_gap import leaves_room
+from ..sight.blind_gap import find_scale
 from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser"})
@@ -97,7 +97,7 @@ def normalized_score(env_id: str, mean_return: float) -> float | None:
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
 
-    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.leaves_room`).
+    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.find_scale`).
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
@@ -139,13 +139,6 @@ def without_images(record: StepRecord) -> StepRecord:
 
 
 def _place(env_id: str, value: float, least: str) -> float | None:
-    """Return the position of a return between the floor (or blind floor) and the ceiling of registry.yaml.
-
-    `None` without both, or if the ceiling is not above the floor.
-    """
-    entry = get_registry().known.get(env_id)
-    if not entry or not entry.get(least) or not entry["ceiling"]:
-        return None
-    low, high = entry[least]["return"], entry["ceiling"]["return"]
-    room = high > low and leaves_room(low, entry["floor"]["return"], high)
-    return (value - low) / (high - low) if room else None
+    """Return the position of a return on the scale of registry.yaml (see `find_scale`)."""
+    scale = find_scale(get_registry().known.get(env_id), least)
+    return (value - scale[0]) / (scale[1] - scale[0]) if scale else None

@@ -99,11 +99,9 @@ class Tournament:
         resume: bool = False,
     ) -> None:
         self.table: Table = open_table(env_id, **(arguments or {}))
-        spec = self.table.game.vlgym_spec
         for name, player in players.items():
             self.table.game.check_player(f"player {name}", player)
-        if split not in spec.splits:
-            raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
+        self.table.game.vlgym_spec.check_split(split)
         self.env_id, self.players, self.games, self.out, self.split = env_id, dict(players), games, out, split
         self.arguments = dict(arguments or {})
         self.seatings = list_seatings(list(players), self.table.game.seats)

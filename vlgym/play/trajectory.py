@@ -89,10 +89,15 @@ def describe_run(
         owners.add(entry["distribution"])
     run: dict[str, Any] = {"environments": described, "versions": list_versions(owners - {None}), "split": split}
     if policy is not None:
-        run["policy"] = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
+        run["policy"] = describe_policy(policy)
     if episodes is not None:
         run["episodes"] = {"first": episodes[0], "end": episodes[1], "seeds": SEED_RULE}
     return without_none(to_plain({"format": FORMAT, **run, **more}))
+
+
+def describe_policy(policy: Any) -> dict[str, Any]:
+    """Return what a run's record says of who answers: its `describe()`, if it has one, else its name."""
+    return policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
 
 
 def without_none(value: Any) -> Any:

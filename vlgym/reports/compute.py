@@ -22,7 +22,7 @@ from ..play.controls import SHOWN
 from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
-from ..sight.blind_gap import leaves_room
+from ..sight.blind_gap import find_scale
 from ..types import MODEL_STATUSES, StepRecord
 from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import (
@@ -201,12 +201,9 @@ def normalize(part: RecordedPart, returns: Groups, least: str = "floor") -> dict
 
     `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
     """
-    bounds = find_bounds(part)
-    if not {least, "floor", "ceiling"} <= bounds.keys():
+    if (scale := find_scale(find_bounds(part), least)) is None:
         return None
-    low, high = bounds[least]["return"], bounds["ceiling"]["return"]
-    if high <= low or not leaves_room(low, bounds["floor"]["return"], high):
-        return None
+    low, high = scale
     return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
 
 

@@ -96,7 +96,12 @@ def read_run(folder: Path | str) -> RecordedRun:
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key], split) for key in sorted(header["parts"])}
         prices = header.get("prices")
-        _require(prices is None or all(map(_is_price, (prices["in"], prices["out"]))), "prices", prices)
+        _require(
+            prices is None
+            or all(fits(each, float) and 0 <= each <= GREATEST for each in (prices["in"], prices["out"])),
+            "prices",
+            prices,
+        )
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
@@ -115,10 +120,6 @@ def _read_part(key: str, entry: Any, split: str) -> RecordedPart:
     )
     _require(key == part.key, "the name of a part", key)
     return part
-
-
-def _is_price(value: Any) -> bool:
-    return fits(value, float) and 0 <= value <= GREATEST
 
 
 def _require(condition: bool, name: str, value: Any) -> None:

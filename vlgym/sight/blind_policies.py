@@ -68,7 +68,7 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
         if player.name == best:
             return player
     if best in LEARNERS and spec is not None:
-        return make_learner(spec, best)
+        return BlindPolicy(best, learn(spec, partial(build, spec, **UNSEEN), best))
     constant = _CONSTANT.fullmatch(best or "")
     return make_constant(constant["action"]) if constant else [*own, searcher][0]
 
@@ -115,11 +115,6 @@ class BlindPolicy:
 def make_constant(action: str) -> BlindPolicy:
     """Return the policy that plays `action` at every turn."""
     return BlindPolicy(f"always {action}", partial(Constant, action=action))
-
-
-def make_learner(spec: EnvSpec, name: str) -> BlindPolicy:
-    """Let one of `LEARNERS` learn on train, and return its policy."""
-    return BlindPolicy(name, learn(spec, partial(build, spec, **UNSEEN), name))
 
 
 def load_players(spec: EnvSpec) -> list[BlindPolicy]:
