@@ -202,16 +202,12 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class AskingPolicy(Protocol):
+class AskingPolicy(Policy, Protocol):
     """A policy that answers each prompt for itself, such as an endpoint's: `reply` waits for all of a batch.
 
     The `Future` of `submit` ends with a `Reply`, or with an exception: `UserError` where going on makes no sense (a
     wrong key), which ends the run.
     """
-
-    name: str
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
 
     def submit(self, turn: Turn) -> Future[Reply]: ...
 

@@ -42,10 +42,6 @@ _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
 
 
-class _FullError(OSError):
-    """All workers of a server are taken."""
-
-
 class TcpLink(SocketLink):
     """Connection to a worker behind TCP.
 
@@ -157,7 +153,7 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         if not hmac.compare_digest(proof, prove(SERVER + hello + request + answer, token)):
             raise UserError(f"tcp://{place} does not prove the token in {TOKEN}; ask who runs that server.")
         if answer[:1] != TAKEN:
-            raise _FullError("all its workers are taken")
+            raise OSError("all its workers are taken")
         return connection, int.from_bytes(answer[1:], "little")
     except BaseException as error:
         connection.close()

@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import Any
 
 from ..env.spec import ID_PATTERN, EnvSpec
@@ -17,6 +16,7 @@ from .installing import how_to_install
 from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
 from .suites import SuitePart
+from .versions import read_requirements
 
 FIRST_PARTY = "vlgym"
 """Namespace of this project's ids."""
@@ -157,11 +157,7 @@ def normal_name(distribution: str) -> str:
 
 def _list_extras() -> list[str]:
     """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
-    try:
-        lines = metadata.requires("vlgym") or []
-    except metadata.PackageNotFoundError:
-        return []
-    names = (re.match(r"vlgym-[\w.-]+", line) for line in lines if "extra" in line)
+    names = (re.match(r"vlgym-[\w.-]+", line) for line in read_requirements("vlgym") if "extra" in line)
     return [match[0] for match in names if match]
 
 

@@ -20,7 +20,10 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
     """Return name -> version of Python, the core, the named distributions, and what these require (their engines)."""
     versions = {"python": platform.python_version()}
     for name in (*CORE_PACKAGES, *sorted(set(distributions))):
-        for each in (name, *(_list_required(name) if name not in CORE_PACKAGES else ())):
+        required = (
+            [] if name in CORE_PACKAGES else [line for line in read_requirements(name) if not _EXTRA.search(line)]
+        )
+        for each in (name, *(match[0] for line in required if (match := _PACKAGE_NAME.match(line)))):
             version = find_version(each)
             if version is not None:
                 versions.setdefault(each, version)
@@ -47,13 +50,12 @@ def hash_code(place: str) -> str | None:
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None
 
 
-def _list_required(distribution: str) -> list[str]:
-    """The direct requirements, extras left out."""
+def read_requirements(distribution: str) -> list[str]:
+    """Return the requirements in a distribution's metadata, extras included; none where it is not installed."""
     try:
-        lines = metadata.requires(distribution) or []
+        return metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
-    return [match[0] for line in lines if not _EXTRA.search(line) and (match := _PACKAGE_NAME.match(line))]
 
 
 def find_version(distribution: str) -> str | None:
