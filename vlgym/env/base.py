@@ -406,9 +406,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             setattr(self, name, value)
 
     def _write_instructions(self) -> None:
-        self.instructions = self.fill_instructions(self.task())
+        self.instructions = self._fill_instructions(self.task())
 
-    def fill_instructions(self, task: str) -> str:
+    def _fill_instructions(self, task: str) -> str:
         """Return what a prompt says once, for a task."""
         reply_format = self.parser.describe()
         return clean_text(

@@ -152,7 +152,7 @@ class Table:
         self.feedback = ""
         self.over = self.terminated = self.truncated = False
         self.game.deal(self._chance, options)
-        self._instructions = [game.fill_instructions(game.goal(seat)) for seat in range(seats)]
+        self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(seats)]
         self._settle(Round((0.0,) * seats))
 
     @property
@@ -303,7 +303,7 @@ class Table:
         """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
         game = self.game
         game.mirror()
-        self._instructions = [game.fill_instructions(game.goal(seat)) for seat in range(game.seats)]
+        self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(game.seats)]
         self._settle(Round((0.0,) * game.seats))
 
     def reseed(self, seed: int) -> None:
