@@ -71,7 +71,7 @@ def load_plugins(
         candidates: as from `find_plugins` (the default).
         switch: value of `VLGYM_PLUGINS`; the environment variable by default.
     """
-    allowed = _parse_switch(os.environ.get(SWITCH) if switch is None else switch)
+    allowed = _read_switch(switch)
     records = []
     for name, distribution, version, point in find_plugins() if candidates is None else candidates:
         record = PluginRecord(name, distribution, version)
@@ -93,7 +93,7 @@ def load_plugins(
 
 def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
     """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) that is no installed plugin's."""
-    wanted = _parse_switch(os.environ.get(SWITCH) if switch is None else switch) or set()
+    wanted = _read_switch(switch) or set()
     names = {name for record in records for name in _names(record)}
     there = ", ".join(sorted(record.name for record in records)) or "none is installed"
     return [
@@ -107,11 +107,11 @@ def _names(record: PluginRecord) -> set[str]:
     return {record.name, record.distribution, record.distribution.removeprefix("vlgym-")}
 
 
-def _parse_switch(value: str | None) -> set[str] | None:
-    if value is None or not value.strip():
-        return None
+def _read_switch(switch: str | None) -> set[str] | None:
+    """Return the names in a value of `VLGYM_PLUGINS`, by default the variable's; `None` where it allows all."""
+    value = os.environ.get(SWITCH, "") if switch is None else switch
     names = {item.strip() for item in value.split(",") if item.strip()}
-    return set() if names == {"none"} else names
+    return None if not value.strip() else set() if names == {"none"} else names
 
 
 def _load(record: PluginRecord, point: Any) -> None:
