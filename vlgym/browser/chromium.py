@@ -97,7 +97,6 @@ class Chromium:
             network where there can be none; `shared` only the latter.
         site: port of the only server that it asks directly; `None`: no server.
         proxy: port of the proxy for everything else, 0 for any free one; by default one that does not exist.
-        fresh_tabs: whether `fresh_tab` is wanted.
         answer_s: longest time in seconds that it may take over an answer, once it runs.
 
     Attributes:

@@ -38,8 +38,6 @@ class WorkerServer:
 
     Args:
         port: 0 takes a free one.
-        workers: most at once.
-        token: every connection must prove it.
         command: what is run, with the number of the socket after it.
 
     Attributes:

@@ -80,7 +80,6 @@ class _RemoteEnv:
     Attributes:
         made: the request that made it, once it is answered.
         start: the reset that began the open episode.
-        steps: replies since.
         last: the last answer, without its picture.
         shape: of its pictures, from the first one on.
     """

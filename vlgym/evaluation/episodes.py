@@ -60,10 +60,8 @@ class Player:
     Args:
         policy: who answers. One with `submit` is asked for each episode apart; any other gets all open prompts at once.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
-        num_envs: most episodes at once.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
         on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
-        group: where the environments live.
 
     Raises:
         FailedError: an environment, or the endpoint, broke one episode off three times.
@@ -211,7 +209,6 @@ def evaluate(
 
     Args:
         episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
-        num_envs: how many are played side by side.
         builder: prompt layout; the environment's own by default.
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see

@@ -51,7 +51,6 @@ def describe_evaluation(
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
 
     Args:
-        policy: who answers.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
         **more: whatever else belongs to the run; `None` is left out.
 
@@ -89,7 +88,6 @@ class EvaluationFolder:
     Args:
         folder: made if missing.
         session: how it is played this time, for example the command: kept, but not compared.
-        resume: go on with the run that the folder holds.
 
     Attributes:
         finished: (part, number) of each episode that is on disk.

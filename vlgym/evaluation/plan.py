@@ -45,7 +45,6 @@ class Part:
         repeats: how often each seed is played.
         pictures: what the prompt shows: `shown`, the environment's own pictures; `grey`, plain grey ones of their
             size; `shuffled`, those of the episode with the next seed, which gets the same replies.
-        arguments: constructor arguments of all items.
         items: further constructor arguments of each item.
         fresh_seeds: each repeat of an item has a new seed, as a benchmark's runs have.
     """

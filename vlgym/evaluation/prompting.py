@@ -29,8 +29,6 @@ def lay_out_parts(
 
     Args:
         layout: for all of them; by default each environment's own.
-        style: key of `vlgym.env.prompts.STYLES`.
-        few_shot: how many oracle episodes of the train split are shown.
 
     Raises:
         UserError: an environment's oracle cannot play, or the examples would be played themselves.

@@ -32,7 +32,6 @@ class Report:
         success: share of episodes with `success` after the last turn.
         success_low: lower end of the 95 % Wilson interval.
         success_high: upper end.
-        mean_return: mean of the undiscounted returns.
         return_se: standard error of that mean; 0 with one episode.
         invalid_rate: share of replies from which no legal action was read.
         negative_rate: share of replies with a negative reward.

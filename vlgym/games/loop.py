@@ -143,11 +143,7 @@ def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
 def read_moves(
     table: Table, seats: Iterable[int], players: Sequence[Player], texts: Mapping[int, str]
 ) -> dict[int, Reading]:
-    """Return the moves of seats: replies that are read, and moves of the game's own players.
-
-    Args:
-        texts: replies of the policies.
-    """
+    """Return the moves of seats: replies that are read, and moves of the game's own players."""
     readings = {}
     for seat in seats:
         player = players[seat]

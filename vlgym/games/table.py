@@ -92,7 +92,6 @@ class Table:
         earned: each seat's pay since its last move, that move's included; of the first move, since the beginning.
         success: whether each seat has succeeded, by a win that no stand-in move brought.
         shares: pay every seat the mean of all seats' rewards.
-        turns: moves of each seat.
         invalid: replies of each seat that could not be read or were illegal.
         failures: failure code of each seat's last reply, `None` where it had an action.
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any; `luck` of a reseed.

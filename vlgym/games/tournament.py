@@ -78,8 +78,6 @@ class Tournament:
         env_id: a game of several agents.
         players: by name: policies, or names of the game's own players.
         games: seeds of each pair; each is played in every seating.
-        arguments: of the game's constructor.
-        resume: go on with the tournament that the folder holds.
 
     Raises:
         UserError: the id is no game of several agents, it has no such player, the folder holds something else, or

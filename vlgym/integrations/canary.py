@@ -43,7 +43,6 @@ class Sampled:
 
     Attributes:
         chance: probability of a right answer without its picture.
-        unreadable: episodes that an unreadable reply ended.
         low: lower end of the exact interval of the share of right answers, at `CONFIDENCE`.
         verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less than halfway from
             chance to 1; else, and where most replies were unreadable, `cannot tell`.

@@ -54,7 +54,6 @@ class CanaryServer:
     pixel; at least as many as the card's history holds, and earlier ones are allowed.
 
     Args:
-        split: split of the episodes that it knows.
         episodes: number of episodes of each canary that it knows, from the first.
         port: port; 0 takes a free one.
         on_request: called with the number of a request and its problem, empty where there is none.

@@ -74,9 +74,6 @@ class PictureObservation(Observation):
 class WorkerPool:
     """Worker processes for sessions.
 
-    Args:
-        most: sessions at once.
-
     Attributes:
         taken: sessions that hold a worker.
     """
@@ -248,7 +245,6 @@ def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str |
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
     Args:
-        pool: worker processes; it limits the sessions.
         token: every request must have it; `None` on loopback only.
         idle: seconds after which a session without a message is closed.
     """

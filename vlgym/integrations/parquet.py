@@ -37,10 +37,7 @@ need = partial(import_extra, extra="export", user="This export")
 
 
 def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one row per turn: what the model was shown and said, and what came of it.
-
-    Args:
-        out: an empty folder.
+    """Write one row per turn into an empty folder: what the model was shown and said, and what came of it.
 
     Returns:
         the number of rows.
@@ -62,7 +59,7 @@ def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
 
     Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
 
-    Args, returns and raises: as `write_turns`.
+    Returns and raises: as `write_turns`.
     """
     datasets = need("datasets")
     text = datasets.Value("string")

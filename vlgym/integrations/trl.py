@@ -70,7 +70,6 @@ class TrlGame:
         env: the environment; this object closes it.
 
     Attributes:
-        total: sum of the rewards of the episode so far.
         turns: a row for each reply (see `turn_rows`).
     """
 

@@ -46,9 +46,6 @@ class EnvFailures:
 
         Args:
             place: where failures are in a row: an environment of several, or an episode.
-            error: what it raised.
-            env: the environment, or `None` where none was made.
-            env_id, episode, seed, turn: where it was.
             reply: what it was to do, `None` where it was no step.
             part: of the evaluation, noted instead of the id.
 

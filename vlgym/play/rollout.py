@@ -77,7 +77,6 @@ class Runner:
             it returns; `remake` then gets that id, too.
 
     Attributes:
-        failures, first_episode: see above.
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:

@@ -235,7 +235,6 @@ def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, di
     """Yield the lines of a folder: number, the byte after it, and what it says, without its checksum.
 
     Args:
-        folder: of a `TrajectoryWriter`.
         unfinished: `False` leaves out the beginning of a line that a kill leaves at the end.
 
     Raises:

@@ -24,7 +24,6 @@ def how_to_install(distribution: str, *, clone: Path = CLONE, here: Path | None 
 
     Args:
         distribution: `vlgym`, one of the plugins' (`vlgym-cards`), or `vlgym[train]` for what the learners need.
-        clone: the folder that vlgym runs from.
         here: the folder that the user stands in; default the current one.
     """
     if RELEASED:

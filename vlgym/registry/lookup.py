@@ -32,7 +32,6 @@ class Registry:
     """All environments of the loaded plugins, and what is known of the others.
 
     Attributes:
-        plugins: every installed plugin, broken and disabled ones included.
         specs: id -> spec of everything that `make` can build.
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.

@@ -33,10 +33,8 @@ class PluginRecord:
     """One plugin and the result of loading it.
 
     Attributes:
-        specs: its environments; empty after a failure.
         curricula: its samplers of curricula, name to factory.
         error: `None`, or one line that says what failed.
-        enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
     """
 

@@ -27,7 +27,6 @@ class SuitePart:
         items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
         repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.
-        episodes: seeds of each item.
         bounds: mean returns of random play and of the oracle over the items, where these are not the id's own.
     """
 

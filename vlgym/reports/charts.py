@@ -24,7 +24,6 @@ class Curve:
         points: of an SVG polyline in a box of 100 by 100.
         across, up: ticks of the axes.
         unit: what the axis across counts.
-        first, last: values at the ends.
         cut: the values that lie beyond the axis, in words.
     """
 

@@ -70,10 +70,7 @@ class Answer:
 
     Attributes:
         choice: the model's; `None` where none was read.
-        cut: a limit ended its last reply.
-        refused: it declined.
         levels: names of the sizes, smallest first; empty where there is one size.
-        level: the size of this question.
         asked_as: what the pictures of earlier turns are called; empty where there are none.
         shown: what each of them shows, in order.
         asked: index of the one that is asked for.

@@ -72,7 +72,6 @@ class ProbeVerdict:
 
     Attributes:
         chance: 1 / number of answers.
-        shown: with its pictures.
         controls: with other pictures: `grey` and `shuffled`, those that were played.
         p: of the answers against permuted ones.
         verdict: `sighted`; `unclear`: not clearly better than guessing; `unreadable`: most replies held no answer;

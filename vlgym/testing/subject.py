@@ -70,7 +70,6 @@ class Subject:
     """The environment under test.
 
     Attributes:
-        garbage: unreadable replies to try.
         so_far: the fingerprint after each episode of `behaviour`.
         variables: of the process, before the environment was made.
     """

@@ -34,8 +34,6 @@ class PageGame:
     """One game, between two replies. Its methods are called with its `lock`.
 
     Attributes:
-        key: in addresses.
-        out: folder of its records.
         turn: what the person is asked; `None` at the end of an episode.
         info: what the environment tells of this turn.
         format: how a reply is read.
@@ -43,7 +41,6 @@ class PageGame:
         pictures: of the prompt; at the end of an episode its last one.
         oracle: what the oracle would write at this turn, where it was asked.
         count: how often the game went on; a form that was made before does not count.
-        error: why it has stopped.
         records: of the open episode, or of the one that has just ended.
         wins: of each episode that ended, whether it was won.
     """
