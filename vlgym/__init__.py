@@ -23,22 +23,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "EnvSpec",
-    "MultiVLEnv",
-    "Outcome",
-    "PromptTemplate",
-    "Round",
-    "UserError",
-    "VLEnv",
-    "VlgymError",
-    "aec_env",
-    "episode_seed",
-    "get_registry",
-    "hookimpl",
-    "make",
-    "open_table",
-    "parallel_env",
-]
+    "EnvSpec", "MultiVLEnv", "Outcome", "PromptTemplate", "Round", "UserError", "VLEnv", "VlgymError", "aec_env",
+    "episode_seed", "get_registry", "hookimpl", "make", "open_table", "parallel_env",
+]  # fmt: skip
 
 register_all(get_registry())
 

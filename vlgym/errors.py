@@ -88,9 +88,7 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
 
     Args:
         name: what is chosen, as the user wrote it: `split`, `--policy`.
-        value: what was asked for.
         choices: what is valid; `None` among them is accepted, and not listed.
-        error: class of the error.
 
     Raises:
         UserError: it is none of them; the message lists them and names the nearest.
@@ -140,24 +138,21 @@ def check_number(
 
     Args:
         name: as the user wrote it: `episodes`, `--seed`.
-        value: what was asked for.
-        least: smallest valid value.
-        most: largest valid value.
         above: exclusive lower bound, instead of `least`.
         hint: said after the range.
 
     Raises:
         UserError: it is no number, or out of the range; the message says what is valid.
     """
-    asked = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
+    setting = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
-        raise UserError(f"{asked} must be a number.{hint and f' {hint}'}")
+        raise UserError(f"{setting} must be a number.{hint and f' {hint}'}")
     low = value > above if above is not None else least is None or value >= least
     if low and value <= most:
         return
     bound = f"> {above}" if above is not None else f">= {least}"
     limit = f" and <= {most}" if low or most != LARGEST_COUNT else ""
-    raise UserError(f"{asked} must be {bound}{limit}.{hint and f' {hint}'}")
+    raise UserError(f"{setting} must be {bound}{limit}.{hint and f' {hint}'}")
 
 
 def flag_of(name: str) -> str:
@@ -188,10 +183,10 @@ def check_writable(name: str, path: Path) -> None:
         raise UserError(f"{name} {path}: nothing can be written to {place}; choose another place.") from None
 
 
-def nearest(word: str, choices: Iterable[str], count: int = 3) -> str:
+def nearest(word: str, choices: Iterable[str]) -> str:
     """Return `" Nearest: a, b."`, or an empty string when no choice is close to `word`."""
-    found = difflib.get_close_matches(word, list(choices), n=count, cutoff=0.5)
-    return f" Nearest: {', '.join(found)}." if found else ""
+    matches = difflib.get_close_matches(word, list(choices), n=3, cutoff=0.5)
+    return f" Nearest: {', '.join(matches)}." if matches else ""
 
 
 def plain_line(text: str, longest: int = 500) -> str:

@@ -56,7 +56,6 @@ def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
     """Return a record without its checksum.
 
     Args:
-        record: from JSON.
         required: it must have one; else it is checked where there is one.
 
     Raises:
@@ -99,8 +98,8 @@ def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
         without: names of files that may change later.
     """
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not is_junk(path)}
-    found = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
-    write_whole(folder / CHECKSUMS, json.dumps(seal({"files": found}), indent=1) + "\n")
+    sums = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
+    write_whole(folder / CHECKSUMS, json.dumps(seal({"files": sums}), indent=1) + "\n")
 
 
 def check_files(folder: Path) -> None:
@@ -135,7 +134,6 @@ def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
     """Write a file so that, wherever the program or the machine stops, the old one or the new one is there whole.
 
     Args:
-        path: the file.
         data: its bytes, or a text: half of a surrogate pair, which JSON may hold and no file can, becomes a question
             mark.
         durable: flush it; else it is whole wherever the program stops, and the machine may lose it.
@@ -192,8 +190,8 @@ def open_end(path: Path) -> IO[bytes]:
     """
     _refuse_link(path)
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NOFOLLOW, 0o666)
-    held = os.fstat(number)
-    if not stat.S_ISREG(held.st_mode) or held.st_nlink > 1:
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(number)
         raise UserError(f"{path} has another name too, or is no file; nothing was written to it. Remove it.")
     return os.fdopen(number, "ab", buffering=0)
@@ -232,8 +230,7 @@ def _refuse_link(path: Path) -> None:
 
 def place_folder(part: Path, folder: Path) -> None:
     """Rename a complete folder to its final name, once all in it is on the disk. An older one of that name is moved
-    away first and deleted last, so that no half of either can be taken for a whole one.
-    """
+    away first and deleted last, so that no half of either can be taken for a whole one."""
     for path in part.rglob("*"):
         sync(path)
     sync(part)

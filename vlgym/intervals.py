@@ -8,8 +8,8 @@ from collections.abc import Hashable, Sequence
 from statistics import fmean, stdev
 
 
-def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float:
-    """Return the share of the permutations of `right` that agree with `given` in as many places as it does, or in more.
+def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> float:
+    """Return the share of the permutations of `right` that agree with `answers` in as many places as it does, or more.
 
     It holds whatever the answers' frequencies are, and for whoever prefers some answers: one who always gives the same
     has `p = 1`. Counted exactly, by the rook polynomials of the places where a value may meet itself.
@@ -19,8 +19,8 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
     >>> permutation_p(["left", "left", "left"], ["left", "right", "right"])
     1.0
     """
-    matches = sum(a == b for a, b in zip(given, right, strict=True))
-    count, there = len(right), Counter(given)
+    matches = sum(a == b for a, b in zip(answers, right, strict=True))
+    count, there = len(right), Counter(answers)
     rooks = [1]  # rooks[j]: ways to fix j agreeing places
     for value, times in Counter(right).items():
         other = there[value]
@@ -30,12 +30,12 @@ def permutation_p(given: Sequence[Hashable], right: Sequence[Hashable]) -> float
             for j, more in enumerate(own):
                 product[i + j] += ways * more
         rooks = product
-    found = sum(
+    permutations = sum(
         (-1) ** (j - k) * math.comb(j, k) * rooks[j] * math.factorial(count - j)
         for k in range(matches, len(rooks))
         for j in range(k, len(rooks))
     )
-    return found / math.factorial(count)
+    return permutations / math.factorial(count)
 
 
 def binomial_p(hits: int, trials: int, chance: float) -> float:
@@ -79,7 +79,7 @@ def holm(values: Sequence[float], alpha: float) -> list[bool]:
     return stands
 
 
-def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials.
 
     `trials` is no whole number where trials depend on each other: it is then the number of independent ones that would
@@ -91,7 +91,7 @@ def wilson_interval(successes: float, trials: float, z: float = 1.959964) -> tup
     """
     if trials == 0:
         return 0.0, 1.0
-    p = successes / trials
+    p, z = successes / trials, 1.959964
     centre = (p + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials)) / (1 + z * z / trials)
     return max(0.0, centre - half), min(1.0, centre + half)

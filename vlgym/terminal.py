@@ -91,8 +91,8 @@ def explain_system_error(error: Exception) -> str | None:
     Libraries written in Rust (safetensors, tokenizers) raise other classes, with the system's error number as text.
     """
     number, name = getattr(error, "errno", None), getattr(error, "filename", None)
-    if number is None and (found := re.search(r"\(os error (\d+)\)", str(error))):
-        number = int(found.group(1))
+    if number is None and (match := re.search(r"\(os error (\d+)\)", str(error))):
+        number = int(match.group(1))
     if number not in _SYSTEM or isinstance(error, UserError):
         return None
     return f"{os.strerror(number)}{f' ({name})' if name else ''}."
@@ -117,10 +117,10 @@ def _terminable() -> Iterator[None]:
 
 def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | None:
     """Return the nearest exception of a class among an exception and its causes, or `None`."""
-    found: BaseException | None = error
-    while found is not None and not isinstance(found, kind):
-        found = found.__cause__ or found.__context__
-    return found
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def say_error(line: str, status: int = FAILED) -> int:
@@ -306,7 +306,6 @@ def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0
     """Print rows whose last cell is wrapped between words, below itself, or below the others if it does not fit.
 
     Args:
-        console: where.
         rows: cells; the columns before the last are as wide as their longest cell.
         most: lines of a last cell; the rest is left out. 0 for all.
     """

@@ -96,12 +96,9 @@ class Turn:
     Attributes:
         messages: the prompt as neutral chat messages; all that a model may see.
         env: the environment itself, for privileged policies (oracle, random) only.
-        env_id: environment id.
-        seed: seed of the episode.
         turn: index of the turn within the episode, from 0.
         repeat: which playing of this seed it is, from 0.
         part: part of the evaluation that the episode belongs to; elsewhere empty.
-        text: the observation's text.
         legal: the legal actions, as far as the model is told them.
         feedback: `info["vlgym"]["feedback"]` of the last action; the messages do not hold it.
     """
@@ -147,7 +144,6 @@ class Reply:
     """A policy's answer.
 
     Attributes:
-        text: the reply.
         extra: whatever else the policy wants to find again in the step record (token ids, ...).
         cut: a limit ended the reply before it was over.
         refused: the model, or a filter before it, declined to answer.
@@ -206,16 +202,12 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class AskingPolicy(Protocol):
+class AskingPolicy(Policy, Protocol):
     """A policy that answers each prompt for itself, such as an endpoint's: `reply` waits for all of a batch.
 
     The `Future` of `submit` ends with a `Reply`, or with an exception: `UserError` where going on makes no sense (a
     wrong key), which ends the run.
     """
-
-    name: str
-
-    def reply(self, turns: Sequence[Turn]) -> list[Reply]: ...
 
     def submit(self, turn: Turn) -> Future[Reply]: ...
 
@@ -225,7 +217,6 @@ class StepRecord:
     """One turn of one episode, complete enough to be scored again.
 
     Attributes:
-        env_id: environment id.
         episode: index of the episode within its run.
         seed: seed of the episode's reset; `None` when unknown.
         turn: index of the turn within the episode, from 0.
@@ -236,9 +227,6 @@ class StepRecord:
             `MAX_REPLY` (see `vlgym.parsers.thoughts.shorten`).
         actions: actions that were executed, in order.
         parse: `"ok"`, the failure code, or `"env_error"` where the environment itself failed (see `Runner`).
-        reward: reward of the turn.
-        terminated: the episode ended by the task.
-        truncated: the episode ended by a limit.
         invalid: no legal action was read from the reply.
         success: the success flag after the turn.
         score: the benchmark's own score after the turn, where one exists.

@@ -25,9 +25,7 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     (the game is over). Any other index is a reply without an action: `invalid_action` says what it does.
 
     Args:
-        env: of `gymnasium.make`.
         n: size of the action space, the same in every turn.
-        text: show the text, too.
 
     Raises:
         UserError: more than `n` actions are legal, or an action is no whole number.
@@ -43,12 +41,10 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             self.observation_space = env.observation_space["image"]  # type: ignore[index]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """As of the environment, with the mask."""
         observation, info = self.env.reset(seed=seed, options=options)
         return self._show(observation), {**info, "action_mask": self.action_masks()}
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take the legal action with this index."""
         try:
             index = operator.index(action)
         except TypeError:

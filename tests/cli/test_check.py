@@ -5,7 +5,8 @@ from commands import invoke
 from toys import installed, make_spec
 
 from vlgym.testing import certificate
-from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008, CheckResult
+from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008
+from vlgym.testing.subject import CheckResult
 
 WALK = make_spec()
 HASTY = make_spec("vlgym/Hasty-v0", "broken_toys:Impatient")

@@ -81,7 +81,7 @@ def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, c
     assert len(data) == len(records)
     assert max(len(row["images"]) for row in data) == 3
     for row, turn in zip(data, records, strict=True):
-        for name in (*parquet.TURN_COLUMNS, "success", "score"):
+        for name in (*parquet.COLUMN_TYPES, "success", "score"):
             assert row[name] == getattr(turn, name), name
         assert row["actions"] == list(turn.actions)
         assert all(np.array_equal(a, b) for a, b in zip(row["images"], images_of(turn), strict=True))

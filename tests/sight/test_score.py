@@ -39,12 +39,12 @@ def questions(env_id: str, count: int) -> tuple[Answer, ...]:
 
 def read_question(env: Any) -> Answer:
     names = ("topic", "answers", "answer", "levels", "level", "asked_as", "shown", "asked")
-    return Answer(given=None, **{name: getattr(env, name) for name in names if hasattr(env, name)})
+    return Answer(choice=None, **{name: getattr(env, name) for name in names if hasattr(env, name)})
 
 
 @cache
 def answered(question: Answer, given: str | None) -> Answer:
-    return replace(question, given=given)
+    return replace(question, choice=given)
 
 
 @cache
@@ -127,7 +127,7 @@ def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
     digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
     for answer in ("right", "left"):
-        given = [replace(asked, given=answer) for asked in answers]
+        given = [replace(asked, choice=answer) for asked in answers]
         report = judge_answers({"vlgym/SeeSide-v0": given, DIGIT: digits})
         assert find(report, "vlgym/SeeSide-v0").verdict == TOO_FEW
         assert find(report, "vlgym/SeeSide-v0").p == 1.0
@@ -229,9 +229,9 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"given": None, "refused": True},
+        ({"choice": None, "refused": True},
          "Most replies on digits held no legal answer (12 of 12, 12 refused), so that is not judged."),
-        ({"given": "0"}, "With pictures the model is not clearly better on digits than with grey ones "
+        ({"choice": "0"}, "With pictures the model is not clearly better on digits than with grey ones "
          "(0.17 [0.05 to 0.45] against {grey}; guessing gives 0.10): do not count on its seeing that."),
     ],
 )  # fmt: skip
@@ -246,7 +246,7 @@ def test_one_probe_that_is_not_seen_is_named_and_the_others_are_judged(change: d
 
 def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     parts = answer_parts(know, 0)
-    parts[f"{DIGIT} grey"] = [replace(answer, given=answer.answer) for answer in parts[f"{DIGIT} grey"]]
+    parts[f"{DIGIT} grey"] = [replace(answer, choice=answer.answer) for answer in parts[f"{DIGIT} grey"]]
     report = judge_answers(parts)
     assert find(report, DIGIT).verdict == TOLD
     (line,) = report.warnings
@@ -256,13 +256,13 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
 
 
 def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:
-    parts = {"vlgym/SeeSide-v0": [replace(asked, given="left") for asked in questions("vlgym/SeeSide-v0", 4)]}
+    parts = {"vlgym/SeeSide-v0": [replace(asked, choice="left") for asked in questions("vlgym/SeeSide-v0", 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
 
 
 def test_answers_that_are_enough_for_one_probe_are_too_few_for_one_of_two() -> None:
-    five = [replace(asked, answer=str(n), given=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
+    five = [replace(asked, answer=str(n), choice=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
     assert find(judge_answers({DIGIT: five}), DIGIT).verdict == SIGHTED
     side = [answered(asked, asked.answer) for asked in questions("vlgym/SeeSide-v0", 12)]
     assert find(judge_answers({DIGIT: five, "vlgym/SeeSide-v0": side}), DIGIT).verdict == TOO_FEW
@@ -274,7 +274,7 @@ def test_another_order_is_named_if_it_is_ahead_by_four_answers(swapped: int, nam
     first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
     others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
     given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
-    answers = [replace(asked, given=said) for asked, said in zip(first, given, strict=False)]
+    answers = [replace(asked, choice=said) for asked, said in zip(first, given, strict=False)]
     order = find(judge_answers({HISTORY: [*answers, *others]}), HISTORY).order
     assert order is not None
     assert len(first) == 6

@@ -97,17 +97,12 @@ class Chromium:
             network where there can be none; `shared` only the latter.
         site: port of the only server that it asks directly; `None`: no server.
         proxy: port of the proxy for everything else, 0 for any free one; by default one that does not exist.
-        switches: further command-line switches.
-        capabilities: further capabilities of the session.
-        fresh_tabs: whether `fresh_tab` is wanted.
         answer_s: longest time in seconds that it may take over an answer, once it runs.
 
     Attributes:
-        driver: the Selenium driver.
         process: the room's process, the ancestor of all others.
         profile: folder of all that it writes.
         owner: id of the process that started it.
-        room: where it runs.
         listeners: sockets that listen on the ports of site and proxy, where only this browser can connect.
 
     Raises:
@@ -133,28 +128,32 @@ class Chromium:
         self.owner = os.getpid()
         self.profile, user = make_room_folder(choose_user())
         self._sandbox = f"VLGYM_{name.upper()}_SANDBOX"
+
+        # Several starts: the port that a driver chose may be taken before it listens.
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
-        said = ""
+        reason = ""
         for attempt in range(ATTEMPTS):
             discard(self.profile / "driver.log")
             with open_end(self.profile / "driver.log") as log:
                 try:
                     self.room = Room(self.profile, user, [port for port in (site, proxy) if port is not None], log)
                 except OSError as error:
-                    said = f"{error}, it said {self._log()[-200:]!r}"
+                    reason = f"{error}, it said {self._log()[-200:]!r}"
                     continue
             self.process, self.listeners = self.room.process, self.room.listeners
             self._check_room(user)
             options = self._write_options(chromium, site, proxy, switches, wanted)
             options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
-            if not (said := self._start(chromedriver, options, logs=attempt > 0)):
+            if not (reason := self._start(chromedriver, options, logs=attempt > 0)):
                 self._config.timeout = answer_s
                 self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
                 return
             self.kill()
+
+        # What was tried is told, since only the user can install another version.
         self.close()
         raise MissingSystemPartError(
-            f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({said}). "
+            f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({reason}). "
             f"{chromium} and {chromedriver} must be of one version. "
             f"{'' if user is None else f'Both ran as user {user}, who must be able to read and run them. '}"
             f"Install it again with `{self.apt}`. In a "
@@ -267,8 +266,8 @@ class Chromium:
         deadline = time.monotonic() + _LISTENS_S
         while time.monotonic() < deadline:
             ended = self.process.poll() is not None
-            if found := re.search(r"successfully on port (\d+)", self._log()):
-                return found[1]
+            if match := re.search(r"successfully on port (\d+)", self._log()):
+                return match[1]
             if ended:
                 break
             time.sleep(0.05)
@@ -287,7 +286,6 @@ class BrowserPool(Generic[Lent]):
     A forked child starts its own.
 
     Attributes:
-        started: browsers started so far.
         lost: browsers that failed at their work or were found dead so far.
     """
 
@@ -382,21 +380,21 @@ def _is_running(process: psutil.Process) -> bool:
 @contextmanager
 def _ended_with_its_browser(room: int) -> Iterator[threading.Event]:
     """Kill a room when the browser that its driver starts has ended, and set the event: it would wait a minute."""
-    found, stop = threading.Event(), threading.Event()
+    ended, stop = threading.Event(), threading.Event()
 
     def watch() -> None:
         while not stop.wait(_WATCH_S):
             started = list_tree(room)[2:]  # without the room's process and the driver
             with suppress(psutil.NoSuchProcess):  # the driver buries none, so a browser that ended stays a zombie
                 if started and all(process.status() == psutil.STATUS_ZOMBIE for process in started):
-                    found.set()
+                    ended.set()
                     kill_tree(room)
                     return
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield found
+        yield ended
     finally:
         stop.set()
         thread.join()

@@ -53,7 +53,6 @@ class FreshTabs:
 
     Args:
         driver: of a session with the capability `webSocketUrl`.
-        room: where it runs.
         answer_s: longest time in seconds that an answer may take.
 
     Raises:
@@ -69,7 +68,7 @@ class FreshTabs:
         self._socket = create_connection(
             address, socket=room.connect(port, answer_s), timeout=answer_s, suppress_origin=True
         )
-        self._asked = 0
+        self._last_id = 0
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -86,11 +85,11 @@ class FreshTabs:
         self._ask("browser.removeUserContext", userContext=context)
 
     def _ask(self, method: str, **arguments: Any) -> dict[str, Any]:
-        self._asked += 1
-        self._socket.send(json.dumps({"id": self._asked, "method": method, "params": arguments}))
+        self._last_id += 1
+        self._socket.send(json.dumps({"id": self._last_id, "method": method, "params": arguments}))
         while True:
             answer = json.loads(self._socket.recv() or "{}")
-            if answer.get("id") == self._asked:
+            if answer.get("id") == self._last_id:
                 if "result" not in answer:
                     raise WebDriverException(f"{method}: {answer.get('message', answer)}")
                 return answer["result"]

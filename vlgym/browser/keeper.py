@@ -23,7 +23,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-_NEWUSER, _NEWNET = 0x10000000, 0x40000000
+_NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NO_NEW_PRIVILEGES, _SET_SUBREAPER = 1, 4, 38, 36
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 0x1
 _LONGEST_ORDER = 1 << 18
@@ -38,12 +38,12 @@ def main(control: socket.socket, parent: int) -> int:
     private = os.geteuid() == 0 and _enter_network(_NEWNET)
     _become(wanted["user"])
     private = private or _enter_network(_NEWUSER | _NEWNET)
-    listeners = [found for port in wanted["ports"] if (found := _listen(port)) is not None]
-    namespaces = _has_namespaces()
+    listeners = [listener for port in wanted["ports"] if (listener := _listen(port)) is not None]
+    namespaces = _can_unshare(_NEWUSER | _NEWPID | _NEWNET)  # so Chromium can build its own sandbox
     facts = {"private": private, "user": os.geteuid(), "namespaces": namespaces, "listeners": len(listeners)}
-    socket.send_fds(control, [json.dumps(facts).encode()], [found.fileno() for found in listeners])
-    for found in listeners:
-        found.close()
+    socket.send_fds(control, [json.dumps(facts).encode()], [listener.fileno() for listener in listeners])
+    for listener in listeners:
+        listener.close()
     order = control.recv(_LONGEST_ORDER)
     if not order:
         return 0
@@ -70,13 +70,13 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
             return driver.wait()
         if ending in ready:
             return 0
-        asked = control.recv(_LONGEST_ORDER)
-        if not asked:
+        port = control.recv(_LONGEST_ORDER)
+        if not port:
             return 0
         try:
             # (Not create_connection: it would import a module, and Python's folder may be closed to this user.)
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
-                connection.connect(("127.0.0.1", int(asked)))
+                connection.connect(("127.0.0.1", int(port)))
                 socket.send_fds(control, [b"connected"], [connection.fileno()])
         except (OSError, ValueError) as error:
             control.send(str(error).encode()[:500])
@@ -119,11 +119,6 @@ def _can_unshare(flags: int) -> bool:
                 done = 0
         os._exit(done)
     return os.waitpid(child, 0)[1] == 0
-
-
-def _has_namespaces() -> bool:
-    """True if Chromium can build its own sandbox: a user namespace, and one for processes and network inside it."""
-    return _can_unshare(_NEWUSER | 0x20000000 | _NEWNET)
 
 
 def _raise_loopback() -> None:

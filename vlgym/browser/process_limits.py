@@ -41,8 +41,6 @@ class ProcessGuard:
         whole: what `whole()` said just before they were killed: what is left of a family may go round and round.
 
     Args:
-        pid: the process.
-        limits: what it may use.
         whole: says whether all processes are there that should be.
     """
 

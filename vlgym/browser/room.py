@@ -67,9 +67,9 @@ class Room:
         self.listeners: list[socket.socket] = []
         try:
             self._control.send(json.dumps({"user": user, "ports": list(ports)}).encode())
-            said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 16)
+            answer, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 16)
             self.listeners = [socket.socket(fileno=descriptor) for descriptor in descriptors]
-            facts: dict[str, Any] = json.loads(said or b"{}")
+            facts: dict[str, Any] = json.loads(answer or b"{}")
         except (OSError, ValueError) as error:
             self.close()
             raise OSError(f"the keeper of the browser's network does not answer: {error}") from error
@@ -93,12 +93,14 @@ class Room:
         try:
             with self._lock:
                 self._control.send(str(port).encode())
-                said, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 4)
+                answer, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 4)
         except OSError as error:  # never a BrokenPipeError: urllib3 takes it for an answer that came early
             raise ConnectionRefusedError(f"the browser's room is gone: {error}") from error
         if not descriptors:
-            said = said or b"the browser's room is gone"
-            raise ConnectionRefusedError(f"no connection to the browser's port {port}: {said.decode(errors='replace')}")
+            answer = answer or b"the browser's room is gone"
+            raise ConnectionRefusedError(
+                f"no connection to the browser's port {port}: {answer.decode(errors='replace')}"
+            )
         connection = socket.socket(fileno=descriptors[0])
         connection.settimeout(timeout_s)
         # Head and body of a command are two packets: the second would wait 40 ms for the first one's receipt.

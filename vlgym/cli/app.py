@@ -32,7 +32,6 @@ class Command(TyperCommand):
     """A command that refuses an option given twice, of which the last would count in silence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as its parent does."""
         order = self.make_parser(ctx).parse_args(list(args))[2]
         for option in order:
             if order.count(option) > 1 and not getattr(option, "multiple", False):

@@ -51,14 +51,14 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
     console = open_console()
     waiting = iter([*names[1:], ""])
     width = max(len(name) for name in names)
-    held: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
 
     def report(result: CheckResult) -> None:
         _announce("")
         holds = result.passed and not result.warning
         if holds:
             group = ALL_CHECKS[result.name].__module__.rpartition(".")[2].removesuffix("_checks")
-            held.setdefault(group, []).append(result.name)
+            groups.setdefault(group, []).append(result.name)
         if full or not holds:
             word, style = ("pass", "green") if result.passed else ("FAIL", "bold red")
             if result.warning:
@@ -72,8 +72,8 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
     console.print(f"Certificate of {env_id}", style="bold")
     _announce(names[0])
     certificate = certify(env_id, arguments, only=names, on_result=report)
-    if not full and held:
-        rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(held.items())]
+    if not full and groups:
+        rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(groups.items())]
         print_wrapped(console, rows)
     good = sum(result.passed and not result.warning for result in certificate.results)
     warned = f", {certificate.warnings} warned of" if certificate.warnings else ""

@@ -63,7 +63,7 @@ def read_config(context: typer.Context, path: Path | None) -> None:
     if path is None:
         return
     try:
-        held = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"--config {path} cannot be read: {plain_line(str(error))}.") from None
     options: dict[str, Any] = {
@@ -73,7 +73,7 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         if word not in ("--config", "--help")
     }
     defaults: dict[str, Any] = {}
-    for name, value in held.items():
+    for name, value in settings.items():
         option = options.get(name.replace("_", "-"))
         if option is None:
             raise UserError(f"--config {path}: {name} is no option of {context.command.name}.{nearest(name, options)}")

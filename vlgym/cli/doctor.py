@@ -65,9 +65,9 @@ def _print_installed(registry: Registry) -> list[str]:
         count = sum(record.distribution not in registry.refused.get(spec.id, ()) for spec in record.specs)
         policies = f", policies: {', '.join(sorted(record.policies))}" if record.policies else ""
         state = "loaded" if record.enabled else "switched off"
-        found = f"failed, {record.error}" if record.error else f"{state}, {count} environment(s){policies}"
+        status = f"failed, {record.error}" if record.error else f"{state}, {count} environment(s){policies}"
         style = "red" if record.error else None
-        console.print(f"  {record.name} ({record.distribution} {record.version}): {found}", style=style)
+        console.print(f"  {record.name} ({record.distribution} {record.version}): {status}", style=style)
     if not registry.plugins:
         console.print(f"  none installed; for all of them: {how_to_install_all()}")
     console.print("registry.yaml", style="bold")
@@ -75,7 +75,7 @@ def _print_installed(registry: Registry) -> list[str]:
     summary = registry.file_error or f"{len(registry.known)} environment(s)"
     console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}")
     compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.current() if env_id in registry.known}
-    same = sum(bool(found.live) and not found.differences for found in compared.values())
+    same = sum(bool(each.live) and not each.differences for each in compared.values())
     console.print(f"  card, prompt and parser as recorded: {same} environment(s)")
     for env_id, comparison in compared.items():
         if comparison.error:

@@ -71,8 +71,7 @@ def evaluate_policy(
         str | None, typer.Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
     ] = None,
     episodes: Annotated[
-        int | None,
-        typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10]."),
+        int | None, typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10].")
     ] = None,
     split: Split = "test",
     repeats: Annotated[
@@ -205,8 +204,8 @@ def evaluate_policy(
             parts = add_controls(parts, controls)
             if not pictured:
                 open_console(stderr=True).print(f"left out: {', '.join(controls)}: the prompts show no pictures")
-        asked = PromptBuilder.asked(turns, images)
-        layouts = lay_out_parts(parts, asked, system=system, style=style, few_shot=few_shot)
+        layout = PromptBuilder.asked(turns, images)
+        layouts = lay_out_parts(parts, layout, system=system, style=style, few_shot=few_shot)
         probed = getattr(player or made.func, "sees", False) and not no_probe and pictured and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
@@ -276,16 +275,16 @@ def _plan(
 
 def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[Part], prices: Prices) -> None:
     console = open_console()
-    found = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
-    asked = found[len(probe) :]
-    console.print(f"First prompt of {asked[0].part}:\n{write_messages(asked[0].first)}\n")
-    for each in asked:
+    estimates = [estimate(part, builders.get(part.key)) for part in (*probe, *parts)]
+    planned = estimates[len(probe) :]
+    console.print(f"First prompt of {planned[0].part}:\n{write_messages(planned[0].first)}\n")
+    for each in planned:
         console.print(f"{each.part}: at most {each.requests:,} requests of {each.tokens:,} tokens")
     if probe:
-        looks = sum(each.requests for each in found[: len(probe)])
+        looks = sum(each.requests for each in estimates[: len(probe)])
         console.print(f"{SUITE}, once for each model: at most {looks:,} requests")
-    requests = sum(each.requests for each in found)
-    tokens = sum(each.requests * each.tokens for each in found)
+    requests = sum(each.requests for each in estimates)
+    tokens = sum(each.requests * each.tokens for each in estimates)
     cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
     console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}")
     counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels; replies come on top."
@@ -299,17 +298,17 @@ def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
         console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")
         return {"sees": None, "warnings": [f"{SUITE} was not installed."]}
     console.print(f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)")
-    found, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
-    _print_sight(found)
+    verdict, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
+    _print_sight(verdict)
     console.print(f"  its replies: {folder}")
-    return {"sees": found.sees, "warnings": list(found.warnings)}
+    return {"sees": verdict.sees, "warnings": list(verdict.warnings)}
 
 
-def _print_sight(found: SightReport) -> None:
+def _print_sight(verdict: SightReport) -> None:
     console = open_console(stderr=True)
-    for probe in found.probes:
+    for probe in verdict.probes:
         console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}")
-    for warning in found.warnings:
+    for warning in verdict.warnings:
         console.print(f"warning: {warning}", style="yellow")
 
 
@@ -330,7 +329,6 @@ class EvaluationProgress(Watcher):
         self._bars = open_progress(open_console(stderr=True))
 
     def begin(self, parts: Sequence[Part], meter: Meter, already: set[tuple[str, int]]) -> None:
-        """Show the bar."""
         self.begun, self.meter, self._pace = True, meter, Pace()
         self._left = Counter({part.key: part.total for part in parts})
         total = self._left.total()
@@ -341,7 +339,6 @@ class EvaluationProgress(Watcher):
         self._all = self._bars.add_task("episodes", total=total, completed=len(already))
 
     def end(self) -> None:
-        """Take the bar away."""
         self._bars.stop()
 
     def reply(self, reply: Reply, key: str) -> None:
@@ -356,7 +353,6 @@ class EvaluationProgress(Watcher):
         self._bars.update(self._all, note="  ".join(words))
 
     def finish(self, episode: list[StepRecord]) -> None:
-        """Count a finished episode."""
         key = episode[0].part
         self._left[key] -= 1
         self._new[key] += 1
@@ -366,5 +362,4 @@ class EvaluationProgress(Watcher):
             self.say(f"{key}: {self._new[key]} episodes done  success {self._won[key] / self._new[key]:.2f}")
 
     def say(self, line: str) -> None:
-        """Print a line above the bar."""
         self._bars.console.print(line)

@@ -168,9 +168,9 @@ def _print_families(entries: list[Entry]) -> None:
     console = open_console()
     rows = []
     for family, group in groupby((entry for entry in entries if entry.spec is not None), lambda entry: entry.family):
-        held = list(group)
-        first = next((entry for entry in held if not entry.remedy), held[0])
-        rows.append([family, str(len(held)), plain_line(first.remedy) or _ask(first)])
+        members = list(group)
+        first = next((entry for entry in members if not entry.remedy), members[0])
+        rows.append([family, str(len(members)), plain_line(first.remedy) or _ask(first)])
     rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in entries if entry.spec is None]
     usable = {entry.family for entry in entries if not entry.remedy}
     rows.sort(key=lambda row: row[0] not in usable)
@@ -264,13 +264,15 @@ def _read_docstring(spec: EnvSpec) -> str:
 def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     console = open_console()
     spec, figures = entry.spec or registry.get(entry.env_id), entry.recorded or {}  # a clash says who claims the id
-    found = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
+    comparison = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
     docstring = "" if entry.remedy else _read_docstring(spec)
     owner = f"{entry.distribution}{' (external)' if entry.external else ''}"
     share = find_blind_share(entry.recorded)
     compared = "card, prompt and parser as registry.yaml records"
-    if not found.live:
-        compared = f"not compared, it cannot be made here: {found.error}"
+    if not comparison.live:
+        compared = f"not compared, it cannot be made here: {comparison.error}"
+
+    # Rows in the order of reading: what it is, then what surrounds it.
     sections, (height, width) = _read_sections(docstring), spec.image_size
     rows: dict[str, Any] = {name: sections[name] for name in FIRST_SECTIONS if name in sections and not full}
     rows |= {
@@ -279,7 +281,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
         "picture": f"{height} x {width}; in the prompt: {spec.history_images}",
         "reply": f"{', '.join(spec.reply_styles)}; planner {', '.join(spec.planners)}",
         "skills": spec.skills, "interaction": "; ".join(spec.interaction),
-        "arguments": spec.kwargs, "reset options": found.options,
+        "arguments": spec.kwargs, "reset options": comparison.options,
         "needs": spec.system_requirements, "references": spec.references,
         "blind share": NOT_MEASURED if share is None else f"{share:.2f} of the way from floor to ceiling",
     }  # fmt: skip
@@ -287,7 +289,9 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     rows |= _write_levels(spec.levels, figures.get("levels", []))
     rows |= {name: _write_figures(figures[name]) for name in WINS if name in figures}
     if figures:
-        rows["compared"] = " ".join(found.differences) or compared
+        rows["compared"] = " ".join(comparison.differences) or compared
+
+    # Long values are cut without --full, so that a card fits a screen.
     title = f"{spec.id}  {entry.family}, {entry.difficulty}, {plain_line(owner)}"
     console.print(title, style="bold")
     room = MOST_LINES - bool(spec.levels)

@@ -37,11 +37,15 @@ def play_in_terminal(
     player = POLICIES[check_choice("--policy", policy, POLICIES)]
     get_registry().get(env_id)
     seed = episode_seed(env_id, "train", 0) if seed is None else seed
+
+    # A wrong option or id is told before anything is made.
     env = make(env_id, **read_arguments(arg or []))
     try:
         person = HumanPolicy(new_folder(out or Path("play") / env_id, "game"), protocol, oracle=True)
         say(f"{env_id}, seed {seed}, reply style {env.parser.name}. Images: {person.pictures}")
         runner = Runner([env], episodes=1, seed=seed)
+
+        # Turn by turn, through the prompt and the parser of a model.
         ended, (slot,) = "not finished", runner.slots
         try:
             while not runner.done:
@@ -60,6 +64,8 @@ def play_in_terminal(
                     person.draw(slot.observation["image"])
         except InputEnded:
             say("\nEnd of the input.")
+
+        # The last picture shows the end, which no prompt does.
         success = f"success {'yes' if slot.info['success'] else 'no'}, return {env.episode_return:g}"
         say(f"\nEpisode {ended} after {slot.turn} turn(s): {success}.")
         say(f"Last image: {person.keep(slot.observation['image'])}")

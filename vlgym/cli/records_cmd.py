@@ -29,20 +29,18 @@ RECORDINGS = "episodes"
 """Folder of a training run with one folder for each recording, named in the order of time."""
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
-) -> None:
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json and .html there."""
-    found = write_report(folder)
+    numbers = write_report(folder)
     console = open_console()
-    console.print(f"{found['policy']['name']}, split {found['split']}", style="bold")
-    print_rows(console, *text.list_brief(found))
-    ended = [([key], part) for key, part in found["parts"].items() if part["episodes"]]
+    console.print(f"{numbers['policy']['name']}, split {numbers['split']}", style="bold")
+    print_rows(console, *text.list_brief(numbers))
+    ended = [([key], part) for key, part in numbers["parts"].items() if part["episodes"]]
     print_rows(console, *text.list_readings(["part"], ended))
-    for row in found["sight"]:
+    for row in numbers["sight"]:
         console.print(f"{row['control']}: {text.explain_sight(row)}")
-    if "foreign" in found:
-        console.print(text.explain_foreign(found["foreign"]))
+    if "foreign" in numbers:
+        console.print(text.explain_foreign(numbers["foreign"]))
     console.print(f"written: {folder / PAGE}")
 
 
@@ -55,8 +53,7 @@ def compare(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")] = False,
     html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with one table of all runs instead."),
+        Path | None, typer.Option(metavar="FILE", help="Write a page with one table of all runs instead.")
     ] = None,
 ) -> None:
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
@@ -64,12 +61,12 @@ def compare(
         write_table(folders, html)
         open_console().print(f"written: {html}")
         return
-    found = compare_runs(folders)
+    comparison = compare_runs(folders)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(comparison, indent=2))
         return
     console = open_console()
-    for number, pair in enumerate(found["pairs"]):
+    for number, pair in enumerate(comparison["pairs"]):
         if number:
             console.print()
         _print_pair(console, pair)
@@ -79,9 +76,11 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     console.print(f"{pair['first']} against {pair['second']}", style="bold")
     if sides := [side for side, done in pair["verified"].items() if done]:
         console.print(f"verified: {' and '.join(sides)}")
-    for side, found in pair["foreign"].items():
-        if sum(found["statuses"].values()) > MOST_FOREIGN * found["replies"]:
-            console.print(f"warning: {pair[side]}: {text.explain_foreign(found)}", style="yellow")
+    for side, foreign in pair["foreign"].items():
+        if sum(foreign["statuses"].values()) > MOST_FOREIGN * foreign["replies"]:
+            console.print(f"warning: {pair[side]}: {text.explain_foreign(foreign)}", style="yellow")
+
+    # One row for each part, then how replies were read.
     headers = ["part", "pairs", "success", "difference", "p (McNemar)", "difference of return"]
     rows = [_cells(key, part) for key, part in pair["parts"].items()]
     overall = pair["overall"]
@@ -92,6 +91,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
     print_rows(console, headers, rows)
     sides = [(key, side, row) for key, part in pair["parts"].items() for side, row in part.get("replies", {}).items()]
     print_rows(console, *text.list_readings(["part", "run"], [([key, pair[side]], row) for key, side, row in sides]))
+
+    # Notes: what a reader of the numbers has to know of them.
     for key in [key for key, part in pair["parts"].items() if part.get("repeated")]:
         console.print(f"{key}: McNemar's test counts each repeat of a seed as a separate pair")
     for side, other in (("first", "second"), ("second", "first")):
@@ -123,9 +124,7 @@ def _success(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def verify(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")],
-) -> None:
+def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Replay a run's seeds and replies in the installed environments; exit status 1 at the first turn that differs."""
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task("episodes", total=None)
@@ -147,25 +146,25 @@ def export(
     if out.exists() and (not out.is_dir() or list_folder(out)):
         raise UserError(f"--out {out} is not empty; name a new folder.")
     places = find_recordings(folder)
-    kept = 0
+    count = 0
     with written_whole(out, without=None) as part:
         with open_progress(open_console(stderr=True)) as progress:
             task = progress.add_task("episodes", total=None)
 
             def episodes() -> Iterator[StoredEpisode]:
-                nonlocal kept
+                nonlocal count
                 for place in places:
                     for episode in read_trajectories(place, images=False, unfinished=False):
                         if episode[-1].success or not success:
-                            kept += 1
+                            count += 1
                             progress.advance(task)
                             yield place, episode
 
             rows = WRITERS[to](episodes(), part)
         if not rows:
-            why = "no reply that could be read as a legal action" if kept else "no finished episode"
+            why = "no reply that could be read as a legal action" if count else "no finished episode"
             raise TrajectoryError(f"{folder} holds {why}{' that succeeded' if success else ''}.")
-    typer.echo(f"{rows} turns of {kept} episodes: {out}")
+    typer.echo(f"{rows} turns of {count} episodes: {out}")
     load = f'datasets.load_dataset("{out}", split="train")'
     if to == "minari":
         load = f"MINARI_DATASETS_PATH={out} python -c 'import minari; minari.load_dataset(\"{DATA_SET}\")'"
@@ -177,10 +176,10 @@ def find_recordings(folder: Path) -> list[Path]:
     if (folder / METADATA).is_file():
         return [folder]
     base = folder / RECORDINGS if (folder / RECORDINGS).is_dir() else folder
-    found = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
-    if not found:
+    folders = sorted(path.parent for path in base.glob(f"[!.]*/{METADATA}"))
+    if not folders:
         raise UserError(
             f"DIR {folder} holds no recorded episode. Name the folder of a training run (`--record-every` says how "
             "often it records), or one that `vlgym eval` wrote."
         )
-    return found
+    return folders

@@ -13,13 +13,7 @@ import typer
 from ..env.spec import EnvSpec
 from ..errors import UserError, check_writable, nearest
 from ..registry import FIRST_PARTY, Registry, get_registry, normal_name
-from ..registry.registry_file import (
-    PACKAGED,
-    compare_registries,
-    find_behaviour_changes,
-    read_registry,
-    write_registry,
-)
+from ..registry.registry_file import PACKAGED, compare_registries, find_behaviour_changes, read_registry, write_registry
 from ..terminal import counting, open_progress
 from .console import open_console
 
@@ -96,7 +90,7 @@ def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
     """Return the floors, ceilings and levels of environments."""
     from ..testing import count_episodes, measure_blind_floor, measure_figures, measure_levels
 
-    found = {}
+    measured = {}
     with open_progress(open_console(stderr=True)) as progress:
         for env_id, spec in progress.track(specs.items(), description="figures"):
             episodes = count_episodes(spec) * (1 if spec.oracle == "none" else 2)
@@ -105,5 +99,5 @@ def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
             figures["blind"] = measure_blind_floor(spec, figures["floor"])
             if spec.levels:
                 figures["levels"] = measure_levels(spec)
-            found[env_id] = figures
-    return found
+            measured[env_id] = figures
+    return measured

@@ -1,6 +1,5 @@
 """`vlgym serve`: environments for programs elsewhere, by OpenEnv's protocol or as workers of `--envs tcp://`; and
-`vlgym ui`: the local web page, which is made in `vlgym.ui`.
-"""
+`vlgym ui`: the local web page, which is made in `vlgym.ui`."""
 
 from __future__ import annotations
 

@@ -53,10 +53,12 @@ def tournament(
     """Let policies play each other: every pair, the same seeds, every seating; ratings with intervals."""
     check_choice("--split", split, SPLITS)
     named = [NAMED.fullmatch(each) for each in policies]
-    specs = [found[2] if found else each for found, each in zip(named, policies, strict=True)]
-    labels = [found[1] if found else plain_address(each) for found, each in zip(named, policies, strict=True)]
+    specs = [match[2] if match else each for match, each in zip(named, policies, strict=True)]
+    labels = [match[1] if match else plain_address(each) for match, each in zip(named, policies, strict=True)]
     if twice := [name for name in labels if labels.count(name) > 1]:
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
+
+    # Everything that can be wrong is checked before a model is loaded.
     check_writable("--out", out)
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     options = share_out(policy_arg or [], labels)
@@ -80,6 +82,8 @@ def tournament(
         for player in players.values():
             if hasattr(player, "close"):
                 player.close()
+
+    # Tables are written first, then printed from the same text.
     ratings = rate(results)
     title = f"{env}, {games} seeds of {split}, each in every seating"
     write_tables(out, title, results, ratings)

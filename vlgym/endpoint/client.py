@@ -28,7 +28,6 @@ COMPLETIONS = "/chat/completions"
 
 
 def check_url(url: str) -> None:
-    """Check an address."""
     try:
         split = urlsplit(url)
         valid = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
@@ -44,8 +43,8 @@ def split_address(model: str, url: str | None = None) -> tuple[str, str | None]:
     >>> split_address("org/m@http://127.0.0.1:8000/v1")
     ('org/m', 'http://127.0.0.1:8000/v1')
     """
-    found = re.fullmatch(r"(.*?)@(https?://.+)", model.strip())
-    return (found[1].strip(), found[2]) if found else (model.strip(), url)
+    match = re.fullmatch(r"(.*?)@(https?://.+)", model.strip())
+    return (match[1].strip(), match[2]) if match else (model.strip(), url)
 
 
 def plain_address(name: str) -> str:

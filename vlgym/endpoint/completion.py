@@ -50,8 +50,8 @@ LASTING = (
 class BadAnswerError(Exception):
     """An answer with status 200 is no reply; `status` is `provider_error` or `abort`, or one of `PROMPT`."""
 
-    def __init__(self, said: str, status: Status = "provider_error") -> None:
-        super().__init__(said)
+    def __init__(self, message: str, status: Status = "provider_error") -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -75,13 +75,15 @@ def read_answer(data: bytes, hide: Hide = str) -> Reply:
 
 def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     begins = excerpt(data, hide=hide)
-    held = _dict(body)
-    choices, model, usage = held.get("choices"), held.get("model"), _dict(held.get("usage"))
-    if isinstance(held.get("output"), list):  # of /v1/responses
-        ending = _dict(held.get("incomplete_details")).get("reason") or held.get("status")
-        choices = [{"message": {"content": held["output"]}, "finish_reason": ending}]
+    answer = _dict(body)
+    choices, model, usage = answer.get("choices"), answer.get("model"), _dict(answer.get("usage"))
+    if isinstance(answer.get("output"), list):  # of /v1/responses
+        ending = _dict(answer.get("incomplete_details")).get("reason") or answer.get("status")
+        choices = [{"message": {"content": answer["output"]}, "finish_reason": ending}]
+
+    # An answer with status 200 may still be an error, or none at all.
     choice = _dict(choices[0]) if isinstance(choices, list) and choices else {}
-    if error := held.get("error") or choice.get("error"):
+    if error := answer.get("error") or choice.get("error"):
         raise BadAnswerError(f"an error: {excerpt(_find_words(error), hide=hide)}", classify(error))
     message, reason = choice.get("message") or {}, choice.get("finish_reason")
     is_message = isinstance(message, dict) and isinstance(message.get("content"), (str, list, dict, type(None)))
@@ -91,13 +93,16 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     if ending in ("provider_error", "abort"):
         raise BadAnswerError(f"ended by {reason}: {begins}", ending)
 
-    found: dict[str, list[Any]] = {"text": [], "thought": [], "refusal": [], "call": []}
-    _sort_parts(message.get("content"), "text", found)
-    _sort_parts(message.get("refusal"), "refusal", found)
-    _sort_parts(next(filter(None, map(message.get, THOUGHTS)), None), "thought", found)
-    found["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
-    text, thought, refusal = (_write("".join(found[kind])) for kind in ("text", "thought", "refusal"))
-    calls = [call for each in found["call"] if (call := _read_call(_dict(each)))]
+    # Servers send text, thoughts and calls in many fields and nested parts.
+    parts: dict[str, list[Any]] = {"text": [], "thought": [], "refusal": [], "call": []}
+    _sort_parts(message.get("content"), "text", parts)
+    _sort_parts(message.get("refusal"), "refusal", parts)
+    _sort_parts(next(filter(None, map(message.get, THOUGHTS)), None), "thought", parts)
+    parts["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
+    text, thought, refusal = (_write("".join(parts[kind])) for kind in ("text", "thought", "refusal"))
+    calls = [call for each in parts["call"] if (call := _read_call(_dict(each)))]
+
+    # Whose words stand in for a missing text decides the status.
     status: Status = "filtered" if ending == "filtered" else "tool_call" if calls else "model"
     if calls:
         written = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
@@ -105,6 +110,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     elif status == "model" and ending != "cut" and thought.strip() and not (text + refusal).strip():
         status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]  # a considered action stands further up
     text = text or refusal
+
+    # The record names what came, so that an empty reply can be explained.
     came = [f"{name} {_describe(value)}" for name, value in {"finish_reason": reason, **message}.items()]
     counts = (usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens"))
     half = MAX_REPLY // 2 - 3
@@ -120,31 +127,31 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     )  # fmt: skip
 
 
-def _sort_parts(content: Any, kind: str, found: Mapping[str, list[Any]]) -> None:
+def _sort_parts(content: Any, kind: str, parts: Mapping[str, list[Any]]) -> None:
     """Sort the texts of a message's content, a string or nested parts, by what they are."""
     if isinstance(content, str):
-        found[kind].append(content)
+        parts[kind].append(content)
     elif isinstance(content, list):
         for part in content:
-            _sort_parts(part, kind, found)
+            _sort_parts(part, kind, parts)
     elif isinstance(content, dict):
         form = str(content.get("type"))
         if form in TOOL_CALLS:
-            found["call"].append(content)
+            parts["call"].append(content)
             return
         kind = "thought" if re.search("thinking|reasoning|summary", form) else "refusal" if form == "refusal" else kind
         for name in ("text", "thinking", "reasoning", "summary", "content", "refusal"):
-            _sort_parts(content.get(name), kind, found)
+            _sort_parts(content.get(name), kind, parts)
 
 
 def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return name and arguments of a native tool call; nothing where it has neither."""
     call = next((call[name] for name in TOOL_CALLS if isinstance(call.get(name), dict)), call)
-    given = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
-    if isinstance(given, str):
+    arguments = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
+    if isinstance(arguments, str):
         with contextlib.suppress(ValueError):  # stays a text
-            given = json.loads(given)
-    return {"name": call.get("name"), "arguments": given} if call.get("name") or given else {}
+            arguments = json.loads(arguments)
+    return {"name": call.get("name"), "arguments": arguments} if call.get("name") or arguments else {}
 
 
 def _join_chunks(data: bytes) -> dict[str, Any]:
@@ -182,7 +189,9 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
 def classify(error: Any) -> Status:
     """Return the status that a server's words on an error have: one of `PROMPT`, or `provider_error`."""
     words = _find_words(error)
-    return next((status for status, said in PROMPT.items() if re.search(said, words, re.IGNORECASE)), "provider_error")
+    return next(
+        (status for status, pattern in PROMPT.items() if re.search(pattern, words, re.IGNORECASE)), "provider_error"
+    )
 
 
 def find_status(error: BaseException | None) -> Status | None:
@@ -198,24 +207,24 @@ def find_status(error: BaseException | None) -> Status | None:
     return None if error is None else error.status
 
 
-def lasts(said: str) -> bool:
+def lasts(words: str) -> bool:
     """True if a server's words name a failure that does not pass."""
-    return bool(re.search(LASTING, said, re.IGNORECASE))
+    return bool(re.search(LASTING, words, re.IGNORECASE))
 
 
-def excerpt(said: str | bytes, width: int = 240, hide: Hide = str) -> str:
+def excerpt(words: str | bytes, width: int = 240, hide: Hide = str) -> str:
     """Return the beginning of a server's words as one line without secrets and control characters."""
-    text = hide(said.decode("utf-8", "replace") if isinstance(said, bytes) else said)  # before it is cut
+    text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)  # before it is cut
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
     return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
 
 
 def _find_words(error: Any) -> str:
     """Return an error's message, code and type."""
-    said = error
+    words = error
     if isinstance(error, dict):
-        said = [error[name] for name in ("message", "detail", "code", "type") if error.get(name)]
-    return " ".join(each if isinstance(each, str) else json.dumps(each) for each in (_list(said) or [said]))
+        words = [error[name] for name in ("message", "detail", "code", "type") if error.get(name)]
+    return " ".join(each if isinstance(each, str) else json.dumps(each) for each in (_list(words) or [words]))
 
 
 def _describe(value: Any) -> str:

@@ -17,6 +17,12 @@ def write_picture(image: Image) -> str:
     return _write_picture(image.shape, image.tobytes())
 
 
+def encode_turn(image: Image, text: str) -> dict[str, Any]:
+    """Return a user's message of the chat completions protocol."""
+    content = [{"type": "image", "image": image}, {"type": "text", "text": text}]
+    return encode_messages([{"role": "user", "content": content}])[0]
+
+
 @functools.lru_cache(maxsize=256)
 def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
     return data_url(np.frombuffer(data, np.uint8).reshape(shape))

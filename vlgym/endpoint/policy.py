@@ -46,7 +46,6 @@ class OpenAIPolicy:
         model: name of the model, as the server knows it; or `MODEL@URL`, whose address stands for `base_url`.
         base_url: address of a server that speaks the chat completions protocol, such as `http://127.0.0.1:8000/v1`; by
             default what the `openai` package takes: OPENAI_BASE_URL, or OpenAI's own.
-        api_key_env: environment variable that holds the key.
         concurrency: most requests under way at once.
         temperature: of sampling; the server's default where it is `None`.
         max_tokens: most tokens of a reply; the server's default where it is `None`.
@@ -62,7 +61,6 @@ class OpenAIPolicy:
             repeat and turn; the same in any order of play.
 
     Attributes:
-        name: `openai:MODEL`.
         hide: takes the key and the address's password out of a text.
         served_model: what the server calls the model that answered last; empty before the first answer.
 
@@ -94,6 +92,8 @@ class OpenAIPolicy:
         model, base_url = split_address(model, base_url)
         if not model:
             raise UserError("openai: needs the name of a model behind the colon: openai:MODEL.")
+
+        # Arguments are checked before the key: a typo is told even without one.
         check_number("--policy-arg concurrency", concurrency, 1, MOST_AT_ONCE)
         check_number("--policy-arg max_retries", max_retries, 0, 1000)
         check_number("--policy-arg timeout", timeout, above=0)
@@ -103,14 +103,16 @@ class OpenAIPolicy:
                 check_number(name, value, least)
         if top_p is not None:
             check_number("top_p", top_p, 0, 1)
-        for option, given in (("chat_template_kwargs", chat_template_kwargs), ("extra", extra)):
-            if given is not None and not isinstance(given, Mapping):
-                raise UserError(f"{option} must be given as --policy-arg {option}.NAME=VALUE, got {given!r:.80}.")
+        for option, mapping in (("chat_template_kwargs", chat_template_kwargs), ("extra", extra)):
+            if mapping is not None and not isinstance(mapping, Mapping):
+                raise UserError(f"{option} must be given as --policy-arg {option}.NAME=VALUE, got {mapping!r:.80}.")
         for field in extra or ():
             if field in FIXED:
                 raise UserError(f"extra.{field} cannot be set: {FIXED[field]}.")
         if requests_per_minute is not None:
             check_number("--policy-arg requests_per_minute", requests_per_minute, above=0)
+
+        # Address and key come last, because the client opens with them.
         url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
         if url is not None:
             check_url(url)
@@ -124,6 +126,8 @@ class OpenAIPolicy:
         self._client, self._http, self._url, self.hide = open_client(
             url, api_key, concurrency, timeout, max_retries, max_answer_bytes, find_secrets(self._options)
         )
+
+        # One loop in one thread: environments step meanwhile.
         self._keyless = not api_key
         self._places = asyncio.Semaphore(concurrency)
         self._next = 0.0  # when the next request may be sent
@@ -167,13 +171,13 @@ class OpenAIPolicy:
         Raises:
             UserError: going on makes no sense (see `submit`).
         """
-        asked = [self.submit(turn) for turn in turns]
+        futures = [self.submit(turn) for turn in turns]
         try:
-            concurrent.futures.wait(asked, return_when=concurrent.futures.FIRST_EXCEPTION)
-            failed = [future for future in asked if future.done() and future.exception() is not None]
-            return [future.result() for future in failed or asked]
+            concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
+            failed = [future for future in futures if future.done() and future.exception() is not None]
+            return [future.result() for future in failed or futures]
         except BaseException:
-            for future in asked:
+            for future in futures:
                 future.cancel()
             raise
 
@@ -190,11 +194,7 @@ class OpenAIPolicy:
         return self._submit(turn.messages, seed)
 
     def check(self, pictures: bool = True) -> None:
-        """Ask one short question, so that a wrong key, model or address is found before any environment is made.
-
-        Args:
-            pictures: ask with a picture.
-        """
+        """Ask one short question, so that a wrong key, model or address is found before any environment is made."""
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
         reply = self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
@@ -225,8 +225,8 @@ class OpenAIPolicy:
 
     def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
         options = {"seed": seed, "temperature": self.temperature}
-        given = {**self._options, **{name: value for name, value in options.items() if value is not None}}
-        body = {"model": self.model, "messages": encode_messages(messages), **given}
+        fields = {**self._options, **{name: value for name, value in options.items() if value is not None}}
+        body = {"model": self.model, "messages": encode_messages(messages), **fields}
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
@@ -274,13 +274,13 @@ class OpenAIPolicy:
             return await self._send(body)
         return raw.http_response.extensions["answer"], raw.retries_taken + 1
 
-    def _adapt(self, sent: Mapping[str, Any], said: str) -> bool:
+    def _adapt(self, sent: Mapping[str, Any], words: str) -> bool:
         """Learn from a refusal which form of a request the server wants; return whether it wants another one."""
-        if "max_tokens" in sent and "max_completion_tokens" in said:
+        if "max_tokens" in sent and "max_completion_tokens" in words:
             self._limit_name = "max_completion_tokens"
-        elif "stream_options" in sent and "stream_options" in said:
+        elif "stream_options" in sent and "stream_options" in words:
             self._stream = {"stream": True}
-        elif "stream" not in sent and re.search(r"\bstream", said, re.IGNORECASE):
+        elif "stream" not in sent and re.search(r"\bstream", words, re.IGNORECASE):
             self._stream = self._stream or {"stream": True, "stream_options": {"include_usage": True}}
         else:
             return False
@@ -290,21 +290,23 @@ class OpenAIPolicy:
         """Return the error that ends the run."""
         import httpx2
 
-        where, said = self._url, self._read_words(error)
+        where, words = self._url, self._read_words(error)
         if self._http.proxy:
             where += f" through the environment's proxy {self._http.proxy}"
         if isinstance(error.__cause__, httpx2.ConnectError) and not self._http.reached:
-            return UserError(f"No server answers at {where} ({said}). Start it, or correct --base-url.")
+            return UserError(f"No server answers at {where} ({words}). Start it, or correct --base-url.")
+
+        # The status says whose mistake it is; each line names the option that corrects it.
         status = getattr(error, "status_code", 0)
         if status in (401, 403):
             wrong = f"No key was sent: {self.api_key_env} is not set." if self._keyless else ""
             return UserError(
-                f"{where} refuses access: {said}. "
+                f"{where} refuses access: {words}. "
                 f"{wrong or f'Check the key in {self.api_key_env} (--policy-arg api_key_env).'}"
             )
         if status in (404, 405):
             return UserError(
-                f"{where} has no chat completions for {self.model}: {said}. Check the model's name and --base-url "
+                f"{where} has no chat completions for {self.model}: {words}. Check the model's name and --base-url "
                 "(most end with /v1)."
             )
         if 300 <= status < 400:
@@ -312,14 +314,16 @@ class OpenAIPolicy:
             return UserError(
                 f"{where} sends on to {place}, which gets no prompts; if you trust it, give it as --base-url."
             )
-        if (400 <= status < 500 and status not in (408, 409, 429)) or (status >= 500 and lasts(said)):
+        if (400 <= status < 500 and status not in (408, 409, 429)) or (status >= 500 and lasts(words)):
             return UserError(
-                f"{where} refuses the request: {said}. Check what is sent: the model's name, --temperature, "
+                f"{where} refuses the request: {words}. Check what is sent: the model's name, --temperature, "
                 "--max-tokens, --seed, the length of the prompt, and --history-images 0 for a model without pictures."
             )
+
+        # What is left may pass: the run can go on later.
         kind = EndpointError if find_status(error) else FailedError
         return kind(
-            f"{where} failed {self.max_retries + 1} time(s) in a row, last: {said}. Go on later (--resume), or with "
+            f"{where} failed {self.max_retries + 1} time(s) in a row, last: {words}. Go on later (--resume), or with "
             "more --policy-arg max_retries."
         )
 
@@ -330,8 +334,8 @@ class OpenAIPolicy:
         if isinstance(error, openai.APITimeoutError):
             return f"no answer within {self.timeout:g} s (--policy-arg timeout)"
         if isinstance(error, openai.APIStatusError):
-            said = error.body.get("message") if isinstance(error.body, dict) else None
-            words = f"{error.status_code} {said or error.body or error.message}"
+            message = error.body.get("message") if isinstance(error.body, dict) else None
+            words = f"{error.status_code} {message or error.body or error.message}"
         else:
             words = str(error.__cause__ or error) or type(error.__cause__).__name__
         return excerpt(words, hide=self.hide).rstrip(".")

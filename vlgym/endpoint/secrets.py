@@ -65,6 +65,6 @@ def hide_in(error: Exception, hide: Hide) -> Exception:
 
 def hide_login(url: str) -> str:
     """Return an address, even one that is none, without user, password and query, and without a slash at its end."""
-    front, found, rest = url.partition("://")
-    place = (rest if found else front).rpartition("@")[2].partition("?")[0].partition("#")[0].rstrip("/")
-    return f"{front}://{place}" if found else place
+    front, separator, rest = url.partition("://")
+    place = (rest if separator else front).rpartition("@")[2].partition("?")[0].partition("#")[0].rstrip("/")
+    return f"{front}://{place}" if separator else place

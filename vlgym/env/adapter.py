@@ -76,7 +76,6 @@ class GymAdapter(VLEnv):
         return fit_image(frame, self.image_size)
 
     def legal_actions(self) -> list[str]:
-        """All action names."""
         return list(self.actions)
 
     def success(self) -> bool:

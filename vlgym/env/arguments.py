@@ -119,7 +119,7 @@ def bind_arguments(cls: type, values: tuple[Any, ...], named: Mapping[str, Any])
     return {**dict(zip(signature_of(cls).parameters, values, strict=False)), **named} if values else dict(named)
 
 
-def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_in_force(env: object, base: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return name -> value of every argument that has one, as plain data.
 
     Those of `base` (the arguments of every environment) are what the environment holds. Any other is what was given;
@@ -127,16 +127,14 @@ def arguments_in_force(env: object, base: type, given: Mapping[str, Any]) -> dic
     `env.resolve_arguments()` says comes last. An argument without a value is left out.
 
     Args:
-        env: just constructed, before its first episode.
         base: the class whose arguments are all kept under their names.
-        given: arguments of the constructor's call.
     """
     kind: Any = type(env)
-    own, values = _defaults(base).keys() - _AS_GIVEN, dict(given)
+    own, values = _defaults(base).keys() - _AS_GIVEN, dict(arguments)
     for name, default in _defaults(kind).items():
-        kept = None if name in _AS_GIVEN else vars(env).get(name)
+        attribute = None if name in _AS_GIVEN else vars(env).get(name)
         if name in own or values.get(name) is None:
-            values[name] = default if kept is None else kept
+            values[name] = default if attribute is None else attribute
     values.update(getattr(env, "resolve_arguments", dict)())
     return {name: to_plain(value) for name, value in values.items() if value is not None and name not in _HIDDEN}
 
@@ -185,12 +183,12 @@ def _describe_object(value: Any, depth: int) -> Any:
 @functools.lru_cache(maxsize=256)
 def _defaults(cls: type) -> dict[str, Any]:
     """Name -> default of the constructor's arguments, in the order of the classes; the most derived class decides."""
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("gymnasium") or "__init__" not in vars(base) or base is object:
             continue
         for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
             if parameter.kind in _NAMED_KINDS and name != "self":
                 default = None if parameter.default is inspect.Parameter.empty else parameter.default
-                found.setdefault(name, default)
-    return found
+                defaults.setdefault(name, default)
+    return defaults

@@ -68,7 +68,6 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             `both`; or `none`. Without `image` the observation's picture is plain grey, and prompts leave it out.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
-        vlgym_spec: the card, given by `make`.
 
     Attributes:
         episode_return: sum of the rewards of this episode so far.
@@ -83,13 +82,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
     __signature__: ClassVar[inspect.Signature]
-    _given: dict[str, Any]
+    _kwargs: dict[str, Any]
     _arguments: dict[str, Any] | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Note the arguments of the constructor, whatever class takes them."""
         env = super().__new__(cls)
-        env._given = bind_arguments(cls, args, kwargs)
+        env._kwargs = bind_arguments(cls, args, kwargs)
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -120,11 +119,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_number("invalid_penalty", invalid_penalty, 0, hint="It is subtracted from the reward.")
         if max_turns is not None:
             check_number("max_turns", max_turns, 1)
+
+        # A level changes other arguments, and only for an episode.
         if self.level_arguments:
-            level = self._given.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
+            level = self._kwargs.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
         self._level = None if level is None else read_level(self, level)
         self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
         self.vlgym_spec = vlgym_spec
+
+        # The reply style follows from the card and the planner, where none is named.
         self.planner, self.modality = planner, modality
         if modality == "text":
             self.prompt = replace(self.prompt, in_words=True)  # type: ignore[misc]
@@ -139,6 +142,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
+
+        # Spaces have one size from the beginning: vectors of environments copy them.
         default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
         self.image_size = check_size("image_size", image_size or default)
         self.render_mode = render_mode
@@ -147,6 +152,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
         )
         self.action_space = ReplySpace(self.parser)
+
+        # No episode has begun: a step before the first reset is refused.
         self.turn = 0
         self.episode_return = 0.0
         self.reset_seed: int | None = None
@@ -171,17 +178,17 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         Raises:
             UserError: an unknown or wrong option, or the episode cannot begin; the one before goes on as it was.
         """
-        given = plain_options(options)
+        options = plain_options(options)
         if self._arguments is None:
             self._arguments = self.arguments  # of the constructor, before an episode writes over anything
-        checked = self._read_options(given)
+        checked = self._read_options(options)
         before = self._bookmark()
         try:
             super().reset(seed=seed)
             self.reset_seed = seed
             if seed is not None:
                 self.seed_split = split_of(seed)
-            self._begin(given, checked)
+            self._begin(options, checked)
             return self._observe(), self._info(Parsed(), [], "", invalid=False)
         except Exception:
             self._go_back(before)
@@ -229,7 +236,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def arguments(self) -> dict[str, Any]:
         """The constructor's arguments in force, defaults included, as plain data (see `vlgym.env.arguments`)."""
         if self._arguments is None:
-            self._arguments = arguments_in_force(self, VLEnv, self._given)
+            self._arguments = arguments_in_force(self, VLEnv, self._kwargs)
         return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
@@ -293,7 +300,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             UserError: an argument cannot be pickled.
         """
         if protocol <= PICKLE_PROTOCOL:
-            check_picklable(self._title(), {"class": type(self), **self._given})
+            check_picklable(self._title(), {"class": type(self), **self._kwargs})
         return rebuild, self._parts()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -302,16 +309,16 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         Raises:
             UserError: an argument cannot be copied.
         """
-        check_picklable(self._title(), self._given, partial(copy.deepcopy, memo=memo))
+        check_picklable(self._title(), self._kwargs, partial(copy.deepcopy, memo=memo))
         return rebuild(*copy.deepcopy(self._parts(), memo))
 
     # ---- private ----
 
     def _parts(self) -> tuple[Any, ...]:
         """Return the arguments of `rebuild`."""
-        kept = {name: getattr(self, name) for name in ("spec", "_np_random", "_np_random_seed", "_closed")}
+        attributes = {name: getattr(self, name) for name in ("spec", "_np_random", "_np_random_seed", "_closed")}
         state = None if self._start is None else self.get_state()
-        return type(self), self._given, kept, self.action_space._np_random, state
+        return type(self), self._kwargs, attributes, self.action_space._np_random, state
 
     def _title(self) -> str:
         return self.vlgym_spec.id if self.vlgym_spec is not None else type(self).__name__
@@ -325,15 +332,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         self.np_random.bit_generator.state = state["start"]["rng"]
         self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
-        given = state["start"]["options"]
+        options = state["start"]["options"]
         if state["saved"] is not None:
             if self.level_arguments:
-                self._read_options(given)
+                self._read_options(options)
             self.load(state["saved"])
             self._start, self._events, self._closed = state["start"], state["events"], False
             self._write_instructions()
         else:
-            self._begin(given, self._read_options(given))
+            self._begin(options, self._read_options(options))
             for event in state["events"]:
                 if "luck" in event:
                     self.reseed(event["luck"])
@@ -364,30 +371,30 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
                 return
         self._start, self._ended = None, True
 
-    def _begin(self, given: dict[str, Any], options: dict[str, Any]) -> None:
+    def _begin(self, options: dict[str, Any], checked: dict[str, Any]) -> None:
         self._start = {
             "rng": copy.deepcopy(self.np_random.bit_generator.state),
-            "options": copy.deepcopy(given),
+            "options": copy.deepcopy(options),
             "seed": self.reset_seed,
             "split": self.seed_split,
         }
         self._events, self._closed = [], False
         self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
         self._failure = None
-        begin_level(self, self.np_random, options)
-        self.start(self.np_random, options)
+        begin_level(self, self.np_random, checked)
+        self.start(self.np_random, checked)
         self._write_instructions()
 
-    def _read_options(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _read_options(self, options: dict[str, Any]) -> dict[str, Any]:
         """Set the arguments of the episode's level, and return the options read. A refusal changes nothing."""
         if not self.level_arguments:
-            return read_reset_options(self, given)
+            return read_reset_options(self, options)
         running = {name: getattr(self, name) for arguments in self.level_arguments for name in arguments}
         usual = self._usual or running
         try:
-            level = read_level(self, given[LEVEL]) if LEVEL in given else self._level
+            level = read_level(self, options[LEVEL]) if LEVEL in options else self._level
             self._set({**usual, **({} if level is None else self.level_arguments[level])})
-            checked = {**read_reset_options(self, given), LEVEL: level}
+            checked = {**read_reset_options(self, options), LEVEL: level}
         except Exception:
             self._set(running)
             raise
@@ -399,17 +406,20 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             setattr(self, name, value)
 
     def _write_instructions(self) -> None:
-        self.instructions = clean_text(
-            self.prompt.write_instructions(
-                task=self.task(), reply_format=self.parser.describe(), max_turns=self.max_turns
-            )
+        self.instructions = self._fill_instructions(self.task())
+
+    def _fill_instructions(self, task: str) -> str:
+        """Return what a prompt says once, for a task."""
+        reply_format = self.parser.describe()
+        return clean_text(
+            self.prompt.write_instructions(task=task, reply_format=reply_format, max_turns=self.max_turns)
         )
 
     def _turn_limit(self) -> int:
         """Replies after which the episode is truncated."""
         return self.max_turns
 
-    def _turn_told(self) -> int:
+    def _turn_number(self) -> int:
         """Number of the turn in the prompt, from 0."""
         return self.turn
 
@@ -481,9 +491,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _observe(self) -> dict[str, Any]:
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
-        told = [self.notation] if self.notation and legal else list_actions(self.parser, legal)
+        actions = [self.notation] if self.notation and legal else list_actions(self.parser, legal)
         written = self.prompt.write_turn(
-            state=self.state_text(), actions=told, turn=self._turn_told(), max_turns=self.max_turns
+            state=self.state_text(), actions=actions, turn=self._turn_number(), max_turns=self.max_turns
         )
         self._turn_text = clean_text(self.add_words(written, self.describe, self._failure))
         return {"image": self.show(self.image), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
@@ -495,13 +505,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         Raises:
             UserError: there are none.
         """
-        published = self.invalid_action == "published" or any(map(self._given.get, ("compat", "protocol")))
-        said = f"{write_feedback(failure, self.parser)}\n" if failure and not published else ""
+        published = self.invalid_action == "published" or any(map(self._kwargs.get, ("compat", "protocol")))
+        feedback = f"{write_feedback(failure, self.parser)}\n" if failure and not published else ""
         if self.modality not in ("text", "both"):
-            return said + turn_text
+            return feedback + turn_text
         if not (words := describe()):
             raise UserError(f"{self._title()} has no text description: modality={self.modality!r} is unavailable.")
-        return f"{said}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
+        return f"{feedback}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:
         """Return the picture, or a plain grey one where the modality has none."""

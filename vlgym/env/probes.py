@@ -30,7 +30,6 @@ class Probe:
             `@raw TEXT`, the reply TEXT as it stands.
         options: options of `reset`, JSON-able.
         kwargs: constructor arguments over the spec's own, JSON-able.
-        split: split of the seed.
         index: number of the episode within the split.
     """
 

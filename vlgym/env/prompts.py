@@ -145,23 +145,16 @@ class PromptBuilder:
             return {}
         turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
         words = json.dumps([prompt_hash, self.system, STYLES.get(self.style), turns])
-        said = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
-        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": said}
+        additions = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
+        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": additions}
 
     def build(
-        self,
-        instructions: str,
-        turn_text: str,
-        image: Image,
-        history: Sequence[PastTurn] = (),
-        *,
-        system: str = "",
+        self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = (), *, system: str = ""
     ) -> list[Message]:
         """Return messages that end with a user turn.
 
         Args:
             instructions: said once, at the top of the first user turn.
-            turn_text: text of the current turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
             system: the beginning of the instructions that a system message says, before all others; the rest stays at
@@ -169,8 +162,8 @@ class PromptBuilder:
         """
         instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
         messages: list[Message] = []
-        if said := "\n\n".join(filter(None, (self.system, system))):
-            messages.append({"role": "system", "content": [{"type": "text", "text": said}]})
+        if system_text := "\n\n".join(filter(None, (self.system, system))):
+            messages.append({"role": "system", "content": [{"type": "text", "text": system_text}]})
         for position, example in enumerate(self.examples):
             picture = example.image if self.history_images else None
             messages.append(_user(picture, f"(example)\n{example.turn_text}", "" if position else instructions))

@@ -44,8 +44,6 @@ def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid
     """An integer from `low` to `high`; both belong to it.
 
     Args:
-        meaning: as in `ResetOption`.
-        low: smallest value.
         high: largest value, or what returns it for an environment.
         valid: as in `ResetOption`; needed only where `high` depends on the environment.
     """
@@ -92,7 +90,7 @@ def read_level(env: Any, value: Any) -> int:
     return int(value)
 
 
-def read_reset_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def read_reset_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that `start` gets.
 
     Raises:
@@ -100,7 +98,7 @@ def read_reset_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     declared: Mapping[str, ResetOption] = env.reset_options
     checked = {}
-    for name, value in given.items():
+    for name, value in options.items():
         if not declared:
             raise UserError(f"reset option {name!r}: {type(env).__name__} takes no options.")
         option = declared[check_choice("reset option", name, declared)]
@@ -120,11 +118,11 @@ def begin_level(env: Any, rng: np.random.Generator, options: dict[str, Any]) -> 
         rng.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined]
 
 
-def plain_options(given: Any) -> dict[str, Any]:
+def plain_options(options: Any) -> dict[str, Any]:
     """Return the options of a call of `reset` as a new dict, with Python's numbers for numpy's."""
-    if not isinstance(given or {}, Mapping):
-        raise UserError(f"reset(options={given!r}): options must be a dict of names and values, or None.")
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in (given or {}).items()}
+    if not isinstance(options or {}, Mapping):
+        raise UserError(f"reset(options={options!r}): options must be a dict of names and values, or None.")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in (options or {}).items()}
 
 
 def _explain(name: str, value: Any, text: str) -> str:

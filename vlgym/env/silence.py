@@ -1,6 +1,5 @@
 """The rule for a reply without an action: the move that stands for it, its pay (docs/games.md), and the line with which
-the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay.
-"""
+the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import numpy as np
 from ..parsers.choice import Number
 from ..types import Parser
 
-_SAID = {
+_SENTENCES = {
     "no_action": "Your reply had no action.",
     "unclosed_action": "The action in your reply was not closed.",
     "empty_action": "The action in your reply was empty.",
@@ -36,5 +35,5 @@ def write_feedback(failure: str, parser: Parser) -> str:
     """Return a line of at most 200 characters on a failure and the reply format; it holds nothing of the reply."""
     action = Number("NUMBER") if getattr(parser, "numbered", False) else "ACTION"
     form = parser.format([action])
-    said = _SAID.get(failure, f"Your reply could not be read: {failure.replace('_', ' ')}.")
-    return " ".join((said if form == action else f"{said} End with {form}.").split())[:200]
+    sentence = _SENTENCES.get(failure, f"Your reply could not be read: {failure.replace('_', ' ')}.")
+    return " ".join((sentence if form == action else f"{sentence} End with {form}.").split())[:200]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ..errors import SpecError, check_choice, is_printable
+from ..errors import SpecError, UserError, check_choice, is_printable
 from .arguments import describe_hint, fits
 from .probes import Probe
 from .seeding import SPLITS
@@ -121,6 +121,8 @@ class EnvSpec:
                 value = tuple(Probe.from_dict(item) if isinstance(item, Mapping) else item for item in value)
             object.__setattr__(self, name, value)
             self._require(fits(value, hint), name, wanted)
+
+        # Types come first, so that the rules on values can rely on them.
         low, high = self.reward_range
         newer = self.replaced_by
         for name, fine, wanted in (
@@ -147,6 +149,8 @@ class EnvSpec:
             ("replaced_by", not newer or (ID_PATTERN.match(newer) and newer != self.id), "the id of another version"),
         ):
             self._require(fine, name, wanted)
+
+        # Cards are printed on terminals and pages, wherever they came from.
         lists = ("skills", "references", "system_requirements", "levels", "interaction")
         for name in ("summary", "family", "success_rule", *lists):
             text = "".join(getattr(self, name)).replace("\n", "")
@@ -154,6 +158,8 @@ class EnvSpec:
             self._require(fine, name, "text without control characters")
         for name, choices in (("difficulty", _DIFFICULTIES), ("oracle", _ORACLES), ("pictures", ("exact", "similar"))):
             check_choice(f"EnvSpec {self.id!r}: field {name}", getattr(self, name), choices, SpecError)
+
+        # A registry file and other processes get the arguments as JSON.
         try:
             json.dumps(self.kwargs)
         except TypeError as error:
@@ -168,6 +174,11 @@ class EnvSpec:
     def title(self) -> str:
         """The id without namespace and version, for example `OneRoom`."""
         return self.id.split("/", 1)[1].rsplit("-v", 1)[0]
+
+    def check_split(self, split: str) -> None:
+        """Raise `UserError` where the environment has no such split."""
+        if split not in self.splits:
+            raise UserError(f"{self.id} has no split {split!r}; it has {', '.join(self.splits)}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, fit for YAML and JSON."""

@@ -68,24 +68,21 @@ def unseal_state(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[
 
 def unfit(env_id: str, error: Exception) -> UserError:
     """Return the error for a state that is whole and yet cannot be restored, in one line."""
-    said = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-    return UserError(f"The state of {env_id} cannot be restored: {' '.join(said.split())}")
+    reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    return UserError(f"The state of {env_id} cannot be restored: {' '.join(reason.split())}")
 
 
 def rebuild(
-    kind: type, arguments: Mapping[str, Any], kept: Mapping[str, Any], draws: Any, state: Mapping[str, Any] | None
+    kind: type, arguments: Mapping[str, Any], attributes: Mapping[str, Any], draws: Any, state: Mapping[str, Any] | None
 ) -> Any:
     """Return a copy of an environment.
 
     Args:
-        kind: its class.
-        arguments: of its constructor.
-        kept: attributes that neither constructor nor state gives.
+        attributes: those that neither constructor nor state gives.
         draws: generator of its action space.
-        state: of its episode; `None` without one.
     """
     env = kind(**arguments)
-    vars(env).update(kept)
+    vars(env).update(attributes)
     env.action_space._np_random = draws
     if state is not None:
         env.set_state(state)
@@ -102,8 +99,8 @@ def check_picklable(env_id: str, parts: Mapping[str, Any], attempt: Callable[[An
         try:
             attempt(value)
         except Exception as error:
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise UserError(f"{env_id} cannot be copied or pickled, as its {name} cannot: {said:.200}") from error
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise UserError(f"{env_id} cannot be copied or pickled, as its {name} cannot: {reason:.200}") from error
 
 
 def _digest(state: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import UserError, check_number
 from ..registry.making import make
 from .processes import ProcessLink
-from .workers import LIMIT, WorkerGroup
+from .workers import LIMIT, Link, WorkerGroup
 
 LOCAL_NAME = "local"
 
@@ -48,7 +48,7 @@ EnvGroup = LocalGroup | WorkerGroup
 """A group of environments: local or in workers."""
 
 
-def read_envs(said: str, name: str = "envs") -> tuple[str, str, int | None]:
+def read_envs(place: str, name: str = "envs") -> tuple[str, str, int | None]:
     """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]`, `ray://HOST:PORT[:N]` or
     `tcp://HOST:PORT[,HOST:PORT...][:N]`.
 
@@ -60,19 +60,19 @@ def read_envs(said: str, name: str = "envs") -> tuple[str, str, int | None]:
     Raises:
         UserError: it is none of these.
     """
-    found = _FORM.fullmatch(said)
-    if found is None:
+    match = _FORM.fullmatch(place)
+    if match is None:
         raise UserError(
-            f"{name} {said!r} is not valid. Use local, processes[:N], ray[:N], ray:auto[:N], ray://HOST:PORT[:N] or "
+            f"{name} {place!r} is not valid. Use local, processes[:N], ray[:N], ray:auto[:N], ray://HOST:PORT[:N] or "
             "tcp://HOST:PORT[,HOST:PORT...][:N], with N workers."
         )
-    address, workers = found["ray"] or "", found["workers"]
-    address = found["tcp"] or (f"ray{address}" if address.startswith("://") else address[1:])
-    return said.partition(":")[0], address, int(workers) if workers else None
+    address, workers = match["ray"] or "", match["workers"]
+    address = match["tcp"] or (f"ray{address}" if address.startswith("://") else address[1:])
+    return place.partition(":")[0], address, int(workers) if workers else None
 
 
 def open_group(
-    said: str = LOCAL_NAME,
+    place: str = LOCAL_NAME,
     *,
     envs: int | None = None,
     limit: float = LIMIT,
@@ -81,15 +81,15 @@ def open_group(
     """Open a group.
 
     Args:
-        said: see `read_envs`.
+        place: see `read_envs`.
         envs: how many environments will be stepped at once: there are no more workers than that.
         limit: seconds after which a worker that does not answer is given up.
         tell: called with a line for each worker that is given up or waits for a processor.
 
     Raises:
-        UserError: `said` is wrong, Ray is not installed or not reached, or a server refuses.
+        UserError: `place` is wrong, Ray is not installed or not reached, or a server refuses.
     """
-    kind, address, workers = read_envs(said)
+    kind, address, workers = read_envs(place)
     check_number("limit", limit, above=0)
     if kind == LOCAL_NAME:
         return LOCAL
@@ -97,13 +97,13 @@ def open_group(
         from .on_ray import connect, count_workers, start_actor
 
         connect(address)
+        start: Callable[[int], Link] = partial(start_actor, tell=tell)
         workers = workers or count_workers()
-        return WorkerGroup(partial(start_actor, tell=tell), min(workers, envs or workers), limit=limit, tell=tell)
-    if kind == "tcp":
+    elif kind == "tcp":
         from .tcp import find_workers, read_token
 
-        start_link, offered = find_workers(address.split(","), read_token())
+        start, offered = find_workers(address.split(","), read_token())
         workers = min(workers or offered, offered)
-        return WorkerGroup(start_link, min(workers, envs or workers), limit=limit, tell=tell)
-    workers = workers or os.cpu_count() or 1
-    return WorkerGroup(ProcessLink, min(workers, envs or workers), limit=limit, tell=tell)
+    else:
+        start, workers = ProcessLink, workers or os.cpu_count() or 1
+    return WorkerGroup(start, min(workers, envs or workers), limit=limit, tell=tell)

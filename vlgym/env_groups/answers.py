@@ -57,17 +57,17 @@ def _check_turn(value: Mapping[str, Any], shape: tuple[int, ...] | None) -> None
 
 def _check_info(info: Mapping[str, Any], paid: Mapping[str, Any]) -> None:
     """Check what a record will hold, by the schema of records; `paid` is the outcome of a step, empty at a reset."""
-    said: Any = info.get("vlgym")
+    details: Any = info.get("vlgym")
     _require(
-        said, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), form=(str, type(None)),
+        details, "info", turn=int, actions=list, parse=str, span=(tuple, type(None)), form=(str, type(None)),
         point=(tuple, type(None)), legal_actions=list, feedback=str, instructions=str, turn_text=str,
     )  # fmt: skip
-    _demand(all(type(action) is str for action in said["legal_actions"]), "a legal action is no text")
+    _demand(all(type(action) is str for action in details["legal_actions"]), "a legal action is no text")
     _demand(type(info.get("seat", 0)) is int, "the seat is no number")
     record = {name: info.get(name) for name in ("success", "score")} | {"invalid": info.get("invalid_action")}
     try:
         check_record_values(
-            {**paid, **record, "actions": said["actions"], "span": said["span"], "point": said["point"]}
+            {**paid, **record, "actions": details["actions"], "span": details["span"], "point": details["point"]}
         )
         _demand(len(pack(info)) <= MOST_TEXT, f"info is longer than {MOST_TEXT} bytes")
     except (ValueError, UserError) as error:

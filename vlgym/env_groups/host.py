@@ -15,6 +15,10 @@ from ..registry.making import make
 from ..registry.versions import list_versions
 from .wire import pack
 
+CALLS = {"solve": ("solve",), "match": ("match_action", "action"), "point": ("point_action", "x", "y"),
+         "think": ("think", "action")}  # fmt: skip
+"""Requests that call a method, which has that name and those parts of the request."""
+
 
 class Host:
     """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`; `make` makes an
@@ -28,7 +32,12 @@ class Host:
         """Do what is asked; return `n`, `env`, and `value` or the `error` that was raised."""
         head = {"n": request["n"], "env": request["env"]}
         try:
-            return {**head, "value": getattr(self, f"_do_{request['do']}")(request)}
+            if request["do"] in CALLS:
+                method, *names = CALLS[request["do"]]
+                value = getattr(self._envs[request["env"]], method)(*(request[name] for name in names))
+            else:
+                value = getattr(self, f"_do_{request['do']}")(request)
+            return {**head, "value": value}
         except Exception as error:
             return {**head, "error": describe_error(error)}
 
@@ -65,18 +74,6 @@ class Host:
         observation, reward, terminated, truncated, info = env.step(request["text"])
         more = {"reward": reward, "terminated": terminated, "truncated": truncated}
         return _position(env, observation, info) | more
-
-    def _do_solve(self, request: Mapping[str, Any]) -> str | None:
-        return self._envs[request["env"]].solve()
-
-    def _do_match(self, request: Mapping[str, Any]) -> str | None:
-        return self._envs[request["env"]].match_action(request["action"])
-
-    def _do_point(self, request: Mapping[str, Any]) -> str | None:
-        return self._envs[request["env"]].point_action(request["x"], request["y"])
-
-    def _do_think(self, request: Mapping[str, Any]) -> str:
-        return self._envs[request["env"]].think(request["action"])
 
     def _do_describe(self, request: Mapping[str, Any]) -> dict[str, Any]:
         turns, images = request["turns"], request["images"]

@@ -36,7 +36,6 @@ class Actor:
         return [self.host.write_answer(unpack(frame)) for frame in frames]
 
     def close(self) -> None:
-        """Close all environments."""
         self.host.close()
 
 
@@ -44,8 +43,6 @@ class RayLink:
     """Connection to an actor; it starts the actor.
 
     Args:
-        index: of the worker.
-        ray: the package.
         tell: called with a line where no processor is free for the actor.
     """
 
@@ -61,7 +58,6 @@ class RayLink:
         self._answers: deque[bytes] = deque()
 
     def send(self, frame: bytes) -> None:
-        """See `Link`."""
         self._unsent.append(frame)
 
     def flush(self) -> None:
@@ -78,10 +74,10 @@ class RayLink:
         try:
             if not self._answers:
                 call, count = self._calls.popleft()
-                told = self._ray.get(call, timeout=limit * count)
-                if not isinstance(told, list) or [type(each) for each in told] != [bytes] * count:
+                frames = self._ray.get(call, timeout=limit * count)
+                if not isinstance(frames, list) or [type(each) for each in frames] != [bytes] * count:
                     raise NonsenseError(f"not a list of {count} frames")
-                self._answers.extend(told)
+                self._answers.extend(frames)
         except self._ray.exceptions.GetTimeoutError:
             raise LostError(f"it did not answer within {limit * count:g} s") from None
         except self._ray.exceptions.RayError as error:
@@ -101,12 +97,10 @@ class RayLink:
         )
 
     def finish(self) -> None:
-        """See `Link`."""
         with suppress(Exception):
             self._ray.wait([self.actor.close.remote()], timeout=5)
 
     def end(self) -> None:
-        """See `Link`."""
         with suppress(Exception):
             self._ray.kill(self.actor, no_restart=True)
 

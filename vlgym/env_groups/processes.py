@@ -20,18 +20,12 @@ LEAVES_S = 5.0
 
 
 class SocketLink:
-    """Connection to a worker at the other end of a socket.
-
-    Args:
-        connection: the socket.
-        name: of the worker.
-    """
+    """Connection to a worker at the other end of a socket."""
 
     def __init__(self, connection: socket.socket, name: str) -> None:
         self._socket, self.name = connection, name
 
     def send(self, frame: bytes) -> None:
-        """See `Link`."""
         with suppress(OSError):  # it has ended; `receive` tells
             self._socket.settimeout(START)
             self._socket.sendall(frame)
@@ -40,7 +34,6 @@ class SocketLink:
         """See `Link`: everything was sent."""
 
     def receive(self, limit: float) -> Any:
-        """See `Link`."""
         try:
             return receive(self._socket, limit)
         except TimeoutError:
@@ -49,15 +42,12 @@ class SocketLink:
             raise LostError(self.explain_end()) from None
 
     def finish(self) -> None:
-        """See `Link`."""
         self._socket.close()
 
     def end(self) -> None:
-        """See `Link`."""
         self._socket.close()
 
     def explain_end(self) -> str:
-        """Say why no answer will come."""
         return "it closed its connection"
 
 
@@ -65,7 +55,6 @@ class ProcessLink(SocketLink):
     """Connection to a worker process; it starts the process.
 
     Args:
-        index: of the worker.
         command: what is run, with the number of the socket after it.
     """
 
@@ -83,7 +72,6 @@ class ProcessLink(SocketLink):
         end_worker(self._process, leaves)
 
     def explain_end(self) -> str:
-        """Say how the process ended."""
         try:
             status = self._process.wait(timeout=LEAVES_S)
         except subprocess.TimeoutExpired:

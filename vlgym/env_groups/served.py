@@ -29,9 +29,6 @@ class ServedEnv(RemoteEnv):
 
     Args:
         url: as `--envs`: `tcp://HOST:PORT`, `processes:1`.
-        env_id: id of the environment there.
-        render_mode: `"rgb_array"` or `None`.
-        arguments: of its constructor.
 
     Raises:
         UserError: the server cannot be reached, or the environment cannot be made.
@@ -76,7 +73,6 @@ class ServedEnv(RemoteEnv):
         return self._image if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Close the environment and its worker."""
         try:
             super().close()
         finally:

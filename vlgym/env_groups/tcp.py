@@ -42,17 +42,11 @@ _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
 
 
-class _FullError(OSError):
-    """All workers of a server are taken."""
-
-
 class TcpLink(SocketLink):
     """Connection to a worker behind TCP.
 
     Args:
-        index: of the worker.
         places: addresses of servers, in the order in which they are tried.
-        token: of the servers.
 
     Raises:
         UserError: a server does not take the token.
@@ -122,9 +116,9 @@ def read_token() -> str:
     return token
 
 
-def prove(said: bytes, token: str) -> bytes:
+def prove(transcript: bytes, token: str) -> bytes:
     """Return the proof that a side holds the token; what is said begins with `CLIENT` or `SERVER`."""
-    return hmac.digest(token.encode("utf-8", "replace"), said, hashlib.sha256)
+    return hmac.digest(token.encode("utf-8", "replace"), transcript, hashlib.sha256)
 
 
 def keep_alive(connection: socket.socket) -> None:
@@ -149,17 +143,17 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         hello = bytes(read_bytes(connection, len(GREETING) + NONCE, end))
         if not hello.startswith(GREETING):
             raise OSError("it speaks another protocol or version")
-        asked = purpose + os.urandom(NONCE)
-        asked += prove(CLIENT + hello + asked, token)
-        connection.sendall(asked)
+        request = purpose + os.urandom(NONCE)
+        request += prove(CLIENT + hello + request, token)
+        connection.sendall(request)
         answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
         proof = bytes(read_bytes(connection, DIGEST_BYTES, end))
-        if not hmac.compare_digest(proof, prove(SERVER + hello + asked + answer, token)):
+        if not hmac.compare_digest(proof, prove(SERVER + hello + request + answer, token)):
             raise UserError(f"tcp://{place} does not prove the token in {TOKEN}; ask who runs that server.")
         if answer[:1] != TAKEN:
-            raise _FullError("all its workers are taken")
+            raise OSError("all its workers are taken")
         return connection, int.from_bytes(answer[1:], "little")
     except BaseException as error:
         connection.close()

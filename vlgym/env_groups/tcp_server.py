@@ -37,14 +37,10 @@ class WorkerServer:
     """Listens, and starts a worker for each connection.
 
     Args:
-        host: name or address of the interface.
         port: 0 takes a free one.
-        workers: most at once.
-        token: every connection must prove it.
         command: what is run, with the number of the socket after it.
 
     Attributes:
-        port: the one in use.
         running: the workers that have not ended.
 
     Raises:
@@ -92,14 +88,14 @@ class WorkerServer:
     def _answer(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, EOFError):
             try:
-                said, purpose = self._hear(connection)
+                transcript, purpose = self._hear(connection)
             finally:
                 with self._lock:
                     self._unproved.pop(connection, None)
 
             def tell(status: bytes) -> None:
                 answer = status + self.workers.to_bytes(2, "little")
-                proof = tcp.prove(tcp.SERVER + said + answer, self._token) if purpose else b""
+                proof = tcp.prove(tcp.SERVER + transcript + answer, self._token) if purpose else b""
                 connection.sendall(answer + proof)
 
             if purpose != tcp.WORK:
@@ -120,10 +116,10 @@ class WorkerServer:
         hello = tcp.GREETING + secrets.token_bytes(tcp.NONCE)
         connection.sendall(hello)
         end = time.monotonic() + tcp.HANDSHAKE_S
-        said = hello + read_bytes(connection, 1 + tcp.NONCE + tcp.DIGEST_BYTES, end)
-        asked, proof = said[: -tcp.DIGEST_BYTES], said[-tcp.DIGEST_BYTES :]
-        proved = hmac.compare_digest(proof, tcp.prove(tcp.CLIENT + asked, self._token))
-        return said, asked[len(hello) :][:1] if proved else b""
+        transcript = hello + read_bytes(connection, 1 + tcp.NONCE + tcp.DIGEST_BYTES, end)
+        request, proof = transcript[: -tcp.DIGEST_BYTES], transcript[-tcp.DIGEST_BYTES :]
+        proved = hmac.compare_digest(proof, tcp.prove(tcp.CLIENT + request, self._token))
+        return transcript, request[len(hello) :][:1] if proved else b""
 
     def _work(self, connection: socket.socket) -> None:
         """Run a worker until it ends or the other side is gone."""

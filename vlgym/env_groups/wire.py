@@ -82,14 +82,14 @@ def receive(connection: socket.socket, limit: float | None = None) -> Any:
 
 def read_bytes(connection: socket.socket, size: int, end: float | None) -> bytearray:
     """Read that many bytes before `end` of the monotonic clock; the errors are those of `receive`."""
-    held, got = bytearray(size), 0
+    data, got = bytearray(size), 0
     while got < size:
         connection.settimeout(None if end is None else max(end - time.monotonic(), 1e-3))
-        count = connection.recv_into(memoryview(held)[got:])
+        count = connection.recv_into(memoryview(data)[got:])
         if count == 0:
             raise EOFError
         got += count
-    return held
+    return data
 
 
 def _read_sizes(frame: bytes | bytearray) -> tuple[int, int]:
@@ -148,21 +148,21 @@ def _decode(value: Any, arrays: memoryview, place: list[int], depth: int) -> Any
     if isinstance(value, list):
         return [_decode(item, arrays, place, depth) for item in value]
     if len(value) == 1:
-        ((key, held),) = value.items()
+        ((key, content),) = value.items()
         if key == "~t":
-            return tuple(_decode(item, arrays, place, depth) for item in held)
+            return tuple(_decode(item, arrays, place, depth) for item in content)
         if key == "~d":
-            return {_decode(name, arrays, place, depth): _decode(item, arrays, place, depth) for name, item in held}
+            return {_decode(name, arrays, place, depth): _decode(item, arrays, place, depth) for name, item in content}
         if key in ("~a", "~s"):
-            array = _read_array(held, arrays, place)
+            array = _read_array(content, arrays, place)
             return array[()] if key == "~s" else array
     if any(key.startswith(_MARK) for key in value):
         raise NonsenseError("an unknown tag")
     return {key: _decode(item, arrays, place, depth) for key, item in value.items()}
 
 
-def _read_array(held: Any, arrays: memoryview, place: list[int]) -> Any:
-    name, shape = held
+def _read_array(content: Any, arrays: memoryview, place: list[int]) -> Any:
+    name, shape = content
     dtype = np.dtype(str(name))
     if dtype.kind not in _DTYPE_KINDS or any(type(n) is not int or n < 0 for n in shape):
         raise NonsenseError("an array of another kind")

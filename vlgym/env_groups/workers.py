@@ -67,7 +67,7 @@ class Link(Protocol):
 class Ticket:
     """A request that is under way or answered."""
 
-    said: dict[str, Any]
+    request: dict[str, Any]
     frame: bytes
     lost: int = 0
     answer: dict[str, Any] | None = None
@@ -80,7 +80,6 @@ class _RemoteEnv:
     Attributes:
         made: the request that made it, once it is answered.
         start: the reset that began the open episode.
-        steps: replies since.
         last: the last answer, without its picture.
         shape: of its pictures, from the first one on.
     """
@@ -111,11 +110,7 @@ class WorkerGroup:
     Args:
         start: starts worker `index` and returns the way to it; called again where it was lost.
         workers: most workers; each is started when an environment needs it.
-        limit: seconds for an answer.
         tell: called with a line for each worker that is given up.
-
-    Attributes:
-        lost: workers given up so far.
     """
 
     def __init__(
@@ -137,7 +132,6 @@ class WorkerGroup:
         return RemoteEnv(self, env_id, arguments)
 
     def close(self) -> None:
-        """Close all environments and end all workers."""
         self._closed = True
         for worker in self._workers:
             worker.link.finish()
@@ -157,11 +151,11 @@ class WorkerGroup:
         self._places[place.number] = place
         return place.number
 
-    def post(self, number: int, do: str, **said: Any) -> Ticket:
+    def post(self, number: int, do: str, **fields: Any) -> Ticket:
         """Send a request for an environment."""
         if self._closed:
             raise UserError("The workers of these environments were closed.")
-        worker, request = self._places[number].worker, {"n": next(self._numbers), "env": number, "do": do, **said}
+        worker, request = self._places[number].worker, {"n": next(self._numbers), "env": number, "do": do, **fields}
         ticket = Ticket(request, pack(request))
         worker.waiting.append(ticket)
         worker.link.send(ticket.frame)
@@ -176,10 +170,10 @@ class WorkerGroup:
         """
         for worker in self._workers:
             worker.link.flush()
-        worker = self._places[ticket.said["env"]].worker
+        worker = self._places[ticket.request["env"]].worker
         while ticket.answer is None:
             try:
-                self._settle(worker, self._receive(worker, worker.waiting[0].said))
+                self._settle(worker, self._receive(worker, worker.waiting[0].request))
             except LostError as loss:
                 self._replace(worker, str(loss))
         if "error" in ticket.answer:
@@ -198,14 +192,14 @@ class WorkerGroup:
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _receive(self, worker: _Worker, said: dict[str, Any]) -> dict[str, Any]:
+    def _receive(self, worker: _Worker, request: dict[str, Any]) -> dict[str, Any]:
         """Return the next answer, which must be that to a request."""
         try:
             answer = worker.link.receive(self.limit if worker.heard else max(self.limit, START))
             worker.heard = True
-            if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (said["n"], said["env"]):
+            if not isinstance(answer, dict) or (answer.get("n"), answer.get("env")) != (request["n"], request["env"]):
                 raise LostError("it answered another request than it was asked")
-            check_answer(answer, said["do"], self._places[said["env"]].shape)
+            check_answer(answer, request["do"], self._places[request["env"]].shape)
         except NonsenseError as error:
             raise LostError(f"it wrote something that is no answer: {error}") from None
         except FailedError:
@@ -217,7 +211,7 @@ class WorkerGroup:
         """Give the next answer to the request that it belongs to."""
         ticket = worker.waiting.popleft()
         ticket.answer = answer
-        place, do = self._places[ticket.said["env"]], ticket.said["do"]
+        place, do = self._places[ticket.request["env"]], ticket.request["do"]
         if "error" in answer:
             if do in ("make", "reset", "step"):
                 place.start, place.last = None, None  # it is broken, and will be closed
@@ -227,12 +221,12 @@ class WorkerGroup:
                     f"The worker {worker.link.name} has vlgym {answer['value']['vlgym']}, and "
                     f"this process {own}; install the same version there."
                 )
-            place.made = ticket.said
+            place.made = ticket.request
         elif do == "reset":
-            place.start, place.steps, place.last = ticket.said, [], _without_picture(answer["value"])
+            place.start, place.steps, place.last = ticket.request, [], _without_picture(answer["value"])
             place.shape = answer["value"]["observation"]["image"].shape
         elif do == "step":
-            place.steps.append(ticket.said["text"])
+            place.steps.append(ticket.request["text"])
             place.last = _without_picture(answer["value"])
 
     def _replace(self, worker: _Worker, why: str) -> None:
@@ -245,15 +239,15 @@ class WorkerGroup:
             head.lost += 1
             worker.link.end()
             if head.lost > MOST_LOST:
-                asked = self._places[head.said["env"]].made or head.said
+                origin = self._places[head.request["env"]].made or head.request
                 self.close()
                 raise FailedError(
-                    f"{head.lost} workers in a row were lost over one request to {asked.get('id')} "
-                    f"({head.said['do']}); the last one, {name}: {why}. Play it alone: vlgym play {asked.get('id')}"
+                    f"{head.lost} workers in a row were lost over one request to {origin.get('id')} "
+                    f"({head.request['do']}); the last one, {name}: {why}. Play it alone: vlgym play {origin.get('id')}"
                 )
             episodes = sum(place.start is not None for place in worker.places)
-            told = f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes"
-            self.tell(plain_line(f"{told} up to where they stood.", 2000))
+            line = f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes"
+            self.tell(plain_line(f"{line} up to where they stood.", 2000))
             try:
                 worker.link, worker.heard = self._start(worker.index), False
                 self._restore(worker)
@@ -263,21 +257,21 @@ class WorkerGroup:
 
     def _restore(self, worker: _Worker) -> None:
         """Make a new worker's environments, play their episodes up to where they stood, and ask again what was open."""
-        for ticket in [each for each in worker.waiting if each.said["do"] == "close"]:
+        for ticket in [each for each in worker.waiting if each.request["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}
-            place = self._places[ticket.said["env"]]
+            place = self._places[ticket.request["env"]]
             place.made = place.start = None
         replays = []
         for place in worker.places:
-            told = [] if place.made is None else [place.made]
+            history = [] if place.made is None else [place.made]
             if place.start is not None:
-                told += [place.start, *({"do": "step", "text": text} for text in place.steps)]
-            replays.append([{**said, "env": place.number} for said in told])
+                history += [place.start, *({"do": "step", "text": text} for text in place.steps)]
+            replays.append([{**request, "env": place.number} for request in history])
         answers: dict[int, list[dict[str, Any]]] = {place.number: [] for place in worker.places}
         # One request of each environment at a time: each has the time limit of one answer.
         for depth, row in enumerate(itertools.zip_longest(*replays), 1):
-            requests = [{**said, "n": -depth} for said in row if said is not None]
+            requests = [{**request, "n": -depth} for request in row if request is not None]
             for request in requests:
                 worker.link.send(pack(request))
             for request in requests:
@@ -292,7 +286,7 @@ class WorkerGroup:
         """Fail the open requests of an episode that cannot continue."""
         place.start, place.last = None, None
         line = "the episode came out otherwise when it was played again after its worker was lost"
-        for ticket in [each for each in worker.waiting if each.said["env"] == place.number]:
+        for ticket in [each for each in worker.waiting if each.request["env"] == place.number]:
             worker.waiting.remove(ticket)
             ticket.answer = {"error": {"type": "EnvError", "user": False, "line": line}}
 
@@ -309,9 +303,9 @@ def _without_picture(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, "observation": shown}
 
 
-def _as_exception(said: dict[str, Any]) -> Exception:
-    if said.get("user"):
-        return UserError(plain_line(said["line"], 2000))
-    name = said["type"]
+def _as_exception(error: dict[str, Any]) -> Exception:
+    if error.get("user"):
+        return UserError(plain_line(error["line"], 2000))
+    name = error["type"]
     kind = type(name if name.isidentifier() and len(name) <= 80 else "EnvError", (EnvError,), {})
-    return kind(plain_line(said["line"], 2000))
+    return kind(plain_line(error["line"], 2000))

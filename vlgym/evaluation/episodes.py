@@ -58,14 +58,10 @@ class Player:
     """Plays jobs with one policy.
 
     Args:
-        jobs: what to play, in this order.
         policy: who answers. One with `submit` is asked for each episode apart; any other gets all open prompts at once.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
-        num_envs: most episodes at once.
-        on_episode: called with each finished episode's records.
         on_reply: called with each reply and the key of its part; what it raises ends the play.
         on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
-        group: where the environments live.
 
     Raises:
         FailedError: an environment, or the endpoint, broke one episode off three times.
@@ -212,13 +208,7 @@ def evaluate(
     """Play `episodes` episodes of a split and return their report.
 
     Args:
-        env_id: environment id.
-        policy: who answers.
         episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
-        split: `train`, `val` or `test`.
-        first_episode: number of the first one.
-        num_envs: how many are played side by side.
-        env_kwargs: arguments for the environment.
         builder: prompt layout; the environment's own by default.
         on_episode: called with each finished episode (to write trajectories, to move a progress bar).
         on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
@@ -267,8 +257,8 @@ def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
     end = make_stop(env)(reply.text)
     if end is None:
         return cut_reply(reply), ""
-    kept = cut_reply(replace(reply, text=reply.text[:end], cut=False))
-    return kept, reply.text[end : end + MAX_REPLY - len(kept.text)]
+    head = cut_reply(replace(reply, text=reply.text[:end], cut=False))
+    return head, reply.text[end : end + MAX_REPLY - len(head.text)]
 
 
 def _seed(job: Job) -> int:

@@ -27,6 +27,7 @@ from ..play.trajectory import (
     SEED_RULE,
     TrajectoryWriter,
     describe_env,
+    describe_policy,
     encode_header,
     find_differences,
     read_header,
@@ -45,20 +46,12 @@ FAILURES = "failures.jsonl"
 
 
 def describe_evaluation(
-    parts: Sequence[Part],
-    policy: Policy,
-    *,
-    builders: dict[str, PromptBuilder],
-    group: EnvGroup = LOCAL,
-    **more: Any,
+    parts: Sequence[Part], policy: Policy, *, builders: dict[str, PromptBuilder], group: EnvGroup = LOCAL, **more: Any
 ) -> dict[str, Any]:
     """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
 
     Args:
-        parts: the plan.
-        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
         builders: prompt layout of each part, by its key; where there is none, the environment's own.
-        group: where the environments are made.
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
@@ -82,10 +75,9 @@ def describe_evaluation(
             "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
             "fresh_seeds": part.fresh_seeds or None, "given": part.arguments or None, **entry,
         }  # fmt: skip
-    told = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
     run = {
-        "format": FORMAT, "kind": KIND, "policy": told, "split": splits[0], "parts": described, "seeds": SEED_RULE,
-        "versions": list_versions(owners - {None}), **more,
+        "format": FORMAT, "kind": KIND, "policy": describe_policy(policy), "split": splits[0], "parts": described,
+        "seeds": SEED_RULE, "versions": list_versions(owners - {None}), **more,
     }  # fmt: skip
     return without_none(to_plain(run))
 
@@ -95,9 +87,7 @@ class EvaluationFolder:
 
     Args:
         folder: made if missing.
-        run: from `describe_evaluation`.
         session: how it is played this time, for example the command: kept, but not compared.
-        resume: go on with the run that the folder holds.
 
     Attributes:
         finished: (part, number) of each episode that is on disk.
@@ -146,9 +136,9 @@ class EvaluationFolder:
         append_whole(self.folder / FAILURES, json.dumps(seal(failure)) + "\n")
 
     def _check_same(self, run: dict[str, Any]) -> None:
-        held = read_header(self.folder)
-        held = {name: value for name, value in held.items() if name != SESSIONS}
-        different = find_differences(held, json.loads(json.dumps(run)))
+        recorded = read_header(self.folder)
+        recorded = {name: value for name, value in recorded.items() if name != SESSIONS}
+        different = find_differences(recorded, json.loads(json.dumps(run)))
         if different:
             raise UserError(
                 f"--resume: {self.folder} holds another run. Different: {', '.join(different)}. "
@@ -162,8 +152,8 @@ def check_folder(folder: Path, resume: bool) -> bool:
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder} is a file; name a folder.")
     if (folder / HEADER).exists():
-        held = read_header(folder)
-        if not isinstance(held, dict) or held.get("kind") != KIND:
+        header = read_header(folder)
+        if not isinstance(header, dict) or header.get("kind") != KIND:
             raise UserError(f"--out {folder} holds another kind of run; choose another folder.")
         if not resume:
             raise UserError(f"--out {folder} holds a run already. Continue it with --resume, or choose another.")
@@ -192,8 +182,8 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     """Return the whole episodes of a folder, and the byte after the last of them."""
     if not (folder / METADATA).exists():
         return set(), 0
-    found = [(end, (each[0].part, each[0].episode)) for end, each in read_episodes(folder, read_header(folder))]
-    return {place for _, place in found}, found[-1][0] if found else 0
+    episodes = [(end, (each[0].part, each[0].episode)) for end, each in read_episodes(folder, read_header(folder))]
+    return {place for _, place in episodes}, episodes[-1][0] if episodes else 0
 
 
 def read_episodes(
@@ -205,17 +195,17 @@ def read_episodes(
         TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing or doubled, or none
             of the run that `header` describes can have had it.
     """
-    seen = set()
+    places = set()
     for end, episode in read_numbered(folder, images=images, unfinished=False):
         try:
             wrong = _find_wrong(header, episode)
         except (*MALFORMED, ArithmeticError, AttributeError) as error:
             raise TrajectoryError(f"{folder / HEADER} is malformed: {type(error).__name__}: {error}.") from None
         place = (episode[0].part, episode[0].episode)
-        if wrong or place in seen:
+        if wrong or place in places:
             name = f"episode {place[1]!r} of {place[0]}"
             raise TrajectoryError(f"{folder / METADATA}: {name} {wrong or 'is recorded twice'}.")
-        seen.add(place)
+        places.add(place)
         yield end, episode
 
 

@@ -37,7 +37,6 @@ class Prices:
         return self.prompt is not None or self.completion is not None
 
     def cost(self, usage: Usage) -> float:
-        """Return the dollars that a reply took."""
         return (usage.prompt_tokens * (self.prompt or 0) + usage.completion_tokens * (self.completion or 0)) / MILLION
 
     def to_dict(self) -> dict[str, float] | None:
@@ -54,7 +53,6 @@ class Meter:
         self.cost = 0.0
 
     def add(self, usage: Usage | None) -> None:
-        """Count a reply."""
         self.replies += 1
         if usage is not None:
             self.tokens += usage.prompt_tokens + usage.completion_tokens
@@ -68,6 +66,5 @@ class Meter:
                     self.add(record.usage)
 
     def check(self) -> None:
-        """Raise when the money is spent."""
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise BudgetSpentError(f"${self.cost:.4f} are spent, --max-cost is ${self.max_cost:g}.")

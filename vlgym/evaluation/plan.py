@@ -41,14 +41,10 @@ class Part:
     """One environment in one setting.
 
     Attributes:
-        env_id: environment id.
-        split: `train`, `val` or `test`.
         episodes: seeds of each item.
         repeats: how often each seed is played.
-        planner: `online` or `global`.
         pictures: what the prompt shows: `shown`, the environment's own pictures; `grey`, plain grey ones of their
             size; `shuffled`, those of the episode with the next seed, which gets the same replies.
-        arguments: constructor arguments of all items.
         items: further constructor arguments of each item.
         fresh_seeds: each repeat of an item has a new seed, as a benchmark's runs have.
     """
@@ -76,8 +72,9 @@ class Part:
     @property
     def changed(self) -> bool:
         """True if this is another environment than the one whose floor and ceiling registry.yaml records."""
-        given = (self.arguments, *self.items)
-        return self.planner != "online" or any(changes_bounds(self.env_id, item) for item in given)
+        return self.planner != "online" or any(
+            changes_bounds(self.env_id, arguments) for arguments in (self.arguments, *self.items)
+        )
 
     def item_of(self, number: int) -> int:
         """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""
@@ -94,7 +91,6 @@ class Part:
 
     @property
     def pictured(self) -> bool:
-        """True if the prompts show pictures."""
         return shows_picture(self.arguments)
 
     def make(self, item: int = 0, group: EnvGroup = LOCAL) -> VLEnv:
@@ -142,8 +138,7 @@ def plan_ids(
     parts = []
     for env_id in dict.fromkeys(env_ids):
         spec = get_registry().get(env_id)
-        if split not in spec.splits:
-            raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
+        spec.check_split(split)
         if planner is not None and planner not in spec.planners:
             raise UserError(f"{env_id} cannot be played by a {planner} planner; it has {', '.join(spec.planners)}.")
         parts.append(Part(env_id, split, episodes, repeats, planner or "online", arguments=dict(arguments or {})))
@@ -189,7 +184,7 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
         MissingSystemPartError, NotInstalledError: none can be made.
     """
     reasons: dict[str, UserError] = {}
-    kept: list[Part] = []
+    playable: list[Part] = []
     for part in parts:
         items = []
         for number, item in enumerate(part.items):
@@ -199,14 +194,13 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
             except (MissingSystemPartError, NotInstalledError) as error:
                 reasons[part.env_id] = error
         if items:
-            kept.append(replace(part, items=tuple(items)))
-    if not kept and reasons:
+            playable.append(replace(part, items=tuple(items)))
+    if not playable and reasons:
         raise next(iter(reasons.values()))
-    return kept, {env_id: str(error) for env_id, error in reasons.items()}
+    return playable, {env_id: str(error) for env_id, error in reasons.items()}
 
 
 def list_suites() -> list[str]:
-    """Return the names of all suites."""
     registry = get_registry()
     names = {part.suite for record in registry.plugins for part in record.suites if part.env_id in registry.specs}
     return sorted({*OWN_SUITES, *names})

@@ -69,8 +69,8 @@ def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
         first = first.replace("-", "_")
         if not point:
             joined[first] = value
-        elif isinstance(held := joined.setdefault(first, {}), dict):
-            held[part] = value
+        elif isinstance(group := joined.setdefault(first, {}), dict):
+            group[part] = value
         else:
             raise UserError(f"--policy-arg {name}: {first} has a value already.")
     return joined
@@ -78,20 +78,16 @@ def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_policies() -> dict[str, Factory]:
     """Return every policy's factory by its name: those of the core, then those of the plugins."""
-    found: dict[str, Factory] = {name: factory for name, (factory, _) in _list_own().items()}
-    owners = dict.fromkeys(found, "vlgym itself")
+    factories: dict[str, Factory] = {name: factory for name, (factory, _) in _list_own().items()}
+    owners = dict.fromkeys(factories, "vlgym itself")
     for record in get_registry().plugins:
         for name, factory in record.policies.items():
-            if name in found:
+            if name in factories:
                 raise PluginError(
                     f"The policy {name!r} is claimed by {owners[name]} and by {record.distribution}; uninstall one."
                 )
-            found[name], owners[name] = factory, record.distribution
-    return found
-
-
-def _make_oracle() -> Policy:
-    return OraclePolicy(fallback=True)
+            factories[name], owners[name] = factory, record.distribution
+    return factories
 
 
 def _make_scripted(file: str) -> Policy:
@@ -126,7 +122,7 @@ def _list_own() -> dict[str, tuple[Factory, str]]:
     from ..endpoint.policy import OpenAIPolicy  # here, because it brings asyncio, which few commands need
 
     return {
-        "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""), "oracle": (_make_oracle, ""),
-        "human": (_make_human, ""),
+        "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""),
+        "oracle": (functools.partial(OraclePolicy, True), ""), "human": (_make_human, ""),
         "scripted": (_make_scripted, "FILE"), "replay": (_make_replay, "FOLDER"), "openai": (OpenAIPolicy, "MODEL"),
     }  # fmt: skip

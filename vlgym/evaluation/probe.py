@@ -38,13 +38,11 @@ def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
 
 
 def look_first(
-    policy: Policy, *, cache: Path | None = None, num_envs: int | None = None, watcher: Watcher | None = None
+    policy: Policy, *, num_envs: int | None = None, watcher: Watcher | None = None
 ) -> tuple[SightReport, Path]:
     """Play the missing episodes of `can-it-see` with this policy, and judge them.
 
     Args:
-        policy: a model.
-        cache: folder under which the records are kept; by default one of the user's cache.
         num_envs, watcher: as in `run_evaluation`.
 
     Returns:
@@ -54,7 +52,7 @@ def look_first(
     run = describe_evaluation(parts, policy, builders={})
     session = policy.describe_session() if hasattr(policy, "describe_session") else {}
     words = json.dumps([run, session.get("base_url")], sort_keys=True)
-    folder = (cache or find_cache("can-it-see")) / hashlib.sha256(words.encode()).hexdigest()[:20]
+    folder = find_cache("can-it-see") / hashlib.sha256(words.encode()).hexdigest()[:20]
     if count_finished(folder) < sum(part.total for part in parts):
         begun = (folder / HEADER).exists()
         run_evaluation(parts, policy, folder, num_envs=num_envs, resume=begun, watcher=watcher, again=AGAIN)

@@ -28,26 +28,22 @@ def lay_out_parts(
     """Return the layout of each part; empty where every environment's own is meant.
 
     Args:
-        parts: of an evaluation.
         layout: for all of them; by default each environment's own.
-        system: text of a system message.
-        style: key of `vlgym.env.prompts.STYLES`.
-        few_shot: how many oracle episodes of the train split are shown.
 
     Raises:
         UserError: an environment's oracle cannot play, or the examples would be played themselves.
     """
     if layout is None and not (system or style or few_shot):
         return {}
-    found: Builders = {}
+    builders: Builders = {}
     examples: dict[str, tuple[PastTurn, ...]] = {}
     for part in parts:
         own = layout or PromptBuilder.for_spec(get_registry().get(part.env_id))
         name = f"{part.env_id} {part.planner}"
         if few_shot and name not in examples:
             examples[name] = tuple(play_examples(part, few_shot))
-        found[part.key] = replace(own, system=system, style=style, examples=examples.get(name, ()))
-    return found
+        builders[part.key] = replace(own, system=system, style=style, examples=examples.get(name, ()))
+    return builders
 
 
 def play_examples(part: Part, count: int) -> list[PastTurn]:
@@ -76,7 +72,6 @@ class Estimate:
     """Upper bound of a part's requests and tokens.
 
     Attributes:
-        part: its key.
         requests: if every episode has its most turns.
         tokens: of one prompt with a full history.
         first: messages of the first episode's first turn.
@@ -95,11 +90,11 @@ def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
         layout = PromptBuilder.for_env(env, builder)
         env.action_space.seed(0)
         observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
-        said, image = info["vlgym"], observation["image"]
-        turn = PastTurn(image, said["turn_text"], env.action_space.sample())
+        details, image = info["vlgym"], observation["image"]
+        turn = PastTurn(image, details["turn_text"], env.action_space.sample())
         past = [turn] * min(layout.history_turns, env.max_turns)
         first, full = (
-            layout.build(said["instructions"], said["turn_text"], image, history, system=env.system_text)
+            layout.build(details["instructions"], details["turn_text"], image, history, system=env.system_text)
             for history in ([], past)
         )
         requests = part.total * (1 if part.planner == "global" else env.max_turns)

@@ -21,7 +21,7 @@ def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None
     Raises:
         FailedError: one is.
     """
-    forms, found = dict[str, str](), 0
+    forms, different = dict[str, str](), 0
     for part in (part for part in parts if part.pictures == SHOWN):
         env, seed = part.make(), episode_seed(part.env_id, part.split, 0)
         env.reset(seed=seed)
@@ -31,16 +31,16 @@ def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None
             parsed = read_reply(env.parser, text, env.legal_actions(), env.match_action)
             actions = [env.match_action(each) for each in parsed.actions]
             failure = parsed.failure or ("illegal_action" if None in actions else "ok")
-            said = env.step(text)[-1]["vlgym"]
+            details = env.step(text)[-1]["vlgym"]
             read = _describe(failure, actions, parsed.form)
             evaluated = _describe(record.parse, record.actions, record.form)
-            stepped = _describe(said["parse"], said["actions"], said["form"])
+            stepped = _describe(details["parse"], details["actions"], details["form"])
             if not read == evaluated == stepped:
-                found += 1
+                different += 1
                 tell(f"{part.key}, {name}: parser {read}, evaluation {evaluated}, env.step {stepped}")
         env.close()
-    if found:
-        raise FailedError(f"{found} reply forms are read differently, so a result would depend on who reads.")
+    if different:
+        raise FailedError(f"{different} reply forms are read differently, so a result would depend on who reads.")
     tell(f"{len(forms)} reply forms are read alike by parser, evaluation and env.step.")
 
 
@@ -50,11 +50,11 @@ def list_forms(env: VLEnv) -> dict[str, str]:
     action = env.oracle() or legal[0]
     another = next((each for each in legal if each != action), action)
     words = (action, another, "ACTION", f'"{action}"', action.replace(" ", "_"))
-    asked, other, placeholder, quoted, joined = (write_reply(env.parser, [each], "", legal) for each in words)
+    reply, other, placeholder, quoted, joined = (write_reply(env.parser, [each], "", legal) for each in words)
     return {
-        "asked format": asked, "quoted": quoted, "underscore": joined, "bare": action, "nothing": "",
-        "placeholder first": f"I answer as {placeholder}. {asked}", "two actions": f"{asked} or {other}",
-        "thought of another": f"<think>Or {other}?</think>\n{asked}", "Action: line": f"I go on.\nAction: {action}",
+        "asked format": reply, "quoted": quoted, "underscore": joined, "bare": action, "nothing": "",
+        "placeholder first": f"I answer as {placeholder}. {reply}", "two actions": f"{reply} or {other}",
+        "thought of another": f"<think>Or {other}?</think>\n{reply}", "Action: line": f"I go on.\nAction: {action}",
         "answer tag": f"<answer>{action}</answer>", "boxed": rf"\boxed{{{action}}}",
         "tool call": f"<tool_call>{json.dumps({'name': 'act', 'arguments': {'action': action}})}</tool_call>",
     }  # fmt: skip

@@ -69,13 +69,8 @@ def run_evaluation(
     Args:
         parts: from `plan_ids`, `plan_suite` or by hand.
         policy: who answers; the caller closes it.
-        out: folder of the run.
         layout: prompt layout, of all parts or of each by its key; by default each environment's own.
         num_envs: most episodes at once; by default the policy's attribute `concurrency`, else 8.
-        prices: of tokens.
-        max_cost: dollars after which the run stops.
-        resume: go on with the run that the folder holds.
-        watcher: is told how far it is.
         noted: extra fields of the session's record; `resume` does not compare them.
         again: how to go on, said when the run stops before its end.
         group: where the environments live; the caller closes it.

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..intervals import wilson_interval
 from ..play.replay import ROUNDING
+from ..play.trajectory import NO_PICTURE
 from ..registry import get_registry
-from ..sight.blind_gap import leaves_room
+from ..sight.blind_gap import find_scale
 from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser"})
@@ -30,16 +29,10 @@ class Report:
     """Metrics of one policy on one environment and split.
 
     Attributes:
-        env_id: environment id.
-        policy: policy name.
-        split: split of the episodes.
-        episodes: number of episodes.
         success: share of episodes with `success` after the last turn.
         success_low: lower end of the 95 % Wilson interval.
         success_high: upper end.
-        mean_return: mean of the undiscounted returns.
         return_se: standard error of that mean; 0 with one episode.
-        mean_turns: mean number of replies.
         invalid_rate: share of replies from which no legal action was read.
         negative_rate: share of replies with a negative reward.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.
@@ -68,7 +61,6 @@ class Report:
     sight_score: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the metrics as plain data."""
         return asdict(self)
 
 
@@ -104,13 +96,13 @@ def normalized_score(env_id: str, mean_return: float) -> float | None:
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
 
-    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.leaves_room`).
+    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.find_scale`).
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
 
 
-def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
+def changes_bounds(env_id: str, arguments: Mapping[str, Any]) -> bool:
     """True if constructor arguments make another environment than the one whose floors and ceiling registry.yaml
     records.
 
@@ -119,7 +111,7 @@ def changes_bounds(env_id: str, given: Mapping[str, Any]) -> bool:
     entry = get_registry().known.get(env_id)
     usual = {**DEFAULT_REWARD, **(entry["spec"].kwargs if entry else {})}
     return any(
-        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in given.items()
+        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in arguments.items()
     )
 
 
@@ -142,17 +134,10 @@ def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | N
 
 def without_images(record: StepRecord) -> StepRecord:
     """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
-    return replace(record, messages=[], image=np.zeros((0, 0, 3), np.uint8), final_messages=None)
+    return replace(record, messages=[], image=NO_PICTURE, final_messages=None)
 
 
 def _place(env_id: str, value: float, least: str) -> float | None:
-    """Return the position of a return between the floor (or blind floor) and the ceiling of registry.yaml.
-
-    `None` without both, or if the ceiling is not above the floor.
-    """
-    entry = get_registry().known.get(env_id)
-    if not entry or not entry.get(least) or not entry["ceiling"]:
-        return None
-    low, high = entry[least]["return"], entry["ceiling"]["return"]
-    room = high > low and leaves_room(low, entry["floor"]["return"], high)
-    return (value - low) / (high - low) if room else None
+    """Return the position of a return on the scale of registry.yaml (see `find_scale`)."""
+    scale = find_scale(get_registry().known.get(env_id), least)
+    return (value - scale[0]) / (scale[1] - scale[0]) if scale else None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..play.policies import Policy
-from ..play.rollout import check_replies, cut_reply
+from ..play.rollout import add_outcome, check_replies, cut_reply, make_record
 from ..types import Parsed, Reply, StepRecord, Turn
 from .table import Reading, Table
 
@@ -32,7 +32,6 @@ class RunningGame:
         records: turns of each recorded seat; a turn's reward is what its seat was paid until its next turn.
         error: the exception of the game's own code that ended it.
         turns: prompts of the policies that move, by seat.
-        replies: those that have come.
     """
 
     table: Table
@@ -52,9 +51,9 @@ class RunningGame:
     def end_round(self) -> None:
         """Execute the moves, and book what they paid."""
         table = self.table
-        said = {seat: reply.text for seat, reply in self.replies.items()}
+        texts = {seat: reply.text for seat, reply in self.replies.items()}
         moved = {seat: table.picture(seat) for seat in self.turns if seat in self.parts}
-        table.play(read_moves(table, table.movers, self.players, said), said)
+        table.play(read_moves(table, table.movers, self.players, texts), texts)
         for seat, picture in moved.items():
             record = _record(self, seat, self.turns[seat], picture, self.replies[seat])
             self.records.setdefault(seat, []).append(record)
@@ -74,7 +73,6 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     policy gets all its turns at once.
 
     Args:
-        tables: how many.
         begin: begins the next game at a table; `None` where no game is left for it.
     """
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
@@ -82,11 +80,11 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     while games:
         for game in ready:
             _attempt(game, game.begin_round)
-        asked = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
-        for game, seat, player in asked:
+        places = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
+        for game, seat, player in places:
             if hasattr(player, "submit"):
                 waiting[player.submit(game.turns[seat])] = (game, seat)
-        together = [(game, seat, player) for game, seat, player in asked if not hasattr(player, "submit")]
+        together = [(game, seat, player) for game, seat, player in places if not hasattr(player, "submit")]
         turns = {(game, seat): (player, game.turns[seat]) for game, seat, player in together}
         for (game, seat), reply in ask(turns).items():
             game.replies[seat] = reply
@@ -135,29 +133,22 @@ def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
     for own in places.values():
         policy = turns[own[0]][0]
         if not hasattr(policy, "submit"):
-            said = policy.reply([turns[place][1] for place in own])
-            check_replies(said, len(own), policy.name)
-            replies |= dict(zip(own, said, strict=True))
+            answers = policy.reply([turns[place][1] for place in own])
+            check_replies(answers, len(own), policy.name)
+            replies |= dict(zip(own, answers, strict=True))
     replies |= {place: future.result() for place, future in waiting.items()}
     return {place: cut_reply(replies[place]) for place in turns}
 
 
 def read_moves(
-    table: Table, seats: Iterable[int], players: Sequence[Player], said: Mapping[int, str]
+    table: Table, seats: Iterable[int], players: Sequence[Player], texts: Mapping[int, str]
 ) -> dict[int, Reading]:
-    """Return the moves of seats: replies that are read, and moves of the game's own players.
-
-    Args:
-        table: where they move.
-        seats: those that move.
-        players: by seat.
-        said: replies of the policies.
-    """
+    """Return the moves of seats: replies that are read, and moves of the game's own players."""
     readings = {}
     for seat in seats:
         player = players[seat]
         if not isinstance(player, str):
-            readings[seat] = table.read(seat, said[seat])
+            readings[seat] = table.read(seat, texts[seat])
             continue
         action = table.game.ask_player(player, seat) or table.draw_move(seat, 2)
         readings[seat] = Reading(action, Parsed((action,)), None)
@@ -166,13 +157,6 @@ def read_moves(
 
 def _record(game: RunningGame, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
     """Return a turn that a seat has just taken; its reward is added later."""
-    info = game.table.info(seat)
-    details = info["vlgym"]
-    return StepRecord(
-        env_id=game.table.game.title, episode=game.number, seed=turn.seed or 0, turn=turn.turn, messages=turn.messages,
-        image=np.asarray(picture), text=turn.text, reply=reply.text, actions=tuple(details["actions"]),
-        parse=details["parse"], reward=0.0, terminated=False, truncated=False, invalid=info["invalid_action"],
-        success=False, score=info.get("score"), span=details["span"], form=details["form"], cut=reply.cut,
-        refused=reply.refused, usage=reply.usage, status=reply.status, reasoning=reply.reasoning,
-        part=game.parts[seat], extra=reply.extra,
-    )  # fmt: skip
+    record = make_record(replace(turn, part=game.parts[seat]), reply, game.number, np.asarray(picture))
+    add_outcome(record, game.table.info(seat))
+    return record

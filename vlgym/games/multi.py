@@ -65,7 +65,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._players = [] if self._alone else self._read_opponents(opponents)
         self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._seat_now = self.seat or 0
-        self._held: dict[int, Reading] = {}
+        self._readings: dict[int, Reading] = {}
 
     @property
     def title(self) -> str:
@@ -74,7 +74,6 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     @property
     def seat_now(self) -> int:
-        """The seat of this episode."""
         return self._seat_now
 
     def match_move(self, wanted: str, seat: int) -> str | None:
@@ -82,7 +81,6 @@ class MultiVLEnv(MultiGame, VLEnv):
         return match_legal(wanted, self.moves(seat))
 
     def match_action(self, wanted: str) -> str | None:
-        """As `match_move`, for this seat."""
         if self._seat_now in self._table.movers:
             return self.match_move(wanted, self._seat_now)
         return match_legal(wanted, self.legal_actions())
@@ -110,7 +108,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
         self._table.begin(seeds, options)
-        self._held = {}
+        self._readings = {}
         if self._alone:
             self._seat_now = next(iter(self._table.movers), self._seat_now)
         else:
@@ -140,15 +138,12 @@ class MultiVLEnv(MultiGame, VLEnv):
         return [*executed, reading.action], replace(outcome, reward=reward + outcome.reward, feedback=""), failure
 
     def image(self) -> Image:
-        """Draw what this seat sees."""
         return self.draw(self._seat_now)
 
     def describe(self) -> str:
-        """Return what this seat sees in words."""
         return self.describe_view(self._seat_now)
 
     def task(self) -> str:
-        """This seat's goal."""
         return self.goal(self._seat_now)
 
     def state_text(self) -> str:
@@ -162,19 +157,15 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self._table.legal(self._seat_now)
 
     def success(self) -> bool:
-        """True if this seat has succeeded."""
         return self._table.success[self._seat_now]
 
     def oracle(self) -> str | None:
-        """The oracle's action for this seat."""
         return self.advise(self._seat_now) if self._seat_now in self._table.movers else None
 
     def think(self, action: str) -> str:
-        """The oracle's thoughts."""
         return self.explain(self._seat_now, action)
 
     def score(self) -> float | None:
-        """This seat's score."""
         return self.points(self._seat_now)
 
     def extra_info(self) -> dict[str, Any]:
@@ -185,35 +176,30 @@ class MultiVLEnv(MultiGame, VLEnv):
         """The moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        saved = {
-            "options": copy.deepcopy(self._start["options"]),
-            "table": self._table.save(),
-            "seat": self._seat_now,
-        }
+        saved = {"options": copy.deepcopy(self._start["options"]), "table": self._table.save(), "seat": self._seat_now}
         if self._alone:
-            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._held.items()}
+            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._readings.items()}
         return saved
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned."""
         options = read_reset_options(self, state["options"])
         options.pop(LEVEL, None)
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)
-        held = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
-        self._held = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in held.items()}
+        readings = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
+        self._readings = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in readings.items()}
 
     # ---- one player for all seats ----------------------------------------------------------------------------------
 
     def _hold(self, reading: Reading) -> Outcome:
         """Hold a seat's move until all that move now have one, then execute them; give the turn to the next seat."""
         table, reward = self._table, -self.invalid_penalty if reading.failure else 0.0
-        self._held[self._seat_now] = reading
-        if self._held.keys() >= set(table.movers):
-            moves, self._held = self._held, {}
+        self._readings[self._seat_now] = reading
+        if self._readings.keys() >= set(table.movers):
+            moves, self._readings = self._readings, {}
             reward += table.play(moves).rewards[0]
-        self._seat_now = next((seat for seat in table.movers if seat not in self._held), self._seat_now)
+        self._seat_now = next((seat for seat in table.movers if seat not in self._readings), self._seat_now)
         self._failure = table.failures[self._seat_now]
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
@@ -221,7 +207,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def _turn_limit(self) -> int:
         return self.max_turns * self.seats if self._alone else self.max_turns
 
-    def _turn_told(self) -> int:
+    def _turn_number(self) -> int:
         return self._table.turns[self._seat_now] if self._alone else self.turn
 
     # ---- the others ------------------------------------------------------------------------------------------------
@@ -235,8 +221,8 @@ class MultiVLEnv(MultiGame, VLEnv):
         table, players = self._table, self._players
         others = [seat for seat in table.movers if seat not in own]
         turns = {seat: (players[seat], table.turn(seat)) for seat in others if not isinstance(players[seat], str)}
-        said = {seat: reply.text for seat, reply in ask(turns).items()}
-        table.play(own | read_moves(table, others, players, said), said)
+        texts = {seat: reply.text for seat, reply in ask(turns).items()}
+        table.play(own | read_moves(table, others, players, texts), texts)
 
     def _read_opponents(self, opponents: Any) -> list[Any]:
         """Return a player for each seat: a name of `named_players`, or a policy."""
@@ -245,16 +231,16 @@ class MultiVLEnv(MultiGame, VLEnv):
         if self.seat is None:
             raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
         others = [seat for seat in range(self.seats) if seat != self.seat]
-        given: dict[int, Any] = {}
+        players: dict[int, Any] = {}
         for key, player in opponents.items():
             seat = check_seat(self, int(key) if isinstance(key, str) and key.isdigit() else key, "opponents: seat")
             if seat == self.seat:
                 raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
-            given[seat] = self.check_player(f"opponents[{seat}]", player)
-        missing = [str(seat) for seat in others if seat not in given]
+            players[seat] = self.check_player(f"opponents[{seat}]", player)
+        missing = [str(seat) for seat in others if seat not in players]
         if missing:
             raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
-        return [given.get(seat, "random") for seat in range(self.seats)]
+        return [players.get(seat, "random") for seat in range(self.seats)]
 
     def check_player(self, name: str, player: Any) -> Any:
         """Return a player of other seats.

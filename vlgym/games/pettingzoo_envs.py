@@ -17,12 +17,7 @@ Observation = dict[str, Any]
 
 
 class _View:
-    """Base of both interfaces: names, spaces, pictures.
-
-    Attributes:
-        table: all seats of the game.
-        possible_agents: `player_0`, `player_1`, ... by seat.
-    """
+    """Base of both interfaces: names, spaces, pictures."""
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
         if render_mode == "human":
@@ -62,7 +57,6 @@ class _View:
         return np.concatenate([self.table.game.draw(seat) for seat in range(self.table.game.seats)], axis=1)
 
     def close(self) -> None:
-        """Close the game."""
         self.table.game.close()
 
     def __str__(self) -> str:
@@ -92,16 +86,16 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
         for agent in actions:
             check_choice("agent", agent, self.possible_agents)
         done = self.table.step({self._seats[agent]: reply for agent, reply in actions.items()})
-        asked, table = self.agents, self.table
+        agents, table = self.agents, self.table
         if table.over:
             self.agents = []
-        observations, infos = self._see(asked)
-        rewards = {agent: done.rewards[self._seats[agent]] for agent in asked}
+        observations, infos = self._see(agents)
+        rewards = {agent: done.rewards[self._seats[agent]] for agent in agents}
         return (
             observations,
             rewards,
-            dict.fromkeys(asked, table.terminated),
-            dict.fromkeys(asked, table.truncated),
+            dict.fromkeys(agents, table.terminated),
+            dict.fromkeys(agents, table.truncated),
             infos,
         )
 
@@ -115,16 +109,14 @@ class AecGame(_View, AECEnv[str, Observation, str]):
     """A game in which one agent answers at a time. See `vlgym.aec_env`."""
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Begin a game."""
         self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
-        self._held: dict[int, str] = {}
+        self._replies: dict[int, str] = {}
         self._report()
 
     def observe(self, agent: str) -> Observation:
-        """Return an agent's current observation."""
         return self.table.observe(self._seats[agent])
 
     def step(self, action: str | None) -> None:
@@ -144,10 +136,10 @@ class AecGame(_View, AECEnv[str, Observation, str]):
             raise UserError(f"The reply of {agent} must be a string, not {type(action).__name__}: {action!r:.80}")
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
-        self._held[self._seats[agent]] = action
-        if all(seat in self._held for seat in self.table.movers):
-            done = self.table.step(self._held)
-            self._held = {}
+        self._replies[self._seats[agent]] = action
+        if all(seat in self._replies for seat in self.table.movers):
+            done = self.table.step(self._replies)
+            self._replies = {}
             self.rewards = {agent: done.rewards[self._seats[agent]] for agent in self.agents}
             self._report()
         else:
@@ -162,5 +154,5 @@ class AecGame(_View, AECEnv[str, Observation, str]):
         self._select()
 
     def _select(self) -> None:
-        waiting = [seat for seat in self.table.movers if seat not in self._held]
+        waiting = [seat for seat in self.table.movers if seat not in self._replies]
         self.agent_selection = self.possible_agents[waiting[0]] if waiting else self.agents[0]

@@ -26,10 +26,8 @@ class Rating:
     """Strength of a player.
 
     Attributes:
-        name: of the policy.
         rating: in Elo's units; the mean of all players is 0.
         low, high: ends of the 95 % interval; infinite where the results do not bound it.
-        games: how many it played.
         points: wins and half the draws, over games.
         mean_return: of its seats.
     """
@@ -44,7 +42,6 @@ class Rating:
 
     @property
     def interval(self) -> str:
-        """The interval in words."""
         low, high = (f"{end:+.0f}" if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
         return f"{low} to {high}"
 
@@ -61,14 +58,14 @@ def rate(results: Sequence[Result]) -> list[Rating]:
         won = result.points(first)
         points[one, other] += won
         points[other, one] += 1 - won
-    found = fit(points)
+    values = fit(points)
     low, high = np.percentile(sample(points, np.random.default_rng(0)), [2.5, 97.5], axis=0)
     ratings = []
     for index, name in enumerate(names):
         own = [result for result in results if name in result.players]
         ratings.append(
             Rating(
-                name, float(found[index]),
+                name, float(values[index]),
                 float(low[index]) if points[index].any() else -math.inf,
                 float(high[index]) if points[:, index].any() else math.inf,
                 len(own),
@@ -96,15 +93,15 @@ def sample(points: Any, rng: np.random.Generator) -> Any:
     _, hessian = _differentiate(points, mode)
     width = np.linalg.cholesky(np.linalg.inv(hessian)).T
     now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
-    loss, kept = _loss(points, now), []
+    loss, samples = _loss(points, now), []
     for step in range(CHAIN_STEPS):
         tried = now + 2.4 / math.sqrt(len(mode)) * rng.standard_normal(now.shape) @ width
         value = _loss(points, tried)
         taken = np.log(rng.random(CHAINS)) < loss - value
         now, loss = np.where(taken[:, None], tried, now), np.where(taken, value, loss)
         if step >= BURN_IN:
-            kept.append(now)
-    draws = np.concatenate(kept)
+            samples.append(now)
+    draws = np.concatenate(samples)
     return ELO * (draws - draws.mean(axis=1, keepdims=True))
 
 

@@ -24,7 +24,6 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
     """Return a game with every seat open.
 
     Args:
-        env_id: id of a game of several agents.
         **kwargs: of its constructor, `seat` and `opponents` aside.
 
     Raises:
@@ -54,7 +53,6 @@ def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) 
     """Return a PettingZoo `ParallelEnv`: every agent answers at every step; one that does not move can only `wait`.
 
     Args:
-        env_id: id of a game of several agents.
         render_mode: `"rgb_array"` (the pictures of all seats side by side) or `None`.
         **kwargs: of its constructor, `seat` and `opponents` aside.
     """

@@ -44,13 +44,13 @@ def is_cooperative(results: Sequence[Result]) -> bool:
 
 def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return wins, draws, losses and mean returns of each pair, from the side of the one that comes first."""
-    found = []
+    pairs = []
     for index, one in enumerate(names):
         for other in names[index + 1 :]:
             games = [result for result in results if set(result.players) == {one, other}]
             points = [result.points(one) for result in games]
             if games:
-                found.append(
+                pairs.append(
                     {
                         "player": one, "other": other, "games": len(games), "wins": points.count(1.0),
                         "draws": points.count(0.5), "losses": points.count(0.0),
@@ -58,45 +58,52 @@ def list_pairs(results: Sequence[Result], names: Sequence[str]) -> list[dict[str
                         "other_return": float(np.mean([result.return_of(other) for result in games])),
                     }
                 )  # fmt: skip
-    return found
+    return pairs
 
 
 def write_markdown(title: str, results: Sequence[Result], ratings: Sequence[Rating]) -> str:
     """Return the two tables: the players, and their pairs."""
-    lines = [f"# {title}", ""]
+    lines, pairs = [f"# {title}", ""], list_pairs(results, [each.name for each in ratings])
+
+    # One player, or seats that are paid alike: ratings would mean nothing.
     if len(ratings) == 1:
-        lines += ["| holds every seat | games | mean return |", "|---|---|---|"]
-        lines += [f"| {_cell(each.name)} | {each.games} | {each.mean_return:+.3f} |" for each in ratings]
-        return "\n".join(lines) + "\n"
-    if is_cooperative(results):
+        alone = [(each.name, each.games, f"{each.mean_return:+.3f}") for each in ratings]
+        lines += _write_table("holds every seat | games | mean return", alone)
+    elif is_cooperative(results):
         lines += ["All seats are paid the same in this game, so there are no ratings.", ""]
-        lines += ["| pair | games | mean return |", "|---|---|---|"]
-        for pair in list_pairs(results, [each.name for each in ratings]):
-            lines.append(
-                f"| {_cell(pair['player'])} and {_cell(pair['other'])} | {pair['games']} | {pair['return']:.3f} |"
+        together = [(f"{pair['player']} and {pair['other']}", pair["games"], f"{pair['return']:.3f}") for pair in pairs]
+        lines += _write_table("pair | games | mean return", together)
+    else:
+        players = [
+            (
+                each.name,
+                f"{each.rating:+.0f}",
+                each.interval,
+                each.games,
+                f"{each.points:.3f}",
+                f"{each.mean_return:+.3f}",
             )
-        return "\n".join(lines) + "\n"
-    lines += ["| player | rating | 95 % interval | games | points | mean return |", "|---|---|---|---|---|---|"]
-    for each in ratings:
-        lines.append(
-            f"| {_cell(each.name)} | {each.rating:+.0f} | {each.interval} | {each.games} | "
-            f"{each.points:.3f} | {each.mean_return:+.3f} |"
-        )
-    lines += [
-        "",
-        f"{count_different(results)} of the {len(results)} games differ in their moves. Points: wins and half the "
-        "draws, over games. Ratings: Bradley and Terry's model in Elo's units.",
-        "",
-    ]
-    lines += ["| pair | games | wins | draws | losses | mean returns |", "|---|---|---|---|---|---|"]
-    for pair in list_pairs(results, [each.name for each in ratings]):
-        lines.append(
-            f"| {_cell(pair['player'])} against {_cell(pair['other'])} | {pair['games']} | {pair['wins']} | "
-            f"{pair['draws']} | {pair['losses']} | {pair['return']:+.3f}, {pair['other_return']:+.3f} |"
-        )
+            for each in ratings
+        ]
+        lines += _write_table("player | rating | 95 % interval | games | points | mean return", players)
+        lines += [
+            "",
+            f"{count_different(results)} of the {len(results)} games differ in their moves. Points: wins and half the "
+            "draws, over games. Ratings: Bradley and Terry's model in Elo's units.",
+            "",
+        ]
+        rows = [
+            (
+                f"{pair['player']} against {pair['other']}", pair["games"], pair["wins"], pair["draws"], pair["losses"],
+                f"{pair['return']:+.3f}, {pair['other_return']:+.3f}",
+            )
+            for pair in pairs
+        ]  # fmt: skip
+        lines += _write_table("pair | games | wins | draws | losses | mean returns", rows)
     return "\n".join(lines) + "\n"
 
 
-def _cell(name: str) -> str:
-    """A name inside a table."""
-    return name.replace("|", "\\|").replace("\n", " ")
+def _write_table(headers: str, rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the lines of a table."""
+    cells = [[str(cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    return [f"| {headers} |", "|" + "---|" * len(headers.split("|")), *(f"| {' | '.join(row)} |" for row in cells)]

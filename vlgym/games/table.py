@@ -56,7 +56,6 @@ class Chair:
 
     @property
     def unwrapped(self) -> Chair:
-        """Itself: there are no wrappers."""
         return self
 
     @property
@@ -65,7 +64,6 @@ class Chair:
         return self.table.spaces[self.seat]
 
     def legal_actions(self) -> list[str]:
-        """Return this seat's current legal actions."""
         return self.table.legal(self.seat)
 
     def match_action(self, wanted: str) -> str | None:
@@ -86,20 +84,18 @@ class Table:
             action pays no seat a gain.
 
     Attributes:
-        game: the rules.
         spaces: one space of replies for each seat.
+        movers: the seats whose replies are asked for now; none when the game is over.
         over: whether no more moves are asked for.
         terminated: whether the rules ended the game.
         truncated: whether a limit did.
         earned: each seat's pay since its last move, that move's included; of the first move, since the beginning.
         success: whether each seat has succeeded, by a win that no stand-in move brought.
         shares: pay every seat the mean of all seats' rewards.
-        turns: moves of each seat.
         invalid: replies of each seat that could not be read or were illegal.
         failures: failure code of each seat's last reply, `None` where it had an action.
         log: one entry for each round: `moves`, and `failures` and `replies` where there are any; `luck` of a reseed.
         remembers: the seats whose past turns are kept for their prompts (`turn`).
-        seed: of the reset.
         builder: the prompts' layout; by default the card's.
     """
 
@@ -109,7 +105,7 @@ class Table:
         self.spaces = [ReplySpace(game.parser) for _ in range(game.seats)]
         self.remembers: set[int] = set(range(game.seats))
         self.seed: int | None = None
-        self.over = True
+        self.over, self.movers = True, tuple[int, ...]()
         self.builder = PromptBuilder.for_env(game)
         self._rng: np.random.Generator | None = None
         self._start: dict[str, Any] = {}
@@ -126,22 +122,22 @@ class Table:
 
         An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
         """
-        given = plain_options(options)
-        unknown = [name for name in given if name not in self.game.reset_options]
+        options = plain_options(options)
+        unknown = [name for name in options if name not in self.game.reset_options]
         if unknown:
             warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
-            given = {name: value for name, value in given.items() if name not in unknown}
-        checked = self.game._read_options(given)
+            options = {name: value for name, value in options.items() if name not in unknown}
+        checked = self.game._read_options(options)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
             self.game.seed_split = None if seed is None else split_of(seed)
         begin_level(self.game, self._rng, checked)
         self.begin(draw_seeds(self._rng, self.game.seats)[1], checked)
-        self._start["options"] = given
+        self._start["options"] = options
 
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
         """Begin a game from the seeds of `draw_seeds`."""
-        seats = self.game.seats
+        game, seats = self.game, self.game.seats
         self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
         self._seeds, self._chance = list(seeds), np.random.default_rng(seeds[0])
         self.log: list[dict[str, Any]] = []
@@ -155,18 +151,13 @@ class Table:
         self.feedback = ""
         self.over = self.terminated = self.truncated = False
         self.game.deal(self._chance, options)
-        self._instructions = [self._write_instructions(seat) for seat in range(seats)]
+        self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(seats)]
         self._settle(Round((0.0,) * seats))
 
     @property
     def begun(self) -> bool:
         """True from the first reset on."""
         return bool(self._start)
-
-    @property
-    def movers(self) -> tuple[int, ...]:
-        """The seats whose replies are asked for now; none when the game is over."""
-        return () if self.over else self.game.movers()
 
     def step(self, replies: Mapping[int, str]) -> Round:
         """Read one reply of every seat that moves now, and execute them. What other seats say does nothing.
@@ -185,9 +176,8 @@ class Table:
             check_seat(self.game, seat)
             if not isinstance(reply, str):
                 raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
-        readings = {seat: self.read(seat, replies.get(seat, "")) for seat in self.movers}
-        said = {seat: replies.get(seat, "") for seat in readings}
-        return self.play(readings, said)
+        texts = {seat: replies.get(seat, "") for seat in self.movers}
+        return self.play({seat: self.read(seat, text) for seat, text in texts.items()}, texts)
 
     def read(self, seat: int, reply: str) -> Reading:
         """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
@@ -212,11 +202,11 @@ class Table:
 
     def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
         """Execute what was read of every seat that moves now."""
-        said = replies or {}
+        replies = replies or {}
         entry: dict[str, Any] = {"moves": {str(seat): reading.action for seat, reading in readings.items()}}
         failures = {str(seat): reading.failure for seat, reading in readings.items() if reading.failure}
-        kept = {str(seat): said[seat] for seat in readings if seat in said and seat in self.remembers}
-        entry |= {name: value for name, value in (("failures", failures), ("replies", kept)) if value}
+        texts = {str(seat): replies[seat] for seat in readings if seat in replies and seat in self.remembers}
+        entry |= {name: value for name, value in (("failures", failures), ("replies", texts)) if value}
         self.log.append(entry)
         self.readings = dict(readings)
         return self._execute(entry)
@@ -229,8 +219,8 @@ class Table:
             return []
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
-    def told(self, seat: int) -> list[str]:
-        """The legal actions of a seat as far as it is told them: none where the game has a `notation` for them."""
+    def listed(self, seat: int) -> list[str]:
+        """The legal actions of a seat that its text lists: none where the game has a `notation` for them."""
         legal = self.legal(seat)
         return legal if legal == [WAIT] or not self.game.notation else []
 
@@ -245,8 +235,8 @@ class Table:
         if legal == [WAIT]:
             state += "It is not your turn. "
         hidden = legal and game.notation and legal != [WAIT]
-        told = [game.notation] if hidden else list_actions(game.parser, legal)
-        written = game.prompt.write_turn(state=state, actions=told, turn=self.turns[seat], max_turns=game.max_turns)
+        actions = [game.notation] if hidden else list_actions(game.parser, legal)
+        written = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
         return clean_text(game.add_words(written, partial(game.describe_view, seat), self.failures[seat]))
 
     def picture(self, seat: int) -> Image:
@@ -276,7 +266,7 @@ class Table:
             "span": reading.parsed.span if reading else None,
             "form": reading.parsed.form if reading and not failure else None,
             "point": None,
-            "legal_actions": self.told(seat),
+            "legal_actions": self.listed(seat),
             "feedback": write_feedback(failure, self.game.parser) if failure else self.feedback,
             "instructions": self._instructions[seat],
             "turn_text": self.turn_text(seat),
@@ -298,7 +288,7 @@ class Table:
             self.seed,
             self.turns[seat],
             text=clean_text(f"{self._instructions[seat]}\n\n{text}"),
-            legal=tuple(self.told(seat)),
+            legal=tuple(self.listed(seat)),
         )
 
     def solve(self, seat: int) -> str | None:
@@ -310,9 +300,10 @@ class Table:
 
     def mirror(self) -> None:
         """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
-        self.game.mirror()
-        self._instructions = [self._write_instructions(seat) for seat in range(self.game.seats)]
-        self._settle(Round((0.0,) * self.game.seats))
+        game = self.game
+        game.mirror()
+        self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(game.seats)]
+        self._settle(Round((0.0,) * game.seats))
 
     def reseed(self, seed: int) -> None:
         """Begin the game's further chance, and the random moves of its own players, at a seed."""
@@ -351,8 +342,8 @@ class Table:
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""
         names = ("spaces", "remembers", "seed", "builder", "shares", "_penalty", "_rng")
-        kept = {name: getattr(self, name) for name in names}
-        return _rebuild, (self.game, self.alone, kept, self.save() if self.begun else None)
+        attributes = {name: getattr(self, name) for name in names}
+        return _rebuild, (self.game, self.alone, attributes, self.save() if self.begun else None)
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
@@ -403,6 +394,7 @@ class Table:
         truncated = not done.terminated and (done.truncated or spent)
         self.terminated, self.truncated = done.terminated, truncated
         self.over = done.terminated or truncated
+        self.movers = () if self.over else movers
         self.feedback = done.feedback
         for seat, before in enumerate(self.success):
             self.success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))
@@ -410,18 +402,10 @@ class Table:
             space.legal = tuple(self.legal(seat))
         return Round(done.rewards, done.terminated, truncated, done.feedback)
 
-    def _write_instructions(self, seat: int) -> str:
-        game = self.game
-        return clean_text(
-            game.prompt.write_instructions(
-                task=game.goal(seat), reply_format=game.parser.describe(), max_turns=game.max_turns
-            )
-        )
 
-
-def _rebuild(game: Any, alone: bool, kept: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:
+def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mapping[str, Any] | None) -> Table:
     table = Table(game, alone=alone)
-    vars(table).update(kept)
+    vars(table).update(attributes)
     if saved is not None:
         table.load(saved)
     return table

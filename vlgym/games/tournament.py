@@ -35,11 +35,9 @@ class Result:
 
     Attributes:
         number: which seed of the split.
-        seed: the seed itself.
         players: names of the policies, by seat.
         returns: of each seat.
         invalid: replies of each seat that could not be read or were illegal.
-        turns: moves of all seats.
         truncated: whether a limit ended the game.
         moves: digest of all moves, which is the same for the same game.
         uncredited: seats that have nothing better than a loss: an end at a stand-in move, or by gains not paid.
@@ -80,10 +78,6 @@ class Tournament:
         env_id: a game of several agents.
         players: by name: policies, or names of the game's own players.
         games: seeds of each pair; each is played in every seating.
-        out: folder for results and records.
-        split: `train`, `val` or `test`.
-        arguments: of the game's constructor.
-        resume: go on with the tournament that the folder holds.
 
     Raises:
         UserError: the id is no game of several agents, it has no such player, the folder holds something else, or
@@ -103,11 +97,9 @@ class Tournament:
         resume: bool = False,
     ) -> None:
         self.table: Table = open_table(env_id, **(arguments or {}))
-        spec = self.table.game.vlgym_spec
         for name, player in players.items():
             self.table.game.check_player(f"player {name}", player)
-        if split not in spec.splits:
-            raise UserError(f"{env_id} has no split {split!r}; it has {', '.join(spec.splits)}.")
+        self.table.game.vlgym_spec.check_split(split)
         self.env_id, self.players, self.games, self.out, self.split = env_id, dict(players), games, out, split
         self.arguments = dict(arguments or {})
         self.seatings = list_seatings(list(players), self.table.game.seats)
@@ -121,7 +113,6 @@ class Tournament:
 
     @property
     def total(self) -> int:
-        """Number of games in all."""
         return self.games * len(self.seatings)
 
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
@@ -168,12 +159,12 @@ class Tournament:
         return RunningGame(table, number, players, parts)
 
     def _open(self, resume: bool) -> list[Result]:
-        held = self.out / RESULTS
-        if held.exists() and not resume:
+        path = self.out / RESULTS
+        if path.exists() and not resume:
             raise UserError(
                 f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
             )
-        if not held.exists() and any(path.name != LOCK for path in list_folder(self.out)):
+        if not path.exists() and any(path.name != LOCK for path in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
@@ -183,12 +174,12 @@ class Tournament:
                 TrajectoryWriter(self.out / RECORDS, self._header)
             except TrajectoryError as error:
                 raise UserError(f"--resume: {error}") from None
-            append_whole(held, "")
-            found = [self._check(each) for each in read_results(self.out)]
-            write_whole(held, "".join(json.dumps(seal(asdict(each))) + "\n" for each in found))  # without half a line
-            self._drop_records(found)
+            append_whole(path, "")
+            results = [self._check(each) for each in read_results(self.out)]
+            write_whole(path, "".join(json.dumps(seal(asdict(each))) + "\n" for each in results))  # without half a line
+            self._drop_records(results)
             self._lock = stack.pop_all()
-            return found
+            return results
 
     def _check(self, result: Result) -> Result:
         """Return a result that a game of this tournament can have had, once.
@@ -219,14 +210,14 @@ class Tournament:
         self._done.add((result.players, result.number))
         return result
 
-    def _drop_records(self, kept: Sequence[Result]) -> None:
+    def _drop_records(self, results: Sequence[Result]) -> None:
         """Leave out records of a game that has no result: a kill came between the two.
 
         Raises:
             TrajectoryError: a line is malformed, or a turn or a seat of a game is missing or recorded twice.
         """
         path = self.out / RECORDS / METADATA
-        known = {(each.number, name_seat(each.players, seat)) for each in kept for seat in range(len(each.players))}
+        known = {(each.number, name_seat(each.players, seat)) for each in results for seat in range(len(each.players))}
         append_whole(path, "")
         data, begin = path.read_bytes(), 0
         lines: dict[tuple[int, str], bytes] = {}
@@ -237,7 +228,7 @@ class Tournament:
             ]:
                 raise TrajectoryError(f"{path}: a turn of game {seat[0]}, {seat[1]}, is missing or recorded twice.")
             begin, lines[seat] = end, data[begin:end]
-        for each in kept:
+        for each in results:
             seats = [lines.get((each.number, name_seat(each.players, seat)), b"") for seat in range(len(each.players))]
             own = any(isinstance(self.players[name], str) for name in each.players)  # whose moves are not recorded
             if not own and sum(text.count(b"\n") for text in seats) != each.turns:
@@ -253,13 +244,13 @@ def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:
     """
     if len(names) == 1:
         return [(names[0],) * seats]
-    found = [
+    seatings = [
         tuple(one if seat == own else other for seat in range(seats))
         for pair in combinations(names, 2)
         for one, other in (pair, pair[::-1])
         for own in range(seats)
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(seatings))
 
 
 def name_seat(names: Sequence[str], seat: int) -> str:
@@ -279,7 +270,7 @@ def _result(game: RunningGame, names: tuple[str, ...]) -> Result:
 
 def read_results(folder: Path) -> list[Result]:
     """Return the results of a tournament's folder; the beginning of a line that a kill left is left out."""
-    found = []
+    results = []
     try:
         with (folder / RESULTS).open("rb") as file:
             for line in file:
@@ -288,11 +279,11 @@ def read_results(folder: Path) -> list[Result]:
                 row = unseal(json.loads(line))
                 lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
                 lists["uncredited"] = tuple(row.pop("uncredited", ()))
-                found.append(Result(**row, **lists))
-                check_record_values(vars(found[-1]), Result)
+                results.append(Result(**row, **lists))
+                check_record_values(vars(results[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
-    return in_order(found)
+    return in_order(results)
 
 
 def in_order(results: Sequence[Result]) -> list[Result]:

@@ -36,14 +36,7 @@ TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES = 600.0, 2, 16_000_000
 
 @dataclass(frozen=True)
 class Task:
-    """One episode to play.
-
-    Attributes:
-        env_id: environment id.
-        split: `train`, `val` or `test`.
-        number: of the episode in the split.
-        arguments: of the environment's constructor.
-    """
+    """One episode to play."""
 
     env_id: str
     split: str = "train"
@@ -79,8 +72,6 @@ class FinishedEpisode:
     """A finished episode.
 
     Attributes:
-        reward: return of the episode.
-        success: whether it succeeded.
         turns: a record of each turn, as an evaluation writes it.
         messages: the last prompt and its reply, in the form of chat completions.
         info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where the benchmark has one.
@@ -150,10 +141,14 @@ async def play(
         if base_url is None:
             raise UserError("play() needs base_url or client.")
         check_url(base_url)
+
+    # Secrets are taken out of every error that leaves.
     layout = None if history is None else PromptBuilder.asked(history, history + 1)
-    asked = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    server = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
     known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
     hide = make_hide(*(str(each or "") for each in known))
+
+    # The environment steps in this thread; only the request is awaited.
     env = make(task.env_id, **task.arguments)
     runner = Runner([env], split=task.split, first_episode=task.number, episodes=1, builder=layout)
     records: list[StepRecord] = []
@@ -163,7 +158,7 @@ async def play(
             turn = runner.turns()[0]
             prompt = encode_messages(turn.messages)
             try:
-                completion = await asked.chat.completions.create(model=model, messages=prompt, **sampling)
+                completion = await server.chat.completions.create(model=model, messages=prompt, **sampling)
             except Exception as error:
                 if (status := find_status(error)) not in PROMPT:
                     raise hide_in(error, hide) from None
@@ -177,7 +172,9 @@ async def play(
     finally:
         runner.close()
         if client is None:
-            await asked.close()
+            await server.close()
+
+    # The result is computed from the records, as an evaluation does it.
     last = records[-1]
     info = {"env_id": task.env_id, "split": task.split, "seed": task.seed, "score": last.score}
     info["invalid"] = sum(record.invalid for record in records) / len(records)

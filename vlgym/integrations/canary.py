@@ -42,13 +42,8 @@ class Sampled:
     """Answers of a policy to one canary.
 
     Attributes:
-        env_id: the canary.
         chance: probability of a right answer without its picture.
-        right: number of right answers.
-        episodes: number of episodes.
-        unreadable: episodes that an unreadable reply ended.
         low: lower end of the exact interval of the share of right answers, at `CONFIDENCE`.
-        high: upper end.
         verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less than halfway from
             chance to 1; else, and where most replies were unreadable, `cannot tell`.
     """
@@ -63,7 +58,6 @@ class Sampled:
     verdict: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
         return asdict(self)
 
 
@@ -125,8 +119,6 @@ class CanaryItem:
     """The last turn of a canary episode.
 
     Attributes:
-        env_id: the canary.
-        seed: of the episode.
         messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the episode that the card's
             history holds; `vlgym.endpoint.messages.encode_messages` makes chat completions of it.
         answer: the right reply, in the form that the prompt asks for.
@@ -169,10 +161,8 @@ class SightGap:
     Attributes:
         mean: mean of the gaps logp(answer | pictures) - logp(answer | grey pictures), in nats.
         low: lower end of the mean's 95 % Student interval.
-        high: upper end.
         verdict: `blind`: the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive`: it is at least `LEAST_RATIO`
             times the mean difference of two equal scorings; else `cannot tell`.
-        n: number of episodes.
     """
 
     mean: float

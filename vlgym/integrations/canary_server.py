@@ -8,7 +8,6 @@ only, and knows an episode by its pictures, no two of which are alike.
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 import re
@@ -25,6 +24,7 @@ from PIL import Image as PILImage
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import UserError, check_choice, check_number
 from ..parsers import get_parser
+from ..play.trajectory import hash_picture
 from ..registry.making import make
 from ..types import Image
 from .canary import CANARIES, find_chance
@@ -54,10 +54,8 @@ class CanaryServer:
     pixel; at least as many as the card's history holds, and earlier ones are allowed.
 
     Args:
-        split: split of the episodes that it knows.
         episodes: number of episodes of each canary that it knows, from the first.
         port: port; 0 takes a free one.
-        env_ids: the canaries.
         on_request: called with the number of a request and its problem, empty where there is none.
 
     Attributes:
@@ -125,9 +123,11 @@ class CanaryServer:
             with self._lock:
                 self.others += 1
             return "yes"
+
+        # The pictures name the episode: no two of them are alike.
         turn, last = (int(number) for number in turns[-1])
         pictures = [_decode(url) for url in urls]
-        places = [None if each is None else self._places.get(_digest(each)) for each in pictures]
+        places = [None if each is None else self._places.get(hash_picture(each)) for each in pictures]
         episode = next(((each.env_id, each.number) for each in reversed(places) if each is not None), None)
         action = legal[-1].split(", ")[0]
         if episode is None:
@@ -135,16 +135,18 @@ class CanaryServer:
             return self._note(f"turn {turn}: no picture that an environment drew; pictures: {sizes}", action)
         if turn == last:
             action = self._answers[episode]
-        found = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
-        count = max(len(found), min(turn, self._due[episode[0]]))
+
+        # The last pictures up to this turn have to be there, in their order.
+        numbers = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
+        count = max(len(numbers), min(turn, self._due[episode[0]]))
         due = list(range(turn - count + 1, turn + 1))
-        if found == due:
+        if numbers == due:
             if turn == last:
                 self._finished[episode[0]].add(episode[1])
             return self._note("", action)
         arrived = ", ".join(
             str(number) if number else "unreadable" if image is None else f"changed ({_size(image)})"
-            for number, image in zip(found, pictures, strict=True)
+            for number, image in zip(numbers, pictures, strict=True)
         )
         wanted = ", ".join(str(number) for number in due if number > 0)
         return self._note(f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}", action)
@@ -166,7 +168,7 @@ class CanaryServer:
                 observation, _ = env.reset(seed=episode_seed(env_id, split, number))
                 over, turn = False, 0
                 while not over:
-                    self._places[_digest(observation["image"])] = _PicturePlace(env_id, number, turn)
+                    self._places[hash_picture(observation["image"])] = _PicturePlace(env_id, number, turn)
                     self._answers[env_id, number] = env.oracle()
                     observation, _, over, _, _ = env.step(env.solve())
                     turn += 1
@@ -196,10 +198,6 @@ def _decode(url: str) -> Image | None:
             return np.asarray(picture.convert("RGB"))
     except (ValueError, OSError, PILImage.DecompressionBombError):
         return None
-
-
-def _digest(image: Image) -> str:
-    return hashlib.sha256(repr(image.shape).encode() + np.ascontiguousarray(image).tobytes()).hexdigest()
 
 
 def _size(image: Image) -> str:

@@ -53,13 +53,13 @@ def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     turns = 0
     try:
         for folder, episode in episodes:
-            asked = _describe(folder, episode[0])
+            source = _describe(folder, episode[0])
             if sink is None:
-                sink = _Sink(minari, *asked, out)
-            elif asked != sink.asked:
+                sink = _Sink(minari, *source, out)
+            elif source != sink.source:
                 raise TrajectoryError(
-                    f"{folder} holds episodes of {asked[0]} and of {sink.asked[0]}, or with other arguments; a Minari "
-                    "data set has one environment: export each folder by itself."
+                    f"{folder} holds episodes of {source[0]} and of {sink.source[0]}, or with other arguments; a "
+                    "Minari data set has one environment: export each folder by itself."
                 )
             sink.add(folder, episode)
             turns += len(episode)
@@ -75,10 +75,10 @@ class _Sink:
     """Plays episodes again and writes them, `CHUNK` at a time."""
 
     def __init__(self, minari: Any, env_id: str, arguments: dict[str, Any], out: Path) -> None:
-        self.minari, self.asked, self.out = minari, (env_id, arguments), out
+        self.minari, self.source, self.out = minari, (env_id, arguments), out
         self.env = make(env_id, **arguments)
         self.dataset: Any = None
-        self.held: list[Any] = []
+        self.buffers: list[Any] = []
         self.count = 0
 
     def add(self, folder: Path, episode: list[StepRecord]) -> None:
@@ -91,26 +91,26 @@ class _Sink:
             truncations=[record.truncated for record in episode],
             infos={"success": [False, *(record.success for record in episode)]},
         )  # fmt: skip
-        self.held.append(buffer)
+        self.buffers.append(buffer)
         self.count += 1
-        if len(self.held) >= CHUNK:
+        if len(self.buffers) >= CHUNK:
             self.write()
 
     def write(self) -> None:
-        if self.held and self.dataset is not None:
-            self.dataset.update_dataset_from_buffer(self.held)
-        elif self.held:
+        if self.buffers and self.dataset is not None:
+            self.dataset.update_dataset_from_buffer(self.buffers)
+        elif self.buffers:
             self.dataset = self._create()
-        self.held = []
+        self.buffers = []
 
     def _create(self) -> Any:
-        env_id, arguments = self.asked
+        env_id, arguments = self.source
         spec = copy.deepcopy(gymnasium.spec(env_id))
         spec.kwargs.update(arguments)
         with _data_sets_in(self.out), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
             return self.minari.create_dataset_from_buffers(
-                DATA_SET, self.held, env=spec, observation_space=self.env.observation_space,
+                DATA_SET, self.buffers, env=spec, observation_space=self.env.observation_space,
                 action_space=self.env.action_space, description=f"Recorded episodes of {env_id}", data_format="arrow",
                 jpeg_encoding=False,
             )  # fmt: skip

@@ -74,9 +74,6 @@ class PictureObservation(Observation):
 class WorkerPool:
     """Worker processes for sessions.
 
-    Args:
-        most: sessions at once.
-
     Attributes:
         taken: sessions that hold a worker.
     """
@@ -118,7 +115,6 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
     """One client's environment.
 
     Args:
-        env_id: id of the environment.
         pool: where its worker comes from, at the first reset.
     """
 
@@ -146,7 +142,6 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         return _show(observation, info)
 
     def step(self, action: ReplyAction, timeout_s: float | None = None) -> PictureObservation:  # type: ignore[override]
-        """Give the environment a reply."""
         self._check_open()
         if self._env is None:
             raise UserError("Reset the environment before the first step, in the same WebSocket session.")
@@ -163,11 +158,9 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
 
     @property
     def state(self) -> State:
-        """Id, seed and steps of the episode."""
         return self._state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Name and summary, from the card."""
         spec = get_registry().get(self._env_id)
         return EnvironmentMetadata(name=spec.id, description=spec.summary)
 
@@ -212,18 +205,18 @@ class OpenEnvGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         refusal = None if scope["type"] == "lifespan" else self._refuse(Headers(scope=scope), scope["path"])
-        held, body = deque[Message](), bytearray()
-        while refusal is None and scope["type"] == "http" and not held:
+        messages, body = deque[Message](), bytearray()
+        while refusal is None and scope["type"] == "http" and not messages:
             message = await receive()
             body += message.get("body", b"")
             if len(body) > LARGEST_MESSAGE:
                 refusal = 413, f"A request has at most {LARGEST_MESSAGE} bytes."
             elif not message.get("more_body", False):
-                held.append({**message, "body": bytes(body)})
+                messages.append({**message, "body": bytes(body)})
         if refusal is None:
 
             async def read() -> Message:
-                return held.popleft() if held else await receive()
+                return messages.popleft() if messages else await receive()
 
             await self._app(scope, read, send)
             return
@@ -237,13 +230,13 @@ class OpenEnvGuard:
         """Return the status and a line, or `None`."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._token is not None:
-            given = headers.get("authorization", "").encode("utf-8", "replace")
-            if not hmac.compare_digest(given, f"Bearer {self._token}".encode("utf-8", "replace")):
+            authorization = headers.get("authorization", "").encode("utf-8", "replace")
+            if not hmac.compare_digest(authorization, f"Bearer {self._token}".encode("utf-8", "replace")):
                 return 401, "This server needs the header `Authorization: Bearer TOKEN`."
         elif not is_loopback(host.rpartition(":")[0] or host) or origin not in (None, f"http://{host}"):
             return 403, "Without a token this server answers programs of this machine only."
-        asked = _ID.match(path)
-        if (asked and asked[1] not in self._ids) or (not asked and len(self._ids) > 1):
+        match = _ID.match(path)
+        if (match and match[1] not in self._ids) or (not match and len(self._ids) > 1):
             return 404, f"No environment is here; there are {', '.join(f'/{env_id}' for env_id in self._ids)}."
         return None
 
@@ -252,8 +245,6 @@ def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str |
     """Return the application: `/ID` for each environment, and `/` for a single one.
 
     Args:
-        env_ids: ids that can be made.
-        pool: worker processes; it limits the sessions.
         token: every request must have it; `None` on loopback only.
         idle: seconds after which a session without a message is closed.
     """

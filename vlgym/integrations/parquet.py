@@ -23,19 +23,6 @@ SHARD = 5000
 ROW_GROUP = 100
 """Rows that are held in memory and written at once."""
 
-TURN_COLUMNS = (
-    "env_id",
-    "episode",
-    "seed",
-    "turn",
-    "text",
-    "reply",
-    "parse",
-    "reward",
-    "terminated",
-    "truncated",
-    "invalid",
-)
 COLUMN_TYPES = {
     "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
     "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
@@ -50,11 +37,7 @@ need = partial(import_extra, extra="export", user="This export")
 
 
 def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one row per turn: what the model was shown and said, and what came of it.
-
-    Args:
-        episodes: to write.
-        out: an empty folder.
+    """Write one row per turn into an empty folder: what the model was shown and said, and what came of it.
 
     Returns:
         the number of rows.
@@ -76,7 +59,7 @@ def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
 
     Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
 
-    Args, returns and raises: as `write_turns`.
+    Returns and raises: as `write_turns`.
     """
     datasets = need("datasets")
     text = datasets.Value("string")
@@ -101,7 +84,7 @@ def _row_of_turn(turn: tuple[Path, StepRecord]) -> dict[str, Any]:
     if record.seed is not None and record.seed >= 2**64:
         raise TrajectoryError(f"{folder}: the seed {record.seed} does not fit into 64 bits.")
     messages, images = _split(folder, record)
-    row = {name: getattr(record, name) for name in TURN_COLUMNS}
+    row = {name: getattr(record, name) for name in COLUMN_TYPES}
     row |= {"actions": list(record.actions), "success": record.success, "score": record.score}
     return {**row, "prompt": json.dumps(messages), "images": images}
 
@@ -132,12 +115,12 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     schema = features.arrow_schema  # holds what `datasets` needs to know of the columns
     (out / "data").mkdir()
-    writer, held, count = None, [], 0
+    writer, group, count = None, [], 0
 
     def flush() -> None:
-        if writer is not None and held:
-            writer.write_table(pyarrow.Table.from_pylist(held, schema=schema))
-            held.clear()
+        if writer is not None and group:
+            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+            group.clear()
 
     try:
         for row in rows:
@@ -146,9 +129,9 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
                 if writer is not None:
                     writer.close()
                 writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
-            held.append(encodable(row))
+            group.append(encodable(row))
             count += 1
-            if len(held) >= ROW_GROUP:
+            if len(group) >= ROW_GROUP:
                 flush()
         flush()
     finally:

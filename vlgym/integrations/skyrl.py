@@ -15,10 +15,9 @@ from typing import Any
 
 from skyrl_gym.envs.base_text_env import BaseTextEnv
 
-from ..endpoint.messages import encode_messages
+from ..endpoint.messages import encode_turn
 from ..errors import UserError
 from ..registry.making import make
-from ..types import Image
 from .agent import Task, tasks
 
 Messages = list[dict[str, Any]]
@@ -48,7 +47,7 @@ class Game(BaseTextEnv):
         """Begin the episode; the row's prompt is not shown."""
         observation, _ = self.env.reset(seed=self.task.seed)
         self.turns, self.success = 0, False
-        return _show(observation["image"], observation["text"]), {"seed": self.task.seed}
+        return [encode_turn(observation["image"], observation["text"])], {"seed": self.task.seed}
 
     def step(self, action: str) -> dict[str, Any]:
         """Play a reply; what it led to is a user message, or none at the end."""
@@ -56,12 +55,11 @@ class Game(BaseTextEnv):
         self.turns += 1
         self.success = bool(info["success"])
         done = terminated or truncated or (self.max_turns is not None and self.turns >= self.max_turns)
-        shown = [] if done else _show(observation["image"], info["vlgym"]["turn_text"])
+        shown = [] if done else [encode_turn(observation["image"], info["vlgym"]["turn_text"])]
         metadata = {"success": self.success, "terminated": terminated, "truncated": done and not terminated}
         return {"observations": shown, "reward": float(reward), "done": done, "metadata": metadata}
 
     def close(self) -> None:
-        """Close the environment."""
         self.env.close()
 
     def get_metrics(self) -> dict[str, Any]:
@@ -73,8 +71,3 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
     """Return rows of SkyRL's data set, one for each episode; the environment is made once to see that it can be."""
     common = {"prompt": [{"role": "user", "content": ""}], "env_class": "vlgym"}
     return [{**common, **task.to_row()} for task in tasks(env_id, split, episodes, first=first, **arguments)]
-
-
-def _show(image: Image, text: str) -> Messages:
-    content = [{"type": "image", "image": image}, {"type": "text", "text": text}]
-    return encode_messages([{"role": "user", "content": content}])

@@ -57,11 +57,9 @@ class ActionParser(AutoParser):
         return parsed
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
-        """Return the action."""
         return actions[-1] if actions else ""
 
     def describe(self) -> str:
-        """The reply format in words."""
         return "Think briefly, then call the tool `act` with ACTION, which is one of the legal actions."
 
 
@@ -72,11 +70,6 @@ class TrlGame:
         env: the environment; this object closes it.
 
     Attributes:
-        total: sum of the rewards of the episode so far.
-        over: whether the episode has ended.
-        success: whether it has succeeded.
-        seed: of the episode.
-        replies: so far, in their order.
         turns: a row for each reply (see `turn_rows`).
     """
 

@@ -42,11 +42,10 @@ class Game:
     async def step(self, action_str: str) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
         """Play a reply; `info` says success, truncation and whether the reply was readable, as VAGEN reads them."""
         observation, reward, terminated, truncated, info = self.env.step(action_str)
-        said = {**info, "truncated": truncated, "format_correct": info["vlgym"]["parse"] == "ok"}
-        return _show(observation, info), float(reward), terminated or truncated, said
+        facts = {**info, "truncated": truncated, "format_correct": info["vlgym"]["parse"] == "ok"}
+        return _show(observation, info), float(reward), terminated or truncated, facts
 
     async def close(self) -> None:
-        """Close the environment."""
         self.env.close()
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.types import UserMessage
 
-from ..endpoint.messages import encode_messages
+from ..endpoint.messages import encode_turn
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import check_choice, check_number
 from ..parsers import check_named
@@ -56,15 +56,15 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
 
     def load(self) -> Iterator[EpisodeTask]:
         """Yield a task for each episode; the environment is made once to see that it can be."""
-        asked = self.config
-        check_choice("split", asked.split, SPLITS)
-        check_number("episodes", asked.episodes, 1)
-        check_number("first", asked.first, 0)
-        make(asked.env, **check_named(asked.arguments, "The taskset")).close()
-        for number in range(asked.first, asked.first + asked.episodes):
-            seed = episode_seed(asked.env, asked.split, number)
-            data = EpisodeData(name=f"{asked.env} {seed}", env=asked.env, seed=seed, arguments=asked.arguments)
-            yield EpisodeTask(data, asked.task)
+        config = self.config
+        check_choice("split", config.split, SPLITS)
+        check_number("episodes", config.episodes, 1)
+        check_number("first", config.first, 0)
+        make(config.env, **check_named(config.arguments, "The taskset")).close()
+        for number in range(config.first, config.first + config.episodes):
+            seed = episode_seed(config.env, config.split, number)
+            data = EpisodeData(name=f"{config.env} {seed}", env=config.env, seed=seed, arguments=config.arguments)
+            yield EpisodeTask(data, config.task)
 
 
 class PlayConfig(vf.EnvConfig):
@@ -87,8 +87,7 @@ class Play(vf.Env[PlayConfig]):
             text = observation["text"]
             async with agents.player.interaction(task) as talk:
                 while not over:
-                    content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": text}]
-                    message = encode_messages([{"role": "user", "content": content}])[0]
+                    message = encode_turn(observation["image"], text)
                     segment = await talk.turn([UserMessage.model_validate(message)])
                     if segment.terminated:
                         break

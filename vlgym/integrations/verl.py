@@ -42,29 +42,33 @@ class Game(AgentLoopBase):  # type: ignore[misc]  # verl is installed in an envi
             self._assert_mm_supported(True)  # rather than drop them
             ids = await self.ct_build_initial_tokens(messages, images=pictures)
             logprobs: list[float] | None = []
+
+            # Each turn: a reply of the server, a step, and the tokens of what comes next.
             while True:
-                said = await self.server_manager.generate(
+                output = await self.server_manager.generate(
                     request_id=request, prompt_ids=ids, sampling_params=sampling_params, image_data=[*pictures]
                 )
-                logprobs = logprobs if said.log_probs else None
+                logprobs = logprobs if output.log_probs else None
                 merged, mask, logprobs = await self.ct_merge_assistant_token(
-                    ids, said.token_ids, mask, logprobs, assistant_logprobs=said.log_probs
+                    ids, output.token_ids, mask, logprobs, assistant_logprobs=output.log_probs
                 )
-                ids, reply = merged.token_ids, self.tokenizer.decode(said.token_ids, skip_special_tokens=True)
+                ids, reply = merged.token_ids, self.tokenizer.decode(output.token_ids, skip_special_tokens=True)
                 observation, reward, terminated, truncated, info = env.step(reply)
                 rows.append(make_row(reward, info))
                 full = len(mask) >= limit
                 if terminated or truncated or full or len(rows) == rollout.multi_turn.max_assistant_turns:
                     break
-                seen = [*messages, {"role": "assistant", "content": reply}]
-                messages = [*seen, _show(observation["image"], info["vlgym"]["turn_text"])]
-                merged, longer, aligned = await self.ct_merge_context_msg(seen, messages, ids, mask, logprobs)
+                past = [*messages, {"role": "assistant", "content": reply}]
+                messages = [*past, _show(observation["image"], info["vlgym"]["turn_text"])]
+                merged, longer, aligned = await self.ct_merge_context_msg(past, messages, ids, mask, logprobs)
                 if len(longer) >= limit:  # no picture may be cut
                     break
                 ids, mask, logprobs = merged.token_ids, longer, aligned
                 pictures.append(messages[-1]["content"][0]["image"])
         finally:
             env.close()
+
+        # Prompt and response are cut where verl wants them; masks keep the same length.
         return AgentLoopOutput(
             prompt_ids=ids[: len(ids) - len(mask)], response_ids=ids[len(ids) - len(mask) :][:limit],
             response_mask=mask[:limit], response_logprobs=logprobs[:limit] if logprobs else None,

@@ -82,7 +82,6 @@ def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, ma
     """Return what a parser reads in a reply; what stands in a thought (`<think>...</think>`) is no action.
 
     Args:
-        parser: its `parse` reads.
         text: the reply; what is read of it is at most 16,384 characters, thoughts aside.
         legal: the legal actions, as far as they are listed.
         matches: the environment's own match, for a parser that is `matching`.
@@ -117,7 +116,6 @@ def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matc
 
     Args:
         parser: its `end` says it; a parser without one has no stop rule.
-        text: the reply so far.
         legal, matches: as in `read_reply`, for a parser that is `matching`: with them only a legal action ends a reply.
 
     Returns:

@@ -83,7 +83,6 @@ class AutoParser(TagParser):
         """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
 
         Args:
-            text: the reply.
             legal: the legal actions, as far as they are listed.
             matches: the environment's own match, where it accepts more than it lists. Without both, any action counts.
         """
@@ -122,7 +121,7 @@ class _Legality:
         self.known = legal is not None or matches is not None
         self.legal = frozenset(legal or ())
         self.matches = matches or (lambda _: None)
-        self._found: dict[str, str | None] = {}
+        self._meanings: dict[str, str | None] = {}
 
     @cached_property
     def _folded(self) -> dict[str, set[str]]:
@@ -134,11 +133,10 @@ class _Legality:
 
     def find(self, written: str) -> str | None:
         """Return the words of what is written that mean a legal action; none where it is illegal; `None` where folded
-        words fit two.
-        """
-        if written not in self._found:
-            self._found[written] = self._find(written.strip())
-        return self._found[written]
+        words fit two."""
+        if written not in self._meanings:
+            self._meanings[written] = self._find(written.strip())
+        return self._meanings[written]
 
     def _find(self, written: str) -> str | None:
         if not self.known or not written:
@@ -181,8 +179,8 @@ def _unwrap(word: str) -> Iterator[str]:
 
 def _strip(word: str) -> str:
     for pattern in (_FENCE, _LATEX, _NAME_CALL):
-        if found := pattern.fullmatch(word):
-            return found[1]
+        if match := pattern.fullmatch(word):
+            return match[1]
     for wrap in _WRAPS:
         if len(word) > 2 * len(wrap) and word.startswith(wrap) and word.endswith(wrap):
             return word[len(wrap) : -len(wrap)]
@@ -211,8 +209,8 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
     """Yield each form and its claims, the most trusted first; those without marks only if it is known what is legal."""
 
     def find(*patterns: re.Pattern[str]) -> list[Claim]:
-        found = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
-        return [(text[start:end], start, end) for start, end in found]
+        spans = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
+        return [(text[start:end], start, end) for start, end in spans]
 
     yield "tag", [*_find_inside(text, plain, TAG), *_find_unclosed(plain, legality)]
     yield "answer", _find_inside(text, plain, _ANSWER)
@@ -241,13 +239,13 @@ def _list_actions(value: Any) -> Iterator[str]:
             waiting += value
         elif isinstance(value, dict):
             named = {key.casefold(): item for key, item in value.items()} | value
-            said = named.get("action", named.get("actions"))
-            for each in said if isinstance(said, list) else [said]:
+            action = named.get("action", named.get("actions"))
+            for each in action if isinstance(action, list) else [action]:
                 if isinstance(each, str | int | float) and not isinstance(each, bool):
                     yield str(each)
                 elif each is not None:
                     waiting.append(each)
-            arguments = [named[key] for key in _ARGUMENTS if key in named] if said is None else []
-            if said is None and not any(arguments) and isinstance(name := named.get("name"), str):
+            arguments = [named[key] for key in _ARGUMENTS if key in named] if action is None else []
+            if action is None and not any(arguments) and isinstance(name := named.get("name"), str):
                 yield name
             waiting += arguments if arguments else [each for each in value.values() if isinstance(each, dict | list)]

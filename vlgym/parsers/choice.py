@@ -45,7 +45,6 @@ class ChoiceParser:
         return f"{thoughts} {choice}" if thoughts else choice
 
     def describe(self) -> str:
-        """The reply format in words."""
         return "Think briefly, then end your reply with the number of one legal action in square brackets, such as [1]."
 
 

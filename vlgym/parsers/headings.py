@@ -19,18 +19,18 @@ ONLINE, GLOBAL = "# action", "### Actions"
 
 def _inside(text: str, heading: str) -> tuple[int, int, bool]:
     """Return `[start, end)` between the first heading and the second, and whether there is one; else of the whole."""
-    found = text.find(heading)
-    if found < 0:
+    position = text.find(heading)
+    if position < 0:
         return 0, len(text), False
-    start = found + len(heading)
+    start = position + len(heading)
     second = text.find(heading, start)
     return start, second if second >= 0 else len(text), True
 
 
 def _write(analyze: str, heading: str, thoughts: str, body: str) -> str:
     """Write the thoughts under their heading, without the other one in them, then the body under its own."""
-    said = f"{analyze}\n{thoughts.replace(heading, heading.lstrip('# ').lower())}\n" if thoughts else ""
-    return f"{said}{heading}\n{body}"
+    head = f"{analyze}\n{thoughts.replace(heading, heading.lstrip('# ').lower())}\n" if thoughts else ""
+    return f"{head}{heading}\n{body}"
 
 
 def _ask(analyze: str, rest: str) -> str:
@@ -47,14 +47,13 @@ class HeadingParser:
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
         """Return one action, or failure `no_action` (what was said is no legal action, letter by letter),
-        `empty_action`.
-        """
-        start, end, found = _inside(text, ONLINE)
+        `empty_action`."""
+        start, end, headed = _inside(text, ONLINE)
         inside = text[start:end]
         action = inside.strip()
         if not action:
-            return Parsed(failure="empty_action" if found else "no_action")
-        if action not in legal if legal is not None else not found:
+            return Parsed(failure="empty_action" if headed else "no_action")
+        if action not in legal if legal is not None else not headed:
             return Parsed(failure="no_action")
         start += len(inside) - len(inside.lstrip())
         return Parsed(actions=(action,), span=(start, start + len(action)))
@@ -64,7 +63,6 @@ class HeadingParser:
         return _write("# analyze", ONLINE, thoughts, actions[-1] if actions else "")
 
     def describe(self) -> str:
-        """The reply format in words."""
         return _ask("# analyze", f"then {ONLINE} and one of the legal actions, with nothing after it.")
 
 
@@ -86,6 +84,5 @@ class HeadingPlanParser:
         return _write("### Analyze", GLOBAL, thoughts, ", ".join(actions))
 
     def describe(self) -> str:
-        """The reply format in words."""
         rest = f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
         return _ask("### Analyze", rest)

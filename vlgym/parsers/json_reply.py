@@ -24,13 +24,13 @@ def find_objects(text: str) -> Iterator[tuple[Any, int, int]]:
     """Yield the outermost JSON objects of a text, and where they stand; at most 32 braces that begin none are tried."""
     texts = text, _COMMA.sub(" ", text)
     at = tried = 0
-    while tried < _MAX_CANDIDATES and (found := _OPEN.search(text, at)):
+    while tried < _MAX_CANDIDATES and (match := _OPEN.search(text, at)):
         try:
-            value, at = decode(texts, found.start())
+            value, at = decode(texts, match.start())
         except (ValueError, RecursionError):
-            tried, at = tried + 1, found.end()
+            tried, at = tried + 1, match.end()
         else:
-            yield value, found.start(), at
+            yield value, match.start(), at
 
 
 def decode(texts: Sequence[str], start: int) -> tuple[Any, int]:
@@ -75,7 +75,6 @@ class JsonParser:
         return json.dumps({"thoughts": thoughts, "action": actions[-1] if actions else ""})
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             'Answer with a JSON object: {"thoughts": "what you see and why", "action": "ACTION"}, '
             "where ACTION is one of the legal actions."

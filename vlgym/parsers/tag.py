@@ -23,15 +23,17 @@ class TagParser:
     name = "tag"
     version = 2
     matching = True
+    _tag = TAG
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
         """Return one action, or failure `no_action`, `unclosed_action`, `empty_action`."""
-        opened = any(not match[1] for match in TAG.finditer(text))
-        return read_claims(_list_claims(text), accept(legal, matches), "unclosed_action" if opened else "no_action")
+        opened = any(not match[1] for match in self._tag.finditer(text))
+        failure = "unclosed_action" if opened else "no_action"
+        return read_claims(self._list_claims(text), accept(legal, matches), failure)
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
-        return find_stop(_list_claims(text), accept(legal, matches))
+        """Return the length of `text` up to its first complete tag that begins with a legal action, or `None`."""
+        return find_stop(self._list_claims(text), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write thoughts, then the (single) action in its tag."""
@@ -39,21 +41,22 @@ class TagParser:
         return f"{thoughts} {action}" if thoughts else action
 
     def describe(self) -> str:
-        """The reply format in words."""
         return (
             "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
         )
 
+    def _list_claims(self, text: str) -> Iterator[Claim]:
+        pairs = find_pairs(text, self._tag)
+        return (Claim(self._read_actions(text[start:end]), start, end, stop) for start, end, stop in pairs)
 
-def _list_claims(text: str) -> Iterator[Claim]:
-    return (Claim((text[start:end].strip(),), start, end, stop) for start, end, stop in find_pairs(text, TAG))
+    def _read_actions(self, text: str) -> tuple[str, ...]:
+        return (text.strip(),)
 
 
 def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
     """Yield where the content of each pair of tags begins and ends, and where its closing tag does.
 
     Args:
-        text: a reply.
         tag: matches opening and closing tags; its group 1 is empty in an opening one.
     """
     begun: int | None = None

@@ -94,13 +94,13 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     plain = text.replace("İ", "I").lower()  # the one letter whose lower case is longer
     if not any(hint in plain for hint in _HINTS):
         return []
-    found = list(_ANY.finditer(plain))
-    last = {mark: word.start() for word in found for mark in _CLOSINGS.get(word[0], ())}
+    words = list(_ANY.finditer(plain))
+    last = {mark: word.start() for word in words for mark in _CLOSINGS.get(word[0], ())}
     thoughts: list[tuple[int, int]] = []
     inside: Mark | None = None
     first = len(plain) - len(plain.lstrip())
     begun, border, unclosed = 0, 0, len(text)
-    for word in found:
+    for word in words:
         opens = _OPENINGS.get(word[0])
         if inside is not None:
             if word[0] not in inside.closings:
@@ -133,15 +133,15 @@ def _measure(text: str) -> tuple[list[tuple[int, int]], int, int]:
     A thought between other words counts as one character, so that there is room for a sign in its place.
     """
     thoughts = find_thoughts(text[:MAX_RAW])
-    said = at = 0
+    size = at = 0
     for number, (start, end) in enumerate(thoughts):
         more = start - at + (start > 0)
-        if said + more > MAX_REPLY:
+        if size + more > MAX_REPLY:
             thoughts = thoughts[:number]
             break
-        said, at = said + more, end
-    length = min(len(text), MAX_RAW, at + MAX_REPLY - said)
-    return thoughts, length, said + length - at
+        size, at = size + more, end
+    length = min(len(text), MAX_RAW, at + MAX_REPLY - size)
+    return thoughts, length, size + length - at
 
 
 def blank_thoughts(text: str) -> str:
@@ -161,8 +161,8 @@ def shorten(text: str) -> str:
     """
     if len(text) <= MAX_REPLY:
         return text
-    thoughts, length, said = _measure(text)
-    share = (MAX_REPLY - said) // max(len(thoughts), 1)
+    thoughts, length, size = _measure(text)
+    share = (MAX_REPLY - size) // max(len(thoughts), 1)
     if share >= _SHORTEST:
         short = _join(text, thoughts, length, lambda thought: _cut(thought, share))
         if blank_thoughts(short).split() == blank_thoughts(text).split():  # marks of two kinds may have got lost

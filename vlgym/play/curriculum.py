@@ -148,7 +148,7 @@ class Prioritized(Curriculum):
             return [float(error is None) for error in errors]
         order = sorted(range(count), key=lambda place: -errors[place])
         ranked = [(order.index(place) + 1) ** -SHARPNESS for place in range(count)]
-        stale = [max(self.memory["seen"]) - seen for seen in self.memory["seen"]]
+        stale = [max(self.memory["seen"]) - update for update in self.memory["seen"]]
         return [
             (1 - STALE) * each / sum(ranked) + STALE * (age / sum(stale) if sum(stale) else 1 / count)
             for each, age in zip(ranked, stale, strict=True)
@@ -170,13 +170,13 @@ CURRICULA: dict[str, Factory] = {
 
 def list_curricula() -> dict[str, Factory]:
     """Return every sampler by its name: those of the core, then those of the plugins."""
-    found = dict(CURRICULA)
+    factories = dict(CURRICULA)
     for record in get_registry().plugins:
         for name, factory in record.curricula.items():
-            if name in found:
+            if name in factories:
                 raise PluginError(f"The curriculum {name!r} of {record.distribution} has the name of another one.")
-            found[name] = factory
-    return found
+            factories[name] = factory
+    return factories
 
 
 class Course:
@@ -186,8 +186,6 @@ class Course:
 
     Args:
         name: `NAME` or `NAME:ARGUMENT` of a sampler, then `@K` where levels above K are left out.
-        env_ids: the environments.
-        seed: of the choices.
 
     Attributes:
         limit: `@K`, or nothing.

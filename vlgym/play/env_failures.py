@@ -46,9 +46,6 @@ class EnvFailures:
 
         Args:
             place: where failures are in a row: an environment of several, or an episode.
-            error: what it raised.
-            env: the environment, or `None` where none was made.
-            env_id, episode, seed, turn: where it was.
             reply: what it was to do, `None` where it was no step.
             part: of the evaluation, noted instead of the id.
 
@@ -56,14 +53,14 @@ class EnvFailures:
             UserError: that is what it raised.
             FailedError: it is the third failure in a row.
         """
-        said = "" if env is None else close_env(env)
+        close_error = "" if env is None else close_env(env)
         served = isinstance(error, EndpointError)
         if isinstance(error, UserError) and not served:
             raise error
         line = plain_line(f"{type(error).__name__}: {error}")
         count = self._in_a_row[place] = self._in_a_row.get(place, 0) + 1
         failure = {"env_id": part or env_id, "episode": episode, "seed": seed, "turn": turn, "reply": reply}
-        self.tell({**failure, "error": f"{line}; close: {said}" if said else line})
+        self.tell({**failure, "error": f"{line}; close: {close_error}" if close_error else line})
         if count >= FAILURES_IN_A_ROW:
             if served:
                 raise error

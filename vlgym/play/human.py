@@ -91,6 +91,8 @@ class HumanPolicy:
             say(self._help)
             self._helped = True
         say(LINES_HINT if takes_lines(env) else number_choices(env))
+
+        # Commands do not end a turn; anything else is the reply.
         while True:
             print("> ", end="", flush=True)
             line = read_line()
@@ -129,7 +131,6 @@ class HumanPolicy:
         return self._files[id(image)][1]
 
     def draw(self, image: Image) -> None:
-        """Draw a picture on the terminal."""
         show_picture(image, choose_protocol(self.protocol, sys.stdout), sys.stdout)
 
     def _write(self, messages: Sequence[Message]) -> str:

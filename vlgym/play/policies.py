@@ -19,7 +19,6 @@ class IdlePolicy:
     name = "idle"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Return empty replies."""
         return [Reply("") for _ in turns]
 
 
@@ -29,7 +28,6 @@ class RandomPolicy:
     name = "random"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Sample one well-formed reply per environment."""
         return [Reply(turn.env.action_space.sample()) for turn in turns]
 
 

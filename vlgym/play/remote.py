@@ -59,14 +59,12 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def vlgym_spec(self) -> EnvSpec | None:
-        """Its card."""
         if self._spec is None and self.facts["spec"] is not None:
             self._spec = EnvSpec.from_dict(self.facts["spec"])
         return self._spec
 
     @property
     def modality(self) -> str:
-        """What shows its state."""
         return str(self._arguments.get("modality", "image"))
 
     @property
@@ -99,7 +97,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     # ---- playing ---------------------------------------------------------------------------------------------------
 
     def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:
-        """Begin a reset."""
         self._send(("reset", seed, options), seed=seed, options=options)
 
     def send_step(self, action: str) -> None:
@@ -142,37 +139,37 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     # ---- private ---------------------------------------------------------------------------------------------------
 
-    def _send(self, key: Any, **said: Any) -> Any:
+    def _send(self, key: Any, **fields: Any) -> Any:
         _ = self.facts  # what its constructor raised comes first
         if self._sent is None:
-            self._sent = (key, self._caller.post(self._number, key[0], **said))
+            self._sent = (key, self._caller.post(self._number, key[0], **fields))
         if self._sent[0] != key:
             raise RuntimeError(f"{self.env_id}: {self._sent[0][0]} is still under way; wait for it first.")
         return self._sent[1]
 
-    def _take(self, key: Any, **said: Any) -> dict[str, Any]:
+    def _take(self, key: Any, **fields: Any) -> dict[str, Any]:
         """Wait for the answer to what was sent, or send it now."""
-        ticket, self._sent = self._send(key, **said), None
+        ticket, self._sent = self._send(key, **fields), None
         answer = self._caller.wait(ticket)
         self._legal, self.system_text, self._matches = tuple(answer["legal"]), answer["system"], {}
         return answer
 
-    def _ask(self, do: str, **said: Any) -> Any:
+    def _ask(self, do: str, **fields: Any) -> Any:
         _ = self.facts
-        return self._caller.wait(self._caller.post(self._number, do, **said))
+        return self._caller.wait(self._caller.post(self._number, do, **fields))
 
 
-def _rebuild(env_id: str, arguments: Mapping[str, Any], said: Mapping[str, Any]) -> Parser:
+def _rebuild(env_id: str, arguments: Mapping[str, Any], facts: Mapping[str, Any]) -> Parser:
     """Return the parser that is known here and equals the one there; what the worker says is compared, not imported."""
     for known in _list_parsers(env_id, arguments):
         try:
             parser = get_parser(known() if isinstance(known, type) else known)
         except (UserError, TypeError):
             continue
-        if (parser.name, parser.version, parser.describe()) == (said["name"], said["version"], said["format"]):
+        if (parser.name, parser.version, parser.describe()) == (facts["name"], facts["version"], facts["format"]):
             return parser
     raise UserError(
-        f"{env_id}: its parser {said['name']} is not known here, so it cannot be played in another process; give "
+        f"{env_id}: its parser {facts['name']} is not known here, so it cannot be played in another process; give "
         "--parser tag or json, or play with --envs local."
     )
 

@@ -30,7 +30,7 @@ def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str
         images, texts = [observation["image"]], [observation["text"]]
         for turn, record in enumerate(episode):
             place = f"{record.part}, episode {record.episode}, turn {turn}"
-            held = {**vars(record), "picture": hash_picture(record.image)}
+            recorded = {**vars(record), "picture": hash_picture(record.image)}
             live: dict[str, Any] = {"text": texts[-1], "level": None}
             if record.image.size and is_exact(record.env_id):
                 live["picture"] = hash_picture(images[-1])
@@ -38,8 +38,8 @@ def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str
             live |= {"invalid": info["invalid_action"], "success": info["success"], "score": info.get("score")}
             live |= {name: info["vlgym"][name] for name in ("parse", "span")}
             live["actions"] = tuple(info["vlgym"]["actions"])
-            if wrong := next((name for name in live if not _equal(held[name], live[name])), None):
-                one, other = _shorten(held[wrong], live[wrong])
+            if wrong := next((name for name in live if not _equal(recorded[name], live[name])), None):
+                one, other = _shorten(recorded[wrong], live[wrong])
                 raise FailedError(f"{place}: {wrong} is {one} as recorded, {other} as replayed.")
             images.append(observation["image"])
             texts.append(observation["text"])
@@ -55,10 +55,10 @@ def is_exact(env_id: str) -> bool:
     return get_registry().get(env_id).pictures == "exact"
 
 
-def _equal(held: Any, value: Any) -> bool:
-    if isinstance(held, float) and isinstance(value, (int, float)):
-        return math.isclose(held, value, rel_tol=1e-9, abs_tol=ROUNDING)
-    return bool(held == value)
+def _equal(recorded: Any, value: Any) -> bool:
+    if isinstance(recorded, float) and isinstance(value, (int, float)):
+        return math.isclose(recorded, value, rel_tol=1e-9, abs_tol=ROUNDING)
+    return bool(recorded == value)
 
 
 def _shorten(*values: Any) -> list[str]:

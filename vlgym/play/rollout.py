@@ -19,7 +19,7 @@ from ..env.seeding import episode_seed
 from ..errors import UserError
 from ..parsers.thoughts import MAX_REPLY, blank_thoughts, shorten
 from ..registry.making import unwrap
-from ..types import Message, Reply, StepRecord, Turn
+from ..types import Image, Message, Reply, StepRecord, Turn
 from .controls import GREY, SHOWN, SHUFFLED, in_grey, with_pictures_of
 from .curriculum import Course, Place
 from .env_failures import ENV_ERROR, EnvFailures, close_env
@@ -58,8 +58,6 @@ class Runner:
 
     Args:
         envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
-        split: `train`, `val` or `test`.
-        first_episode: number of the first episode.
         episodes: how many to begin in all; `None` for no end.
         builder: prompt layout; by default each environment's own history defaults.
         repeats: how many consecutive episode numbers share one seed.
@@ -79,7 +77,6 @@ class Runner:
             it returns; `remake` then gets that id, too.
 
     Attributes:
-        failures, first_episode: see above.
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
@@ -116,6 +113,8 @@ class Runner:
             raise UserError(
                 "A Runner with a course of several environments needs `exchange`, which makes the next one."
             )
+
+        # Numbers, seeds and parts follow from these alone, so runs can be resumed.
         self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
         self.stride = len(envs) if stride is None else stride
         self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed
@@ -129,6 +128,8 @@ class Runner:
             for slot in self.slots:
                 env = twins[slot.index] if twins else self._remake(slot)
                 slot.twin = _Slot(slot.index + len(envs), env, slot.env_id, slot.builder)
+
+        # All resets are sent before one is waited for; what fails closes every environment.
         self._begun: list[tuple[_Slot, int, int]] = []
         start = time.perf_counter()
         try:
@@ -175,44 +176,16 @@ class Runner:
 
     def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
         """Step the environment and return the turn's record."""
-        before = slot.observation
-        record = StepRecord(
-            env_id=slot.env_id,
-            episode=slot.episode,
-            seed=slot.seed,
-            turn=turn.turn,
-            messages=turn.messages,
-            image=before["image"],
-            text=before["text"],
-            reply=reply.text,
-            actions=(),
-            parse=ENV_ERROR,
-            reward=0.0,
-            terminated=False,
-            truncated=True,
-            invalid=False,
-            success=False,
-            cut=reply.cut,
-            refused=reply.refused,
-            repeat=turn.repeat,
-            part=turn.part,
-            level=slot.level,
-            usage=reply.usage,
-            status=reply.status,
-            reasoning=reply.reasoning,
-            extra=reply.extra,
-            final_messages=turn.messages,  # an episode that broke off is worth what its last state was worth
-        )
+        record = make_record(turn, reply, slot.episode, slot.observation["image"])
+        record.level, record.truncated = slot.level, True
+        record.final_messages = turn.messages  # an episode that broke off is worth what its last state was worth
         try:
             record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
         except Exception as error:
             self._replace(slot, error, reply.text)
             return record
-        details = slot.info["vlgym"]
-        record.actions, record.parse = tuple(details["actions"]), details["parse"]
-        record.invalid, record.success = slot.info["invalid_action"], slot.info["success"]
-        record.score, record.span, record.form = slot.info.get("score"), details["span"], details["form"]
-        record.point = details["point"]
+        add_outcome(record, slot.info)
+        record.success = slot.info["success"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
         if record.terminated or record.truncated:
             self.failures.end_row(slot.index)
@@ -381,6 +354,24 @@ class Runner:
         )  # fmt: skip
 
 
+def make_record(turn: Turn, reply: Reply, episode: int, image: Image) -> StepRecord:
+    """Return the record of a reply that no environment has read yet."""
+    return StepRecord(
+        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (), ENV_ERROR,
+        reward=0.0, terminated=False, truncated=False, invalid=False, success=False, cut=reply.cut,
+        refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage, status=reply.status,
+        reasoning=reply.reasoning, extra=reply.extra,
+    )  # fmt: skip
+
+
+def add_outcome(record: StepRecord, info: dict[str, Any]) -> None:
+    """Add to a record how an environment read the reply, as `info` after the step says."""
+    details = info["vlgym"]
+    record.actions, record.parse, record.invalid = tuple(details["actions"]), details["parse"], info["invalid_action"]
+    record.score, record.span, record.form = info.get("score"), details["span"], details["form"]
+    record.point = details["point"]
+
+
 def cut_reply(reply: Reply) -> Reply:
     """Return a reply as far as an environment reads it, marked as cut where that is not all; see `shorten`."""
     if len(reply.text) <= MAX_REPLY:
@@ -400,9 +391,9 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
         raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-            given = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+            kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
             hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
-            raise UserError(f"Policy {name!r} gave {given}; its reply() returns {due}.{hint}")
+            raise UserError(f"Policy {name!r} gave {kind}; its reply() returns {due}.{hint}")
     if len(replies) != count:
         raise UserError(f"Policy {name!r} gave {len(replies)} replies to {count} prompts.")
 

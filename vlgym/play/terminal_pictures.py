@@ -20,10 +20,10 @@ MOST_COLUMNS, MOST_ROWS = 64, 32
 """Character cells of a picture at most."""
 
 
-def choose_protocol(asked: str, stream: Any) -> str:
+def choose_protocol(protocol: str, stream: Any) -> str:
     """Return how to draw on a stream: what was asked for, and for `auto` what its terminal says it can do."""
-    if asked != "auto":
-        return asked
+    if protocol != "auto":
+        return protocol
     if os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("NO_COLOR"):
         return "none"
     keyboard = sys.__stdin__
@@ -54,11 +54,11 @@ def show_picture(image: Image, protocol: str, stream: Any) -> None:
 def _import_renderable() -> ModuleType:
     """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
     logging.getLogger("textual_image").setLevel(logging.ERROR)  # a terminal that does not tell its size is no news
-    kept, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
+    stream, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
     try:
         from textual_image import _terminal, renderable
     finally:
-        sys.__stdout__ = kept  # type: ignore[misc]
+        sys.__stdout__ = stream  # type: ignore[misc]
     try:
         _terminal.get_cell_size()
     except Exception:  # the terminal has no size, or there is no keyboard to answer from

@@ -73,7 +73,6 @@ def describe_run(
         envs: one environment or more of each id; those of one id are built alike.
         builder: prompt layout; by default each environment's own.
         policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
-        split: split of the episodes.
         episodes: number of the first episode, and of the one after the last.
         **more: whatever else belongs to the run; made plain by `vlgym.env.arguments.to_plain`, `None` left out.
 
@@ -90,10 +89,15 @@ def describe_run(
         owners.add(entry["distribution"])
     run: dict[str, Any] = {"environments": described, "versions": list_versions(owners - {None}), "split": split}
     if policy is not None:
-        run["policy"] = policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
+        run["policy"] = describe_policy(policy)
     if episodes is not None:
         run["episodes"] = {"first": episodes[0], "end": episodes[1], "seeds": SEED_RULE}
     return without_none(to_plain({"format": FORMAT, **run, **more}))
+
+
+def describe_policy(policy: Any) -> dict[str, Any]:
+    """Return what a run's record says of who answers: its `describe()`, if it has one, else its name."""
+    return policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
 
 
 def without_none(value: Any) -> Any:
@@ -121,11 +125,11 @@ class TrajectoryWriter:
         self.folder = Path(folder)
         header = self.folder / HEADER
         if header.exists():
-            held = read_header(self.folder)
-            if held != json.loads(json.dumps(run)):
+            recorded = read_header(self.folder)
+            if recorded != json.loads(json.dumps(run)):
                 raise TrajectoryError(
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
-                    f"Different: {', '.join(find_differences(held, json.loads(json.dumps(run))))}."
+                    f"Different: {', '.join(find_differences(recorded, json.loads(json.dumps(run))))}."
                 )
         elif list_folder(self.folder):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
@@ -231,7 +235,6 @@ def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, di
     """Yield the lines of a folder: number, the byte after it, and what it says, without its checksum.
 
     Args:
-        folder: of a `TrajectoryWriter`.
         unfinished: `False` leaves out the beginning of a line that a kill leaves at the end.
 
     Raises:
@@ -240,8 +243,8 @@ def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, di
     path = folder / METADATA
     if not path.exists():
         raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
-    held = read_header(folder)
-    required = is_sealed(held)
+    header = read_header(folder)
+    required = is_sealed(header)
     end = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -298,7 +301,6 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
     finite.
 
     Args:
-        row: the line.
         known: name of an image -> the image.
         images: whether the prompt holds them too, instead of their names.
 
@@ -390,9 +392,9 @@ def encode_header(run: dict[str, Any]) -> str:
     return json.dumps(seal(run), indent=2) + "\n"
 
 
-def is_sealed(held: Any) -> bool:
+def is_sealed(header: Any) -> bool:
     """True if a run.json's format has checksums."""
-    number = held.get("format") if isinstance(held, dict) else None
+    number = header.get("format") if isinstance(header, dict) else None
     return isinstance(number, int) and number > READABLE[0]
 
 
@@ -404,8 +406,8 @@ def read_header(folder: Path) -> Any:
     """
     path = folder / HEADER
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        return unseal(held, required=is_sealed(held)) if isinstance(held, dict) else held
+        header = json.loads(path.read_text(encoding="utf-8"))
+        return unseal(header, required=is_sealed(header)) if isinstance(header, dict) else header
     except (ValueError, OSError, RecursionError) as error:
         raise TrajectoryError(
             f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
@@ -431,10 +433,12 @@ def _with_images(message: dict[str, Any], known: Mapping[str, Any], images: bool
     return {"role": message["role"], "content": content}
 
 
-def find_differences(held: Any, run: Any, place: str = "") -> list[str]:
+def find_differences(recorded: Any, run: Any, place: str = "") -> list[str]:
     """Return where two headers differ, as dotted names; the first five."""
-    if not (isinstance(held, dict) and isinstance(run, dict)):
-        return [] if held == run else [place or "all of it"]
-    names = sorted({*held, *run})
-    inner = [find_differences(held.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names]
+    if not (isinstance(recorded, dict) and isinstance(run, dict)):
+        return [] if recorded == run else [place or "all of it"]
+    names = sorted({*recorded, *run})
+    inner = [
+        find_differences(recorded.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names
+    ]
     return [line for lines in inner for line in lines][:5]

@@ -8,12 +8,5 @@ from .lookup import FIRST_PARTY, Registry, build_registry, get_registry, list_pr
 from .making import make
 
 __all__ = [
-    "FIRST_PARTY",
-    "Registry",
-    "build_registry",
-    "get_registry",
-    "hookimpl",
-    "list_problems",
-    "make",
-    "normal_name",
-]
+    "FIRST_PARTY", "Registry", "build_registry", "get_registry", "hookimpl", "list_problems", "make", "normal_name",
+]  # fmt: skip

@@ -47,6 +47,5 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
 @hookspec
 def vlgym_curricula() -> Mapping[str, Callable[..., Any]]:
     """Return the plugin's samplers of training levels: name to subclass of `vlgym.play.curriculum.Curriculum`, for the
-    learners' option `--curriculum NAME:ARGUMENT`.
-    """
+    learners' option `--curriculum NAME:ARGUMENT`."""
     return {}

@@ -24,7 +24,6 @@ def how_to_install(distribution: str, *, clone: Path = CLONE, here: Path | None 
 
     Args:
         distribution: `vlgym`, one of the plugins' (`vlgym-cards`), or `vlgym[train]` for what the learners need.
-        clone: the folder that vlgym runs from.
         here: the folder that the user stands in; default the current one.
     """
     if RELEASED:
@@ -53,8 +52,6 @@ def import_extra(module: str, extra: str, user: str) -> Any:
     """Import a module that one of the core's extras brings.
 
     Args:
-        module: its name.
-        extra: of vlgym.
         user: what needs it; the message begins with it.
 
     Raises:

@@ -16,28 +16,19 @@ MOST_CHARACTERS = 4_000_000
 DEEPEST = 40
 
 
-class TooMuchYaml(yaml.YAMLError):
-    """A text exceeds a limit. It is a `YAMLError`, so that callers report it as any other."""
-
-
 def read_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> Any:
-    """Return the data of a YAML text."""
-    check_yaml(text, most_characters)
-    return yaml.load(text, Loader=LOADER)  # safe: a SafeLoader in both cases
-
-
-def check_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> None:
-    """Refuse a text that is too long, nests too deep, or has an alias.
+    """Return the data of a YAML text.
 
     Raises:
-        yaml.YAMLError: it is not YAML, or beyond a limit.
+        yaml.YAMLError: it is not YAML, too long, nests too deep, or has an alias.
     """
     if len(text) > most_characters:
-        raise TooMuchYaml(f"it has {len(text)} characters, more than the {most_characters} that are read")
+        raise yaml.YAMLError(f"it has {len(text)} characters, more than the {most_characters} that are read")
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise TooMuchYaml(f"it nests deeper than the {DEEPEST} levels that are read")
+            raise yaml.YAMLError(f"it nests deeper than the {DEEPEST} levels that are read")
         if isinstance(event, yaml.AliasEvent):
-            raise TooMuchYaml(f"it has an alias (*{event.anchor:.40}), which is not read")
+            raise yaml.YAMLError(f"it has an alias (*{event.anchor:.40}), which is not read")
+    return yaml.load(text, Loader=LOADER)  # safe: a SafeLoader in both cases

@@ -7,7 +7,6 @@ import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib import metadata
 from typing import Any
 
 from ..env.spec import ID_PATTERN, EnvSpec
@@ -17,6 +16,7 @@ from .installing import how_to_install
 from .plugins import SWITCH, PluginRecord, find_misspelt, load_plugins
 from .registry_file import read_registry
 from .suites import SuitePart
+from .versions import read_requirements
 
 FIRST_PARTY = "vlgym"
 """Namespace of this project's ids."""
@@ -32,7 +32,6 @@ class Registry:
     """All environments of the loaded plugins, and what is known of the others.
 
     Attributes:
-        plugins: every installed plugin, broken and disabled ones included.
         specs: id -> spec of everything that `make` can build.
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.
@@ -63,8 +62,7 @@ class Registry:
         if env_id in self.clashes:
             raise PluginError(
                 f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. "
-                "Uninstall one, or load one only: "
-                f"{SWITCH}={self.clashes[env_id][0]}."
+                f"Uninstall one, or load one only: {SWITCH}={self.clashes[env_id][0]}."
             )
         if env_id in self.known:
             self._explain_known(env_id)
@@ -81,13 +79,9 @@ class Registry:
         versions = [other for other in self.specs if other.rsplit("-v", 1)[0] == env_id.rsplit("-v", 1)[0]]
         if versions:
             raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
-        broken = [record for record in self.plugins if record.error]
-        hint = (
-            f" Broken plugin(s), which might hold it: {'; '.join(f'{r.distribution}: {r.error}' for r in broken)}"
-            if broken
-            else ""
-        )
-        choices = sorted(set(self.specs) | set(self.known))
+        broken = "; ".join(f"{record.distribution}: {record.error}" for record in self.plugins if record.error)
+        hint = f" Broken plugin(s), which might hold it: {broken}" if broken else ""
+        choices = sorted({*self.specs, *self.known})
         raise UnknownEnvError(
             f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}"
         )
@@ -98,23 +92,15 @@ class Registry:
 
     def _explain_known(self, env_id: str) -> None:
         distribution = self.known[env_id]["distribution"]
-        for record in self.plugins:
-            if record.distribution == distribution and record.error:
-                raise PluginError(
-                    f"{env_id} lives in {distribution}, which failed to load: {record.error} See: vlgym doctor."
-                )
-            if record.distribution == distribution and not record.enabled:
-                raise NotInstalledError(
-                    f"{env_id} lives in {distribution}, which {SWITCH} leaves out; unset {SWITCH} or add it."
-                )
-            if record.distribution == distribution:
-                raise NotInstalledError(
-                    f"{env_id} lives in {distribution}, but version {record.version}, which is installed, lacks it: "
-                    f"{how_to_install(distribution)}"
-                )
-        raise NotInstalledError(
-            f"{env_id} lives in {distribution}, which is not installed: {how_to_install(distribution)}"
-        )
+        record = next((each for each in self.plugins if each.distribution == distribution), None)
+        place, remedy = f"{env_id} lives in {distribution}", how_to_install(distribution)
+        if record is None:
+            raise NotInstalledError(f"{place}, which is not installed: {remedy}")
+        if record.error:
+            raise PluginError(f"{place}, which failed to load: {record.error} See: vlgym doctor.")
+        if not record.enabled:
+            raise NotInstalledError(f"{place}, which {SWITCH} leaves out; unset {SWITCH} or add it.")
+        raise NotInstalledError(f"{place}, but version {record.version}, which is installed, lacks it: {remedy}")
 
     def suite(self, name: str) -> tuple[SuitePart, ...]:
         """Return the parts of a suite that the installed plugins contribute, sorted by id.
@@ -170,11 +156,7 @@ def normal_name(distribution: str) -> str:
 
 def _list_extras() -> list[str]:
     """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
-    try:
-        lines = metadata.requires("vlgym") or []
-    except metadata.PackageNotFoundError:
-        return []
-    names = (re.match(r"vlgym-[\w.-]+", line) for line in lines if "extra" in line)
+    names = (re.match(r"vlgym-[\w.-]+", line) for line in read_requirements("vlgym") if "extra" in line)
     return [match[0] for match in names if match]
 
 

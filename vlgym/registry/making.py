@@ -43,8 +43,8 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
     try:
         return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
     except TypeError as error:
-        if found := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
-            raise UserError(f"{spec.id} sets {found.group(1)!r} itself; leave it out.") from error
+        if match := re.search(r"got multiple values for keyword argument '(\w+)'", str(error)):
+            raise UserError(f"{spec.id} sets {match.group(1)!r} itself; leave it out.") from error
         if "unexpected keyword argument" not in str(error):
             raise
         wrong = str(error).split("'")[1]
@@ -108,8 +108,7 @@ def refuse_time_limit(env: Any) -> Any:
 
 def unwrap(env: Any) -> VLEnv:
     """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
-    another process stay what they are.
-    """
+    another process stay what they are."""
     inner = env.unwrapped
     if not hasattr(inner, "vlgym_spec"):
         raise UserError(

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
+from itertools import chain
 from typing import Any
 
 import pluggy
@@ -32,13 +33,8 @@ class PluginRecord:
     """One plugin and the result of loading it.
 
     Attributes:
-        distribution: distribution that holds it.
-        specs: its environments; empty after a failure.
-        suites: its parts of named benchmarks.
-        policies: its policies, name to factory.
         curricula: its samplers of curricula, name to factory.
         error: `None`, or one line that says what failed.
-        enabled: `False` when `VLGYM_PLUGINS` leaves it out.
         unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
     """
 
@@ -56,12 +52,12 @@ class PluginRecord:
 
 def find_plugins() -> list[tuple[str, str, str, Any]]:
     """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
-    found = {}
+    plugins = {}
     for point in metadata.entry_points(group=GROUP):
         assert point.dist is not None
         name, version = plain_line(point.dist.name, 80), plain_line(point.dist.version, 40)
-        found[(point.name, name)] = (plain_line(point.name), name, version, point)
-    return [found[key] for key in sorted(found)]
+        plugins[(point.name, name)] = (plain_line(point.name), name, version, point)
+    return [plugins[key] for key in sorted(plugins)]
 
 
 def load_plugins(
@@ -73,7 +69,7 @@ def load_plugins(
         candidates: as from `find_plugins` (the default).
         switch: value of `VLGYM_PLUGINS`; the environment variable by default.
     """
-    allowed = _parse_switch(os.environ.get(SWITCH) if switch is None else switch)
+    allowed = _read_switch(switch)
     records = []
     for name, distribution, version, point in find_plugins() if candidates is None else candidates:
         record = PluginRecord(name, distribution, version)
@@ -87,15 +83,15 @@ def load_plugins(
                 raise
             except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
                 record.specs, record.suites, record.policies, record.curricula = (), (), {}, {}
-                said = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-                record.error = plain_line(said).rstrip(": ")
+                message = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+                record.error = plain_line(message).rstrip(": ")
         records.append(record)
     return records
 
 
 def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
     """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) that is no installed plugin's."""
-    wanted = _parse_switch(os.environ.get(SWITCH) if switch is None else switch) or set()
+    wanted = _read_switch(switch) or set()
     names = {name for record in records for name in _names(record)}
     there = ", ".join(sorted(record.name for record in records)) or "none is installed"
     return [
@@ -109,11 +105,11 @@ def _names(record: PluginRecord) -> set[str]:
     return {record.name, record.distribution, record.distribution.removeprefix("vlgym-")}
 
 
-def _parse_switch(value: str | None) -> set[str] | None:
-    if value is None or not value.strip():
-        return None
+def _read_switch(switch: str | None) -> set[str] | None:
+    """Return the names in a value of `VLGYM_PLUGINS`, by default the variable's; `None` where it allows all."""
+    value = os.environ.get(SWITCH, "") if switch is None else switch
     names = {item.strip() for item in value.split(",") if item.strip()}
-    return set() if names == {"none"} else names
+    return None if not value.strip() else set() if names == {"none"} else names
 
 
 def _load(record: PluginRecord, point: Any) -> None:
@@ -125,20 +121,19 @@ def _load(record: PluginRecord, point: Any) -> None:
     manager.add_hookspecs(hookspecs)
     manager.register(module)
     _refuse_unknown_hooks(module)
-    specs = [spec for found in manager.hook.vlgym_envs() for spec in found]
+    specs = list(chain(*manager.hook.vlgym_envs()))
     for spec in specs:
         if spec.contract != CONTRACT:
             raise PluginError(
                 f"{spec.id} was written for contract {spec.contract}, this vlgym has {CONTRACT}; "
                 "install versions of vlgym and the plugin that belong together."
             )
-    suites = [part for found in manager.hook.vlgym_suites() for part in found]
     record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
-    record.suites = tuple(sorted(suites, key=lambda part: (part.suite, part.env_id)))
-    for found in manager.hook.vlgym_policies():
-        record.policies.update(found)
-    for found in manager.hook.vlgym_curricula():
-        record.curricula.update(found)
+    record.suites = tuple(sorted(chain(*manager.hook.vlgym_suites()), key=lambda part: (part.suite, part.env_id)))
+    for policies in manager.hook.vlgym_policies():
+        record.policies.update(policies)
+    for curricula in manager.hook.vlgym_curricula():
+        record.curricula.update(curricula)
 
 
 def _refuse_unknown_hooks(module: Any) -> None:

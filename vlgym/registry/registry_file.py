@@ -94,8 +94,8 @@ def find_edit(path: Path = PACKAGED) -> str | None:
 def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return what registry.yaml records of the suites' parts that play exactly these items of an environment."""
     digest = hash_items(items)
-    found = [parts[env_id] for parts in _packaged_suites().values() if env_id in parts]
-    return [each for each in found if each["items_hash"] == digest and planner in each["planners"]]
+    records = [parts[env_id] for parts in _packaged_suites().values() if env_id in parts]
+    return [each for each in records if each["items_hash"] == digest and planner in each["planners"]]
 
 
 @cache
@@ -137,17 +137,17 @@ def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, 
         old, new = recorded[env_id], live[env_id]
         if "fingerprint" not in new:
             continue
-        found: str | None = None
+        change: str | None = None
         if old["fingerprint"] != new["fingerprint"]:
-            found = f"the behaviour fingerprint changed from {old['fingerprint']} to {new['fingerprint']}"
+            change = f"the behaviour fingerprint changed from {old['fingerprint']} to {new['fingerprint']}"
         elif pictures := _compare_pictures(
             old["pictures"] if "pictures" in old else read_pictures().get(env_id, ""),
             new["pictures"],
             new["spec"].pictures == "exact",
         ):
-            found = f"the pictures are not those that were recorded: {pictures}"
-        if found:
-            lines.append(f"{env_id}: {found}; scores may have moved: bump the id's version, then write the file.")
+            change = f"the pictures are not those that were recorded: {pictures}"
+        if change:
+            lines.append(f"{env_id}: {change}; scores may have moved: bump the id's version, then write the file.")
     return lines
 
 

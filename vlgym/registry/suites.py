@@ -27,7 +27,6 @@ class SuitePart:
         items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
         repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.
-        episodes: seeds of each item.
         bounds: mean returns of random play and of the oracle over the items, where these are not the id's own.
     """
 
@@ -40,21 +39,18 @@ class SuitePart:
     bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        place = f"SuitePart {self.suite}, {self.env_id}"
         if not _SUITE_NAME.match(self.suite):
             raise SpecError(f"SuitePart: suite {self.suite!r} must be lower case letters, digits and hyphens.")
         if not ID_PATTERN.match(self.env_id):
             raise SpecError(f"SuitePart {self.suite}: env_id {self.env_id!r} must look like vlgym/Sokoban-v0.")
         if not self.items or not all(isinstance(item, Mapping) for item in self.items):
-            raise SpecError(
-                f"SuitePart {self.suite}, {self.env_id}: items must be a non-empty tuple of keyword arguments."
-            )
+            raise SpecError(f"{place}: items must be a non-empty tuple of keyword arguments.")
         for name in ("repeats", "episodes"):
             if getattr(self, name) < 1:
-                raise SpecError(
-                    f"SuitePart {self.suite}, {self.env_id}: {name} is {getattr(self, name)}, but must be >= 1."
-                )
+                raise SpecError(f"{place}: {name} is {getattr(self, name)}, but must be >= 1.")
         if not self.planners or not set(self.planners) <= set(PLANNERS):
-            raise SpecError(f"SuitePart {self.suite}, {self.env_id}: planners {self.planners} must be of {PLANNERS}.")
+            raise SpecError(f"{place}: planners {self.planners} must be of {PLANNERS}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what registry.yaml records: numbers of items, seeds and repeats, planners, and a hash of the items."""

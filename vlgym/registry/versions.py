@@ -20,7 +20,10 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
     """Return name -> version of Python, the core, the named distributions, and what these require (their engines)."""
     versions = {"python": platform.python_version()}
     for name in (*CORE_PACKAGES, *sorted(set(distributions))):
-        for each in (name, *(_list_required(name) if name not in CORE_PACKAGES else ())):
+        required = (
+            [] if name in CORE_PACKAGES else [line for line in read_requirements(name) if not _EXTRA.search(line)]
+        )
+        for each in (name, *(match[0] for line in required if (match := _PACKAGE_NAME.match(line)))):
             version = find_version(each)
             if version is not None:
                 versions.setdefault(each, version)
@@ -30,30 +33,29 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
 @functools.cache
 def find_distribution(module: str) -> str | None:
     """Return the distribution that a module's top package belongs to, if it was installed."""
-    found = metadata.packages_distributions().get(module.partition(".")[0], [])
-    return found[0] if found else None
+    owners = metadata.packages_distributions().get(module.partition(".")[0], [])
+    return owners[0] if owners else None
 
 
 @functools.cache
 def hash_code(place: str) -> str | None:
     """Return a digest of the Python files of the top package of a module or entry point; `None` without any."""
     try:
-        found = find_spec(re.split("[.:]", place)[0])
+        package = find_spec(re.split("[.:]", place)[0])
     except ValueError:  # __main__ has no place
-        found = None
-    tops = map(Path, (found.submodule_search_locations or [found.origin or ""]) if found else ())
+        package = None
+    tops = map(Path, (package.submodule_search_locations or [package.origin or ""]) if package else ())
     files = [(top, path) for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))]
     words = [f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}" for top, path in files]
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None
 
 
-def _list_required(distribution: str) -> list[str]:
-    """The direct requirements, extras left out."""
+def read_requirements(distribution: str) -> list[str]:
+    """Return the requirements in a distribution's metadata, extras included; none where it is not installed."""
     try:
-        lines = metadata.requires(distribution) or []
+        return metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:
         return []
-    return [match[0] for line in lines if not _EXTRA.search(line) and (match := _PACKAGE_NAME.match(line))]
 
 
 def find_version(distribution: str) -> str | None:

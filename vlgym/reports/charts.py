@@ -24,7 +24,6 @@ class Curve:
         points: of an SVG polyline in a box of 100 by 100.
         across, up: ticks of the axes.
         unit: what the axis across counts.
-        first, last: values at the ends.
         cut: the values that lie beyond the axis, in words.
     """
 
@@ -39,17 +38,17 @@ class Curve:
 
 
 def draw_curve(
-    title: str, seen: Sequence[tuple[float, float]], unit: str, ends: tuple[float, float] | None = None
+    title: str, points: Sequence[tuple[float, float]], unit: str, ends: tuple[float, float] | None = None
 ) -> Curve:
     """Return the curve through points `(x, y)`, in the order of `x`.
 
     `ends` are those of the axis upwards. By default it holds all values, but for single spikes that would flatten the
     others.
     """
-    at, values = np.array(seen, float).T
+    at, values = np.array(points, float).T
     low, high = ends or _find_ends(np.sort(values))
-    kept = np.unique(np.linspace(0, len(at) - 1, min(len(at), CURVE_POINTS)).astype(int))
-    places = zip(_place(at[kept], at[0], at[-1]), _place(values[kept], low, high), strict=True)
+    indices = np.unique(np.linspace(0, len(at) - 1, min(len(at), CURVE_POINTS)).astype(int))
+    places = zip(_place(at[indices], at[0], at[-1]), _place(values[indices], low, high), strict=True)
     beyond = [write_short(value) for value in (values.min(), values.max()) if not low <= value <= high]
     return Curve(
         title, " ".join(f"{x:.2f},{100 - y:.2f}" for x, y in places), _tick(at[0], at[-1], 1.0), _tick(low, high), unit,

@@ -106,6 +106,8 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
         }
         if not both:
             continue
+
+        # Only episodes that both have ended are compared, seed by seed.
         wins, returns = ([group_pairs(side, both, value) for side in sides] for value in (won, returns_of))
         lists = [_list_won(second.parts[key] if i else part, sides[i], sides[1 - i], both) for i in (0, 1)]
         row["mcnemar_p"] = find_mcnemar_p(*map(len, lists))
@@ -119,6 +121,8 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
         row["repeated"] = len(both) > len(wins[0])
         if part.pictures == SHOWN and (one := normalize(part, returns[0])) and (two := normalize(part, returns[1])):
             places.append(subtract(one, two))
+
+    # Parts of one run alone are named, and count nowhere.
     others = {
         "first": [key for key in first.parts if key not in second.parts],
         "second": [key for key in second.parts if key not in first.parts],

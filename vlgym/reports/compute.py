@@ -22,7 +22,7 @@ from ..play.controls import SHOWN
 from ..play.trajectory import without_none
 from ..registry import get_registry
 from ..registry.registry_file import find_suite_parts
-from ..sight.blind_gap import leaves_room
+from ..sight.blind_gap import find_scale
 from ..types import MODEL_STATUSES, StepRecord
 from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import (
@@ -80,17 +80,19 @@ def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
 def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what `can-it-see` said of the model before it played: `sees` and `warnings`; `None` if nobody looked."""
     try:
-        found = header["sessions"][-1]["can_it_see"]
-        return {"sees": found["sees"], "warnings": [*map(str, found["warnings"])]}
+        verdict = header["sessions"][-1]["can_it_see"]
+        return {"sees": verdict["sees"], "warnings": [*map(str, verdict["warnings"])]}
     except (LookupError, TypeError):
         return None
 
 
 def find_foreign(run: RecordedRun) -> dict[str, Any] | None:
     """Return how many replies are not the model's, by status, of how many; `None` where all are."""
-    found = count_kinds(record.status for episodes in run.played.values() for episode in episodes for record in episode)
-    statuses = {status: count for status, count in found.items() if status not in MODEL_STATUSES}
-    return {"statuses": statuses, "replies": sum(found.values())} if statuses else None
+    counts = count_kinds(
+        record.status for episodes in run.played.values() for episode in episodes for record in episode
+    )
+    statuses = {status: count for status, count in counts.items() if status not in MODEL_STATUSES}
+    return {"statuses": statuses, "replies": sum(counts.values())} if statuses else None
 
 
 def find_bounds(part: RecordedPart) -> dict[str, dict[str, float]]:
@@ -99,8 +101,10 @@ def find_bounds(part: RecordedPart) -> dict[str, dict[str, float]]:
     A part with other arguments has the bounds of the suite that plays the same, if any.
     """
     if part.changed:
-        given = {name: value for name, value in part.arguments.items() if changes_bounds(part.env_id, {name: value})}
-        shares = find_suite_parts(part.env_id, part.planner, [{**given, **item} for item in part.items])
+        arguments = {
+            name: value for name, value in part.arguments.items() if changes_bounds(part.env_id, {name: value})
+        }
+        shares = find_suite_parts(part.env_id, part.planner, [{**arguments, **item} for item in part.items])
         bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
         return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
     known = get_registry().known.get(part.env_id)
@@ -176,7 +180,7 @@ def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[st
             "codes": count_kinds(record.parse for record in own if record.invalid),
         },
         "forms": count_kinds(record.form for record in own if record.form),
-        "asked": "tag" if (asked := part.entry.get("parser")) == AutoParser.name else asked,
+        "asked": "tag" if (style := part.entry.get("parser")) == AutoParser.name else style,
         "all_valid": {**success, "episodes": len(valid)},
         "statuses": count_kinds(record.status for record in records if record.status != "model") or None,
         "refused": fmean(record.refused for record in records),
@@ -197,12 +201,9 @@ def normalize(part: RecordedPart, returns: Groups, least: str = "floor") -> dict
 
     `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
     """
-    bounds = find_bounds(part)
-    if not {least, "floor", "ceiling"} <= bounds.keys():
+    if (scale := find_scale(find_bounds(part), least)) is None:
         return None
-    low, high = bounds[least]["return"], bounds["ceiling"]["return"]
-    if high <= low or not leaves_room(low, bounds["floor"]["return"], high):
-        return None
+    low, high = scale
     return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
 
 
@@ -298,11 +299,11 @@ def describe_mean(
     find_interval: Callable[..., tuple[float, float] | None] = mean_interval,
 ) -> dict[str, Any] | None:
     """Return the mean of the means of strata by a name, with its interval; strata that are `None` are left out."""
-    found = [groups for groups in strata if groups is not None]
-    if not found:
+    members = [groups for groups in strata if groups is not None]
+    if not members:
         return None
-    low, high = find_interval(*found) or (None, None)
-    return {name: sum(map(pooled_mean, found)) / len(found), "low": low, "high": high, "parts": len(found)}
+    low, high = find_interval(*members) or (None, None)
+    return {name: sum(map(pooled_mean, members)) / len(members), "low": low, "high": high, "parts": len(members)}
 
 
 def _compare_sight(run: RecordedRun) -> list[dict[str, Any]]:

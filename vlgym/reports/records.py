@@ -67,10 +67,10 @@ class RecordedRun:
         Raises:
             TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
         """
-        found: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
+        by_part: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for _, episode in read_episodes(self.folder, self.header):
-            found[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
-        return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in found.items()}
+            by_part[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
+        return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in by_part.items()}
 
 
 def read_run(folder: Path | str) -> RecordedRun:
@@ -96,7 +96,12 @@ def read_run(folder: Path | str) -> RecordedRun:
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key], split) for key in sorted(header["parts"])}
         prices = header.get("prices")
-        _require(prices is None or all(map(_is_price, (prices["in"], prices["out"]))), "prices", prices)
+        _require(
+            prices is None
+            or all(fits(each, float) and 0 <= each <= GREATEST for each in (prices["in"], prices["out"])),
+            "prices",
+            prices,
+        )
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
@@ -107,16 +112,14 @@ def _read_part(key: str, entry: Any, split: str) -> RecordedPart:
     _require(isinstance(entry, dict), key, entry)
     for name, fits_in in FIELDS.items():
         _require(bool(fits_in(entry[name])), f"{key}: {name}", entry[name])
-    given = entry.get("given", {})
-    _require(isinstance(given, dict), f"{key}: given", given)
+    arguments = entry.get("given", {})
+    _require(isinstance(arguments, dict), f"{key}: given", arguments)
     values = {name: entry[name] for name in FIELDS}
-    part = RecordedPart(**values, split=split, arguments=given, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry)
+    part = RecordedPart(
+        **values, split=split, arguments=arguments, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry
+    )
     _require(key == part.key, "the name of a part", key)
     return part
-
-
-def _is_price(value: Any) -> bool:
-    return fits(value, float) and 0 <= value <= GREATEST
 
 
 def _require(condition: bool, name: str, value: Any) -> None:

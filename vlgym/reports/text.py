@@ -200,8 +200,8 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
     words = {True: "over all, verified", False: "over all"}  # not in the run's column, which holds a folder's name
     rows = [([words[bool(report.get("verified"))], name], report["overall"]) for name, report in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
-        found = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
-        rows += sorted(found, key=lambda row: -row[1]["return"]["mean"])
+        part_rows = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
+        rows += sorted(part_rows, key=lambda row: -row[1]["return"]["mean"])
     return _fill(["part", "run"], rows)
 
 
@@ -240,24 +240,28 @@ def explain_sight(row: Mapping[str, Any]) -> str:
     return "As far as these episodes tell, this policy does no better with the pictures than without."
 
 
-def explain_foreign(found: Mapping[str, Any]) -> str:
+def explain_foreign(foreign: Mapping[str, Any]) -> str:
     """Return in a sentence how many replies are not the model's."""
-    kinds = found["statuses"]
-    return f"{sum(kinds.values())} of {found['replies']} replies are not the model's: {write_kinds(kinds)}."
+    kinds = foreign["statuses"]
+    return f"{sum(kinds.values())} of {foreign['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
 def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
     """Return the tables that follow the results; those without rows are left out."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
+
+    # Repeats as MageBench reports them, where a part has any.
     protocol = [
         [
-            key, f"{found['items']} x {found['repeats']}",
-            write_number(found["mean"]) + (f" ± {write_number(found['half_width'])}" if "half_width" in found else ""),
-            ", ".join(map(write_number, found["best_of"])), found.get("instruction_error", "followed"),
+            key, f"{row['items']} x {row['repeats']}",
+            write_number(row["mean"]) + (f" ± {write_number(row['half_width'])}" if "half_width" in row else ""),
+            ", ".join(map(write_number, row["best_of"])), row.get("instruction_error", "followed"),
         ]
         for key, part in parts.items()
-        if (found := part.get("benchmark"))
+        if (row := part.get("benchmark"))
     ]  # fmt: skip
+
+    # Controls against the parts that they belong to.
     sight = [
         [
             row["control"], str(row["pairs"]), write_number(row["success"]["shown"]),
@@ -267,6 +271,8 @@ def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
         for row in report["sight"]
         if "success" in row
     ]  # fmt: skip
+
+    # Tables without rows are left out: most runs have one or none.
     headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
     tables = [
         TextTable(

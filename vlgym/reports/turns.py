@@ -22,7 +22,6 @@ SHADES = 6
 MOST_TOKENS = 5_000  # tokens of a turn that are shown
 EACH = 5  # episodes won, and lost
 PICTURE_SIDE = 384  # pixels of a picture's longer side
-MOST_TURNS = 8  # of an episode in a report
 
 RULE = "Five won and five lost episodes are shown, at even distances in the order of their parts and numbers."
 
@@ -77,12 +76,12 @@ def choose_episodes(run: RecordedRun) -> list[tuple[str, int]]:
 def show_episodes(run: RecordedRun, chosen: Iterable[tuple[str, int]]) -> list[list[ShownTurn]]:
     """Read the chosen episodes again, with their prompts and pictures, and return their turns in the given order."""
     read = functools.cache(functools.partial(_read_picture, run))
-    found: dict[tuple[str, int], list[ShownTurn]] = {place: [] for place in chosen}
-    for _, episode in read_episodes(run.folder, run.header) if found else ():
+    turns: dict[tuple[str, int], list[ShownTurn]] = {place: [] for place in chosen}
+    for _, episode in read_episodes(run.folder, run.header) if turns else ():
         place = (episode[0].part, episode[0].episode)
-        if place in found:
-            found[place] = [ShownTurn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]
-    return list(found.values())
+        if place in turns:
+            turns[place] = [ShownTurn(record.turn, record, lambda part: read(part["file_name"])) for record in episode]
+    return list(turns.values())
 
 
 def _read_picture(run: RecordedRun, name: str) -> str:

@@ -38,7 +38,6 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
     Prompts, tokens, costs and the name of the policy are not replayed.
 
     Args:
-        folder: of the run.
         advance: called after each episode.
 
     Raises:
@@ -110,7 +109,7 @@ def _check_part(run: RecordedRun, part: RecordedPart) -> None:
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()
-    held, live = ({name: each.get(name) for name in CARD_FIELDS} for each in (part.entry, live))
-    held["changed"], live["changed"] = part.changed, plan.Part.changed.__get__(part)
-    if found := find_differences(held, live):
-        raise FailedError(f"{part.key}: run.json differs from the installed environment in {', '.join(found)}.")
+    recorded, live = ({name: each.get(name) for name in CARD_FIELDS} for each in (part.entry, live))
+    recorded["changed"], live["changed"] = part.changed, plan.Part.changed.__get__(part)
+    if differences := find_differences(recorded, live):
+        raise FailedError(f"{part.key}: run.json differs from the installed environment in {', '.join(differences)}.")

@@ -52,7 +52,6 @@ class Constant(BlindPlayer):
         self.action = action
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the action."""
         return self.action
 
 
@@ -101,9 +100,7 @@ def weigh_words(text: str, legal: Sequence[str]) -> dict[str, float]:
 
     A shared word weighs more, the fewer actions have it. A word of all actions weighs nothing.
     """
-    said = set(_WORD.findall(text.lower()))
+    present = set(_WORD.findall(text.lower()))
     words = {action: set(_WORD.findall(action.lower())) for action in legal}
-    common = Counter(word for found in words.values() for word in found)
-    return {
-        action: sum(math.log(len(words) / common[word]) for word in found & said) for action, found in words.items()
-    }
+    common = Counter(word for own in words.values() for word in own)
+    return {action: sum(math.log(len(words) / common[word]) for word in own & present) for action, own in words.items()}

@@ -40,12 +40,19 @@ def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapp
     return max(0.0, *ways) if ways else None
 
 
-def leaves_room(blind: float, floor: float, ceiling: float) -> bool:
-    """True if a sight score means anything.
+def find_scale(bounds: Mapping[str, Any] | None, least: str) -> tuple[float, float] | None:
+    """Return the returns that a score calls 0 (`least`: `floor` or `blind`) and 1 (`ceiling`).
 
-    The ceiling is then above the blind floor by at least a fifth of the way from floor to ceiling.
+    `None` where one of the three was not measured, or where the ceiling is not above the lower one by at least a fifth
+    of the way from floor to ceiling: a score would mean nothing.
+
+    Args:
+        bounds: an entry of `read_registry`, or `floor`, `blind` and `ceiling` alone.
     """
-    return ceiling - blind >= ROOM * (ceiling - floor)
+    if not bounds or not all(bounds.get(name) for name in (least, "floor", "ceiling")):
+        return None
+    low, floor, high = (bounds[name]["return"] for name in (least, "floor", "ceiling"))
+    return (low, high) if high > low and high - low >= ROOM * (high - floor) else None
 
 
 def find_blind_share(entry: Mapping[str, Any] | None) -> float | None:

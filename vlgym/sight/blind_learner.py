@@ -74,13 +74,7 @@ class Memory:
 
 
 class Learner(BlindPlayer):
-    """Plays one episode by a memory.
-
-    Args:
-        rng: its only chance.
-        memory: what was learnt before.
-        epsilon: share of random actions.
-    """
+    """Plays one episode by a memory."""
 
     def __init__(self, rng: random.Random, memory: Memory, epsilon: float = 0.0) -> None:
         super().__init__(rng)
@@ -89,7 +83,6 @@ class Learner(BlindPlayer):
         self._feedback = ""
 
     def hear(self, feedback: str) -> None:
-        """Keep it for the next choice."""
         self._feedback = feedback
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
@@ -115,7 +108,6 @@ class TablePlayer(Learner):
     name = "learnt table"
 
     def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
-        """The three keys."""
         return (text, legal, self._feedback), (legal, self._feedback), ()
 
 
@@ -125,7 +117,6 @@ class ListPlayer(Learner):
     name = "learnt list"
 
     def list_keys(self, text: str, legal: tuple[str, ...]) -> Sequence[Hashable]:
-        """The number of the turn."""
         return (len(self.visited),)
 
 
@@ -138,7 +129,6 @@ def learn(spec: EnvSpec, make: Callable[[], Any], name: str) -> Callable[[random
 
     Args:
         spec: the card; id and budget are read.
-        make: builds the environment, a `VLEnv`.
         name: one of `LEARNERS`.
     """
     memory, player_class, episodes = Memory(name), LEARNERS[name], count_training(spec)

@@ -39,7 +39,6 @@ class BestBlind:
         self._chosen: dict[str, Policy] = {}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask the player of each turn's environment."""
         replies = []
         for turn in turns:
             if turn.env_id not in self._chosen:
@@ -69,7 +68,7 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
         if player.name == best:
             return player
     if best in LEARNERS and spec is not None:
-        return make_learner(spec, best)
+        return BlindPolicy(best, learn(spec, partial(build, spec, **UNSEEN), best))
     constant = _CONSTANT.fullmatch(best or "")
     return make_constant(constant["action"]) if constant else [*own, searcher][0]
 
@@ -82,7 +81,6 @@ class BlindPolicy:
     """Plays each episode with a fresh blind player.
 
     Args:
-        name: of the policy, for reports.
         make: makes a player; called at the first turn of each episode.
     """
 
@@ -119,18 +117,13 @@ def make_constant(action: str) -> BlindPolicy:
     return BlindPolicy(f"always {action}", partial(Constant, action=action))
 
 
-def make_learner(spec: EnvSpec, name: str) -> BlindPolicy:
-    """Let one of `LEARNERS` learn on train, and return its policy."""
-    return BlindPolicy(name, learn(spec, partial(build, spec, **UNSEEN), name))
-
-
 def load_players(spec: EnvSpec) -> list[BlindPolicy]:
     """Return the policies of the blind players that a spec names.
 
     Raises:
         PluginError: one of them cannot be imported or is no `BlindPlayer`.
     """
-    found = []
+    players = []
     for place in spec.blind:
         module, _, name = place.partition(":")
         try:
@@ -139,5 +132,5 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
             raise PluginError(f"{spec.id}: cannot import {place}: {type(error).__name__}: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, BlindPlayer) and cls.name):
             raise PluginError(f"{spec.id}: {place} is no vlgym.sight.blind.BlindPlayer with a name.")
-        found.append(BlindPolicy(cls.name, cls))
-    return found
+        players.append(BlindPolicy(cls.name, cls))
+    return players

@@ -69,11 +69,8 @@ class Answer:
     """One question, and what was answered.
 
     Attributes:
-        given: the model's; `None` where none was read.
-        cut: a limit ended its last reply.
-        refused: it declined.
+        choice: the model's; `None` where none was read.
         levels: names of the sizes, smallest first; empty where there is one size.
-        level: the size of this question.
         asked_as: what the pictures of earlier turns are called; empty where there are none.
         shown: what each of them shows, in order.
         asked: index of the one that is asked for.
@@ -82,7 +79,7 @@ class Answer:
     topic: str
     answers: tuple[str, ...]
     answer: str
-    given: str | None
+    choice: str | None
     cut: bool = False
     refused: bool = False
     levels: tuple[str, ...] = ()
@@ -117,14 +114,14 @@ def read_answers(part: str, episodes: Sequence[Sequence[StepRecord]]) -> list[An
         if last.seed is None:
             raise UserError(f"{part}: episode {last.episode} has no seed, so its question cannot be made again.")
         env.reset(seed=last.seed)
-        given = last.actions[-1] if last.actions and not last.invalid and last.actions[-1] in env.answers else None
-        if not last.invalid and last.success != (given == env.answer):
+        choice = last.actions[-1] if last.actions and not last.invalid and last.actions[-1] in env.answers else None
+        if not last.invalid and last.success != (choice == env.answer):
             raise UserError(
                 f"{part}: the record of seed {last.seed} does not fit the question that the installed {last.env_id} "
                 "asks there; play it again."
             )
         more = {name: getattr(env, name) for name in _OPTIONAL if hasattr(env, name)}
-        read.append(Answer(env.topic, tuple(env.answers), env.answer, given, last.cut, last.refused, **more))
+        read.append(Answer(env.topic, tuple(env.answers), env.answer, choice, last.cut, last.refused, **more))
     env.close()
     return read
 
@@ -152,14 +149,18 @@ def _judge_sight(probes: Sequence[ProbeVerdict]) -> bool | None:
 def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tuple[ProbeVerdict, ...]:
     shares = {env_id: {name: _share(answers) for name, answers in group.items()} for env_id, group in grouped.items()}
     chances = {env_id: 1 / len(group["shown"][0].answers) for env_id, group in grouped.items()}
+
+    # Some probes cannot be judged: too few questions, or mostly unreadable replies.
     values, verdicts = {}, {}
     for env_id, group in grouped.items():
         right = [answer.answer for answer in group["shown"]]
-        values[env_id] = permutation_p([answer.given for answer in group["shown"]], right)
+        values[env_id] = permutation_p([answer.choice for answer in group["shown"]], right)
         if 2 * shares[env_id]["shown"].unreadable > shares[env_id]["shown"].count:
             verdicts[env_id] = UNREADABLE
         elif _best_p(tuple(right)) > ALPHA / len(grouped):
             verdicts[env_id] = TOO_FEW
+
+    # Others are right without their pictures: those say nothing of sight.
     controls = {
         (env_id, name): binomial_p(share.right, share.count, chances[env_id])
         for env_id, group in shares.items()
@@ -167,10 +168,14 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
         if name != "shown"
     }
     stand = holm(list(controls.values()), CONTROL_ALPHA)
-    verdicts.update({env_id: TOLD for (env_id, _), told in zip(controls, stand, strict=True) if told})
+    verdicts.update({env_id: TOLD for (env_id, _), stands in zip(controls, stand, strict=True) if stands})
+
+    # The rest is tested together, by Holm's rule.
     judged = [env_id for env_id in grouped if env_id not in verdicts]
     stand = holm([values[env_id] for env_id in judged], ALPHA)
     verdicts.update({env_id: SIGHTED if sees else UNCLEAR for env_id, sees in zip(judged, stand, strict=True)})
+
+    # Details are for the report; no verdict rests on them.
     probes = []
     for env_id, group in grouped.items():
         shown = group["shown"]
@@ -193,21 +198,21 @@ def _best_p(right: tuple[str, ...]) -> float:
 
 
 def _share(answers: Sequence[Answer]) -> Share:
-    right, count = sum(answer.given == answer.answer for answer in answers), len(answers)
-    lost = [answer for answer in answers if answer.given is None]
+    right, count = sum(answer.choice == answer.answer for answer in answers), len(answers)
+    lost = [answer for answer in answers if answer.choice is None]
     cut, refused = sum(answer.cut for answer in lost), sum(answer.refused for answer in lost)
     return Share(right, count, len(lost), cut, refused, right / count, *wilson_interval(right, count))
 
 
 def _judge_levels(answers: Sequence[Answer], chance: float) -> tuple[Level, ...]:
-    found = []
+    levels = []
     for name in answers[0].levels:
         own = [answer for answer in answers if answer.level == name]
         if own:
             share = _share(own)
             enough = binomial_p(share.count, share.count, chance) <= ALPHA
-            found.append(Level(name, share, binomial_p(share.right, share.count, chance) <= ALPHA if enough else None))
-    return tuple(found)
+            levels.append(Level(name, share, binomial_p(share.right, share.count, chance) <= ALPHA if enough else None))
+    return tuple(levels)
 
 
 def _judge_order(answers: Sequence[Answer], chance: float) -> Order | None:
@@ -216,13 +221,13 @@ def _judge_order(answers: Sequence[Answer], chance: float) -> Order | None:
         return None
     counts = [[0] * (len(places) + 1) for _ in places]
     for answer in answers:
-        place = answer.shown.index(answer.given) if answer.given in answer.shown else len(places)
+        place = answer.shown.index(answer.choice) if answer.choice in answer.shown else len(places)
         counts[answer.asked][place] += 1
     table = tuple(tuple(row) for row in counts)
     straight = tuple(range(len(places)))
     orders = [straight, *((place,) * len(places) for place in straight)]
     orders += [order for order in permutations(straight) if order != straight]
-    hits = [sum(table[asked][place] for asked, place in enumerate(order)) for order in orders]
+    hits = [sum(table[row][place] for row, place in enumerate(order)) for order in orders]
     best = hits.index(max(hits))  # the first of equals: the plainest
     if hits[best] < hits[0] + ORDER_LEAD:
         best = 0
@@ -235,8 +240,8 @@ def _find_only(table: Sequence[Sequence[int]], chance: float) -> int | None:
     for place in (len(table) - 1, 0):
         row = table[place]
         others = [other for other in range(len(table)) if other != place]
-        right, asked = sum(table[other][other] for other in others), sum(sum(table[other]) for other in others)
+        right, questions = sum(table[other][other] for other in others), sum(sum(table[other]) for other in others)
         known = binomial_p(row[place], sum(row), chance) <= ALPHA
-        if known and asked and binomial_p(right, asked, chance) > NO_BETTER:
+        if known and questions and binomial_p(right, questions, chance) > NO_BETTER:
             return place
     return None

@@ -72,7 +72,6 @@ class ProbeVerdict:
 
     Attributes:
         chance: 1 / number of answers.
-        shown: with its pictures.
         controls: with other pictures: `grey` and `shuffled`, those that were played.
         p: of the answers against permuted ones.
         verdict: `sighted`; `unclear`: not clearly better than guessing; `unreadable`: most replies held no answer;
@@ -109,7 +108,6 @@ class SightReport:
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
         return asdict(self)
 
 
@@ -117,15 +115,15 @@ def write_warnings(sees: bool | None, probes: Sequence[ProbeVerdict]) -> tuple[s
     """Write the sentences that a user must know before any score of this model is believed."""
     if probes and all(probe.verdict == UNREADABLE for probe in probes):
         return (_say_unreadable("", [probe.shown for probe in probes], "nothing can be said of the model's sight"),)
-    told = [_say_told(probe) for probe in probes if probe.verdict == TOLD]
+    leaks = [_say_told(probe) for probe in probes if probe.verdict == TOLD]
     unreadable = [
         _say_unreadable(f" on {probe.topic}", [probe.shown], "that is not judged")
         for probe in probes
         if probe.verdict == UNREADABLE
     ]
     if sees is False:
-        return (*told, _say_blind([probe for probe in probes if probe.verdict == UNCLEAR]), *unreadable)
-    lines = [*told, *unreadable]
+        return (*leaks, _say_blind([probe for probe in probes if probe.verdict == UNCLEAR]), *unreadable)
+    lines = [*leaks, *unreadable]
     for probe in probes:
         if probe.verdict in (TOLD, UNREADABLE):
             continue
@@ -221,5 +219,5 @@ def _say_order(order: Order) -> str:
             f"Asked for the {places[0]} picture of a history, the model names the {places[-1]}, and so on: the "
             "pictures arrive in reverse order."
         )
-    pairs = ", ".join(f"for the {places[asked]} the {places[place]}" for asked, place in enumerate(named))
+    pairs = ", ".join(f"for the {places[index]} the {places[place]}" for index, place in enumerate(named))
     return f"The pictures of a history seem to arrive in another order: asked {pairs} is named."

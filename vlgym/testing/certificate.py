@@ -9,7 +9,8 @@ from typing import Any
 
 from ..errors import UserError, check_choice
 from ..registry import get_registry
-from .checks import ALL_CHECKS, RFC_008, CheckFailure, CheckResult, CheckWarning, Subject, checks_for
+from .checks import ALL_CHECKS, RFC_008, checks_for
+from .subject import CheckFailure, CheckResult, CheckWarning, Subject
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,6 @@ class Certificate:
 
     @property
     def passed(self) -> bool:
-        """True if every required property holds."""
         return all(result.passed for result in self.results)
 
     @property
@@ -67,9 +67,7 @@ def run_check(name: str, subject: Subject) -> CheckResult:
         return CheckResult(name, True, ALL_CHECKS[name](subject))
     except CheckWarning as warning:
         return CheckResult(name, True, str(warning), warning=True)
-    except CheckFailure as failure:
-        return CheckResult(name, False, str(failure))
-    except UserError as error:
+    except (CheckFailure, UserError) as error:
         return CheckResult(name, False, str(error))
     except Exception as error:
         return CheckResult(name, False, f"{type(error).__name__}: {error}")

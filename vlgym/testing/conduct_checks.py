@@ -30,7 +30,7 @@ from .playing import (
     seeds_of,
     write_garbage,
 )
-from .subject import CheckFailure, Subject, require
+from .subject import CheckFailure, Subject, require, require_repeat
 
 NONSENSE = ("fly to the moon", "qwertz", "?", "-17", "null", "do whatever wins")
 """Actions that no environment has."""
@@ -52,17 +52,15 @@ def check_conduct(subject: Subject) -> str:
     """
     if subject.spec.oracle == "none":
         return "the spec states that there is no oracle"
-    asked, plain = subject.make(), subject.make()
+    watched, plain = subject.make(), subject.make()
     turns = min(16, subject.spec.max_turns)
     advice = 0
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=60)):
         choose = choose_oracle if index == 0 else choose_legal(index)
-        one = play_episode(asked, seed, choose, turns, watch=_ask_twice)
-        other = play_episode(plain, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
-        difference = first_difference(one, other)
-        require(difference is None, f"an episode goes otherwise where the oracle is asked: {difference}")
+        one = play_episode(watched, seed, choose, turns, watch=_ask_twice)
+        require_repeat(one, plain, seed, "an episode goes otherwise where the oracle is asked")
         advice += len(one) - 1
-    asked.close()
+    watched.close()
     plain.close()
     return f"asked at {advice} turns, twice each, the oracle changed nothing and named legal actions"
 
@@ -122,6 +120,8 @@ def check_garbage(subject: Subject) -> str:
             require(still or not quiet, f"the unreadable reply {text!r:.120} changed the picture or the legal actions")
         if terminated or truncated:
             observation, _ = env.reset(seed=episode_seed(subject.spec.id, "val", number + 1))
+
+    # Made-up actions in the right format are illegal, too.
     require(invalid > 0.5 * subject.garbage, f"only {invalid} of {subject.garbage} garbage replies counted as invalid")
     tried = [*NONSENSE, *(f"{action}zz" for action in env.legal_actions()[:20] if "\n" not in action)]
     taken = [action for action in tried if env.match_action(action) is not None]
@@ -129,6 +129,8 @@ def check_garbage(subject: Subject) -> str:
     _, reward, _, _, info = env.step(env.parser.format([NONSENSE[0]]))
     require(info["invalid_action"] and reward <= 0, f"the action {NONSENSE[0]!r} was executed or paid")
     env.close()
+
+    # A plan may end in nonsense: what came before it is paid, and no more.
     plans = _try_half_plans(subject)
     also = f"; {plans} plans that end in nonsense paid what their moves pay" if plans else ""
     return f"{subject.garbage} garbage replies, {invalid} counted invalid, none raised, paid or moved anything{also}"
@@ -170,6 +172,8 @@ def check_words(subject: Subject) -> str:
     magic word that is computed, read from a file or kept in another module, or, in free text, has brackets or the like.
     """
     words = list_words(subject.make())
+
+    # Words as whole replies and as actions: none may pay or be taken for one.
     env = subject.make()
     env.reset(seed=episode_seed(subject.spec.id, "train", 80))
     open_ended = type(env).match_action is not Game.match_action
@@ -192,6 +196,8 @@ def check_words(subject: Subject) -> str:
             or match_legal(word, env.legal_actions()) is not None,
             f"the word {word!r} is taken for an action, but is not among the legal actions",
         )
+
+    # Words as thoughts: the same actions have to lead to the same episode.
     talking, silent = env, subject.make()
     for index in range(3):
         choose = choose_legal(90 + index)
@@ -221,7 +227,7 @@ def _unspanned(step: StepResult) -> StepResult:
 def list_words(env: VLEnv) -> list[str]:
     """Return short strings of the source of an environment's classes and parser, docstrings left out, sorted."""
     own = [cls for cls in type(env).__mro__ if not issubclass(VLEnv, cls) and cls is not GymAdapter]
-    found: set[str] = set()
+    words: set[str] = set()
     for name in {cls.__module__ for cls in (*own, type(env.parser))}:
         try:
             tree = ast.parse(inspect.getsource(sys.modules[name]))
@@ -229,5 +235,5 @@ def list_words(env: VLEnv) -> list[str]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and 2 <= len(node.value) <= 40:
-                found.add(node.value)
-    return sorted(found)[:MOST_WORDS]
+                words.add(node.value)
+    return sorted(words)[:MOST_WORDS]

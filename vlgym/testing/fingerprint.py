@@ -63,8 +63,6 @@ def measure_behaviour(
     """Play the episodes and return fingerprint and pictures.
 
     Args:
-        make: builds the environment.
-        spec: its card.
         variants: play the spec's probes with arguments, too; these may not go with other arguments.
         so_far: gets the fingerprint after each episode.
         seconds: time after which no other episode is begun.
@@ -164,8 +162,7 @@ def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterat
 
 def _write_kinds(env: VLEnv) -> Iterator[str]:
     """Yield replies of every kind that models write: in other case and spacing, with thoughts, twice, cut off, of
-    another format, illegal, empty.
-    """
+    another format, illegal, empty."""
     for number, kind in enumerate(("upper", "spaced", "thoughts", "twice", "cut", "bare", "unknown", "longer", "")):
         legal = env.legal_actions()
         action = legal[(7 * number + 1) % len(legal)] if legal else ""
@@ -191,8 +188,8 @@ def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
 
 def _line(observation: dict[str, Any], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> str:
     details = {name: value for name, value in info["vlgym"].items() if name not in UNHASHED}
-    told = plain({**info, "vlgym": details})
-    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, told], sort_keys=True)
+    facts = plain({**info, "vlgym": details})
+    return json.dumps([observation["text"], round(reward, 6), terminated, truncated, facts], sort_keys=True)
 
 
 def plain(value: Any) -> Any:

@@ -43,6 +43,8 @@ def check_seats(subject: Subject) -> str:
             known = len(set(movers)) == len(movers) and set(movers) <= set(range(seats))
             require(movers and known, f"the game is not over, and the seats that move are {movers!r}")
             before = _views(table)
+
+            # Each mover is asked everything twice: asking may change nothing.
             for seat in movers:
                 legal = table.legal(seat)
                 plain = all(isinstance(action, str) and action.strip() for action in legal)
@@ -54,6 +56,8 @@ def check_seats(subject: Subject) -> str:
                 idle = table.game.idle(seat)
                 require(idle is None or idle in legal, f"the idle action {idle!r:.60} of seat {seat} is not legal")
             require(_views(table) == before, "asking what the seats may do changes what they see")
+
+            # Every fourth round one reply is unreadable, and may stall nobody.
             replies = _choose(table, unsure)
             if unsure.random() < 0.25:
                 replies[movers[0]] = GARBAGE
@@ -64,6 +68,8 @@ def check_seats(subject: Subject) -> str:
             paid = done.rewards
             require(all(math.isfinite(reward) for reward in paid), f"a round paid {paid!r:.80}")
         require(not table.terminated or not table.game.movers(), "the game is over, and yet a seat moves")
+
+        # A few games are restored: it replays all their moves, which takes long.
         if index < 3:
             other.load(table.save())
             require(_views(other) == _views(table), "a restored game says something else to a seat")
@@ -79,9 +85,10 @@ def check_zero_sum(subject: Subject) -> str:
     if not table.game.zero_sum:
         return "not declared"
     for index in _games(subject, table, 60):
-        for done in _play_on(table, np.random.default_rng(index)):
-            rounds += 1
-            require(abs(sum(done.rewards)) < 1e-9, f"a round paid {done.rewards}, which does not add up to 0")
+        rng = np.random.default_rng(index)
+        while not table.over:
+            rewards, rounds = table.step(_choose(table, rng)).rewards, rounds + 1
+            require(abs(sum(rewards)) < 1e-9, f"a round paid {rewards}, which does not add up to 0")
     return f"{rounds} rounds add up to 0"
 
 
@@ -175,6 +182,8 @@ def check_symmetry(subject: Subject) -> str:
                 set(table.movers) == {last - seat for seat in other.movers},
                 f"mirrored, the seats {other.movers} move where {table.movers} do",
             )
+
+            # What a seat sees, then what a round pays: both in reverse.
             for part, one, two in zip(
                 ("picture", "text", "legal actions"),
                 zip(*_views(table), strict=True),
@@ -211,11 +220,6 @@ def _games(subject: Subject, table: Table, first: int, games: int = GAMES, secon
             return
         table.reset(seed=episode_seed(subject.spec.id, "train", first + index))
         yield index
-
-
-def _play_on(table: Table, rng: np.random.Generator) -> Iterator[Any]:
-    while not table.over:
-        yield table.step(_choose(table, rng))
 
 
 def _choose(table: Table, rng: np.random.Generator) -> dict[int, str]:

@@ -91,8 +91,8 @@ def measure_parser(parser: Parser, legal: Sequence[str] = ()) -> Slowest:
         if short < WORTH_S / 16:
             continue
         long = _time(parser, legal, shape, LENGTHS[-1])
-        if long > max(WORTH_S, SUSPECT * short) and not (found := _measure_shape(parser, legal, shape)).linear:
-            return found
+        if long > max(WORTH_S, SUSPECT * short) and not (measured := _measure_shape(parser, legal, shape)).linear:
+            return measured
         slowest, most = max((slowest, most), (shape, long), key=lambda one: one[1])
     return _measure_shape(parser, legal, slowest) if most else Slowest(slowest, (0.0,) * len(LENGTHS))
 
@@ -108,8 +108,8 @@ def _measure_shape(parser: Parser, legal: Sequence[str], shape: tuple[str, str, 
     for length in LENGTHS:
         # Twice, and the faster: the machine may have been busy.
         seconds.append(min(_time(parser, legal, shape, length) for _ in range(2)))
-        if len(seconds) > 2 and not (found := Slowest(shape, tuple(seconds))).linear:
-            return found
+        if len(seconds) > 2 and not (measured := Slowest(shape, tuple(seconds))).linear:
+            return measured
     return Slowest(shape, tuple(seconds))
 
 
@@ -136,7 +136,7 @@ def check_parser_time(subject: Subject) -> str:
     env.reset(seed=episode_seed(subject.spec.id, "train", 0))
     legal = env.legal_actions()
     env.close()
-    told = []
+    names = []
     for style in subject.spec.reply_styles:
         parser = get_parser(style)
         slowest = measure_style(style) if style in PARSERS else measure_parser(parser, legal)
@@ -145,8 +145,8 @@ def check_parser_time(subject: Subject) -> str:
                 f"{style}: prefix, repeated piece and end {slowest.shape!r} took {slowest.seconds[-1]:.2f} s, "
                 f"{slowest.growth:.0f} times as long as at a quarter of the length; a parser must be linear"
             )
-        told.append(parser.name)
-    return f"linear in the reply's length up to {LENGTHS[-1]:,} characters: {', '.join(told)}"
+        names.append(parser.name)
+    return f"linear in the reply's length up to {LENGTHS[-1]:,} characters: {', '.join(names)}"
 
 
 def _time(parser: Parser, legal: Sequence[str], shape: tuple[str, str, str], length: int) -> float:
@@ -208,15 +208,15 @@ def check_parsers(subject: Subject) -> str:
     choose = choose_legal(1, garbage_every=5)
     episodes = [play_episode(env, seed, choose, 30) for seed in seeds_of(subject.spec.id, "train", 3)]
     env.close()
-    seen = {action for episode in episodes for step in episode if not step.ended for action in step.legal}
+    actions = {action for episode in episodes for step in episode if not step.ended for action in step.legal}
     for style in subject.spec.reply_styles:
         parser = get_parser(style)
-        for action in seen:
+        for action in actions:
             for thoughts in ("", 'I see <a "wall"> {here}; so:'):
-                read = parser.parse(parser.format([action], thoughts), sorted(seen))
-                matched = match_legal(read.actions[0], sorted(seen)) if len(read.actions) == 1 else None
+                read = parser.parse(parser.format([action], thoughts), sorted(actions))
+                matched = match_legal(read.actions[0], sorted(actions)) if len(read.actions) == 1 else None
                 require(matched == action, f"{style}: {action!r} came back as {read}")
-    return f"{len(seen)} actions round-trip through {', '.join(subject.spec.reply_styles)}"
+    return f"{len(actions)} actions round-trip through {', '.join(subject.spec.reply_styles)}"
 
 
 def check_prompt(subject: Subject) -> str:
@@ -233,8 +233,8 @@ def check_prompt(subject: Subject) -> str:
         space: Any = env.observation_space
         written.clear()
         choose, seed = choose_legal(2, garbage_every=5), episode_seed(subject.spec.id, "train", 1)
-        seen = play_episode(env, seed, choose, 10, watch=lambda env: written.append((env.task(), env.state_text())))
-        for step, words in zip(seen, written, strict=False):
+        steps = play_episode(env, seed, choose, 10, watch=lambda env: written.append((env.task(), env.state_text())))
+        for step, words in zip(steps, written, strict=False):
             require(space["text"].contains(step.text), "a text lies outside the observation space")
             stated = [env.notation] if env.notation else step.legal
             absent = [action for action in stated if action not in step.text]
@@ -321,6 +321,8 @@ def check_vector(subject: Subject) -> str:
         env = subject.make()
         episodes.append(play_episode(env, seed, choose_legal(index, garbage_every=5), steps))
         env.close()
+
+    # Both kinds of vector in both modes: each copies and resets in another way.
     length = min(map(len, episodes))
     for mode in ("sync", "async"):
         for autoreset in (gymnasium.vector.AutoresetMode.SAME_STEP, gymnasium.vector.AutoresetMode.DISABLED):
@@ -343,8 +345,8 @@ def check_vector(subject: Subject) -> str:
                         flags = bool(terminated[index]), bool(truncated[index])
                         same = np.isclose(reward[index], due.reward) and flags == (due.terminated, due.truncated)
                         require(same, f"{mode}, {autoreset}: turn {turn} differs")
-                        told = due.ended or observation["text"][index] == due.text
-                        require(told, f"{mode}, {autoreset}: text of turn {turn} differs")
+                        same_text = due.ended or observation["text"][index] == due.text
+                        require(same_text, f"{mode}, {autoreset}: text of turn {turn} differs")
             finally:
                 vector.close()
     return f"sync and async agree with single environments over {length - 1} turns, SAME_STEP and DISABLED"

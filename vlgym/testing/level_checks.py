@@ -41,14 +41,14 @@ def check_levels(subject: Subject) -> str:
     if not spec.levels:
         return "the card has no levels"
     env = subject.make()
-    held = len(env.level_arguments)
-    require(held == len(spec.levels), f"the card has {len(spec.levels)} levels, the class's level_arguments {held}")
+    count = len(env.level_arguments)
+    require(count == len(spec.levels), f"the card has {len(spec.levels)} levels, the class's level_arguments {count}")
     seeds, starts = seeds_of(spec.id, choosing_split(spec), COMPARED_STARTS), set()
-    for level in range(held):
-        seen = [env.reset(seed=seed, options={"level": level})[0] for seed in seeds]
-        starts.add(tuple((each["text"], digest_picture(each["image"])) for each in seen))
+    for level in range(count):
+        observations = [env.reset(seed=seed, options={"level": level})[0] for seed in seeds]
+        starts.add(tuple((each["text"], digest_picture(each["image"])) for each in observations))
     env.close()
-    require(len(starts) == held, f"{COMPARED_STARTS} seeds begin alike on two of the {held} levels")
+    require(len(starts) == count, f"{COMPARED_STARTS} seeds begin alike on two of the {count} levels")
     played = play_levels(subject, choosing_split(spec), CHECK_TURNS, *CHECK_EPISODES)
     for level, each in enumerate(played):
         if spec.oracle != "none":
@@ -60,12 +60,12 @@ def check_levels(subject: Subject) -> str:
     chances = [
         (-each["random"], math.sqrt(each["random"] * (1 - each["random"]) / each["episodes"])) for each in played
     ]
-    told = "; ".join(f"{each['length']} turns, random {each['random']}" for each in played)
+    summary = "; ".join(f"{each['length']} turns, random {each['random']}" for each in played)
     require(
         is_rising(lengths) or is_rising(chances),
-        f"neither the oracle's mean length rises over the levels nor random success falls: {told}",
+        f"neither the oracle's mean length rises over the levels nor random success falls: {summary}",
     )
-    return f"{held} levels, {', '.join(str(each['episodes']) for each in played)} episodes: {told}"
+    return f"{count} levels, {', '.join(str(each['episodes']) for each in played)} episodes: {summary}"
 
 
 def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def measure_blind_level(spec: EnvSpec, level: int, split: str, episodes: int) ->
 
 def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int) -> list[dict[str, Any]]:
     """Play each level with oracle and random policy; `report` is the oracle's, or that of random play without one."""
-    spec, found = subject.spec, []
+    spec, figures = subject.spec, []
     env = subject.make()
     limits = [arguments.get("max_turns", spec.max_turns) for arguments in env.level_arguments]
     env.close()
@@ -106,7 +106,7 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
         best = random if spec.oracle == "none" else there.run(OraclePolicy(fallback=True), split, count)
         report = summarize(spec.id, "oracle", split, best)
         lengths = [len(episode) for episode in best]
-        found.append(
+        figures.append(
             {
                 "oracle": None if spec.oracle == "none" else round(report.success, 4),
                 "length": round(float(mean(lengths)), 2),
@@ -116,7 +116,7 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
                 "report": report,
             }
         )
-    return found
+    return figures
 
 
 def is_rising(figures: list[tuple[float, float]]) -> bool:

@@ -110,10 +110,7 @@ def find_constants(spec: EnvSpec, make: Callable[[], VLEnv]) -> list[str]:
 def find_best(policies: Sequence[P], reports: Sequence[Report]) -> tuple[P, P]:
     """Return the policy with the highest mean return and the one with the highest success; the first of equals."""
     pairs = list(zip(policies, reports, strict=True))
-    return (
-        max(pairs, key=lambda pair: pair[1].mean_return)[0],
-        max(pairs, key=lambda pair: pair[1].success)[0],
-    )
+    return (max(pairs, key=lambda pair: pair[1].mean_return)[0], max(pairs, key=lambda pair: pair[1].success)[0])
 
 
 def choosing_split(spec: EnvSpec) -> str:
@@ -167,11 +164,7 @@ def measure_blind_floor(spec: EnvSpec, floor: dict[str, Any]) -> dict[str, Any]:
     return dict(measure_blind(spec, partial(build, spec, **UNSEEN), play, judge))
 
 
-def play_figures(
-    spec: EnvSpec,
-    policy: Policy,
-    on_episode: Callable[[object], None] | None = None,
-) -> dict[str, Any]:
+def play_figures(spec: EnvSpec, policy: Policy, on_episode: Callable[[object], None] | None = None) -> dict[str, Any]:
     """Return mean return, its standard error, success and the number of episodes of a policy that looks at no picture
     (drawing one can take most of a step), on the test split."""
     episodes = count_episodes(spec)

@@ -32,12 +32,10 @@ from .playing import (
     choose_idle,
     choose_legal,
     choose_oracle,
-    first_difference,
     play_episode,
-    repeat,
     same,
 )
-from .subject import CheckFailure, Subject, require
+from .subject import CheckFailure, Subject, require, require_repeat
 
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)
 """Turns after which a state is saved."""
@@ -74,9 +72,7 @@ def check_determinism(subject: Subject) -> str:
     for index, choose in enumerate((choose_legal(0, garbage_every=5), choose_oracle, choose_idle)):
         seed = episode_seed(subject.spec.id, "train", index)
         one = play_episode(first, seed, choose, 40)
-        other = play_episode(second, seed, repeat([step.reply for step in one[1:]]), len(one) - 1)
-        difference = first_difference(one, other)
-        require(difference is None, f"seed {index}: {difference}")
+        require_repeat(one, second, seed, f"seed {index}")
         turns += len(one) - 1
     first.close()
     second.close()
@@ -95,7 +91,6 @@ def check_history(subject: Subject) -> str:
     seed = episode_seed(subject.spec.id, "train", 100)
     choose = choose_oracle if subject.spec.oracle != "none" else choose_legal(100, garbage_every=5)
     before = play_episode(env, seed, choose, 20)
-    replies = [step.reply for step in before[1:]]
     each = max(2, min(20, HISTORY_TURNS // HISTORY))
     deadline = Deadline(HISTORY_SECONDS)
     played = 0
@@ -103,8 +98,7 @@ def check_history(subject: Subject) -> str:
         play_episode(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
         played += 1
     for place, other in (("the same instance", env), ("a new instance", subject.make())):
-        difference = first_difference(before, play_episode(other, seed, repeat(replies), len(replies)))
-        require(difference is None, f"after {played} episodes, in {place}: {difference}")
+        require_repeat(before, other, seed, f"after {played} episodes, in {place}")
         other.close()
     return f"the same after {played} episodes, in the same instance and in a new one"
 
@@ -120,17 +114,17 @@ def check_state(subject: Subject) -> str:
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
     for depth in DEPTHS:
-        seen = _reach(subject, env, depth)
-        if seen[-1].ended:
+        steps = _reach(subject, env, depth)
+        if steps[-1].ended:
             continue
-        turn = seen[-1].turn
+        turn = steps[-1].turn
         text = json.dumps(env.get_state())
         restored, size = restored + 1, max(size, len(text))
         other.reset(seed=1)
         observation, info = other.set_state(json.loads(text))
         require((observation["image"] == env.image()).all(), f"turn {turn}: the image differs after set_state")
-        require(observation["text"] == seen[-1].text, f"turn {turn}: the text differs after set_state")
-        difference = _differing(info, seen[-1].info)
+        require(observation["text"] == steps[-1].text, f"turn {turn}: the text differs after set_state")
+        difference = _differing(info, steps[-1].info)
         require(not difference, f"turn {turn}: after set_state info differs in {difference}")
         require(json.dumps(other.get_state()) == text, f"turn {turn}: a state that was restored is saved otherwise")
         if depth == 4:
@@ -216,10 +210,10 @@ def _reach(subject: Subject, env: Any, depth: int) -> list[StepResult]:
     """
     for index in range(8):
         choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
-        seen = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
-        if not seen[-1].ended:
+        steps = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
+        if not steps[-1].ended:
             break
-    return seen
+    return steps
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:

@@ -1,10 +1,8 @@
 """Play an episode turn by turn and keep the observations for the checks. Garbage replies are of the kinds that
-failing models write.
-"""
+failing models write."""
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ import numpy as np
 
 from ..env import VLEnv
 from ..env.seeding import episode_seed
+from ..play.trajectory import hash_picture
 from ..types import Image, Reply, Turn
 
 _PIECES = (
@@ -48,7 +47,6 @@ class GarbagePolicy:
     name = "garbage"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Write one reply for each turn."""
         return [Reply(write_garbage(np.random.default_rng([turn.seed or 0, turn.turn]), turn.legal)) for turn in turns]
 
 
@@ -68,7 +66,6 @@ class StepResult:
         reply: what was answered; empty at the reset.
         picture: digest of the image, 16 hexadecimal digits.
         advice: the oracle's action after the call, where it was asked.
-        legal: the legal actions after the call.
     """
 
     turn: int
@@ -105,28 +102,25 @@ def play_episode(
     *,
     ask: bool = False,
     watch: Callable[[VLEnv], None] | None = None,
-    options: dict[str, Any] | None = None,
 ) -> list[StepResult]:
     """Play one episode, for at most `turns` turns.
 
     Args:
-        env: a fresh or used environment.
-        choose: writes each reply.
         ask: also ask the oracle at each turn, and keep its advice.
         watch: called after the reset and after each step.
     """
-    observation, info = env.reset(seed=seed, options=options)
-    seen = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
+    observation, info = env.reset(seed=seed)
+    steps = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
     for turn in range(turns):
         if watch is not None:
             watch(env)
         reply = choose(env, turn)
         observation, reward, terminated, truncated, info = env.step(reply)
         ended = bool(terminated or truncated)
-        seen.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
+        steps.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
         if ended:
             break
-    return seen
+    return steps
 
 
 def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:
@@ -166,8 +160,7 @@ def seeds_of(env_id: str, split: str, count: int, first: int = 0) -> list[int]:
 
 def digest_picture(image: Image) -> str:
     """Return 16 hexadecimal digits that differ where one pixel differs."""
-    data = np.ascontiguousarray(image)
-    return hashlib.sha256(repr(data.shape).encode() + data.tobytes()).hexdigest()[:16]
+    return hash_picture(image)[:16]
 
 
 def first_difference(one: Sequence[StepResult], other: Sequence[StepResult]) -> str | None:
@@ -199,7 +192,6 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """True if the time is up."""
         return time.perf_counter() > self._until
 
 

@@ -24,12 +24,10 @@ from .playing import (
     choose_legal,
     choose_oracle,
     digest_picture,
-    first_difference,
     play_episode,
-    repeat,
     seeds_of,
 )
-from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require
+from .subject import FEWEST_EPISODES, MOST_SAMPLED, TURN_BUDGET, CheckWarning, Subject, require, require_repeat
 
 TRIAL_TURNS = 300
 """Turns, about, for which each constant action is tried before the best ones are judged."""
@@ -117,6 +115,8 @@ def check_picture(subject: Subject) -> str:
     sample = subject.sample()
     starts = {episode[0].picture for episode in sample}
     require(len(starts) > 1, f"{len(sample)} seeds show the same picture at the start")
+
+    # Early and late turns apart: a picture may freeze later.
     steps = [
         (now.turn, now.picture != before.picture)
         for episode in sample
@@ -131,6 +131,8 @@ def check_picture(subject: Subject) -> str:
         usual = sum(rest) / len(rest) if rest else 0.0
         stuck = not any(moves) and (1 - usual) ** len(moves) < 1e-4
         require(not stuck, f"the picture changed at none of {len(moves)} actions in turns {first} to {last}")
+
+    # Nearly one colour is blank to an eye.
     env = subject.make()
     height, width = env.image_size
     env.reset(seed=1)
@@ -138,6 +140,8 @@ def check_picture(subject: Subject) -> str:
     spread = max(int(np.ptp(image, axis=(0, 1)).max()) for image in flat)
     require(spread > LEAST_SPREAD, f"the picture is blank to the eye: the levels of a colour differ by {spread} of 255")
     env.close()
+
+    # The size is the user's to choose.
     size = (height * 5 // 4, width * 5 // 4)
     larger = subject.make(image_size=size)
     shape = larger.reset(seed=1)[0]["image"].shape
@@ -178,9 +182,7 @@ def check_looking(subject: Subject) -> str:
     plain, watched = subject.make(), subject.make()
     for index, seed in enumerate(seeds_of(subject.spec.id, "train", 2, first=20)):
         one = play_episode(plain, seed, choose_legal(index, garbage_every=5), 16)
-        other = play_episode(watched, seed, repeat([seen.reply for seen in one[1:]]), len(one) - 1, watch=_look)
-        difference = first_difference(one, other)
-        require(difference is None, f"an episode that is looked at more often goes otherwise: {difference}")
+        require_repeat(one, watched, seed, "an episode that is looked at more often goes otherwise", watch=_look)
     plain.close()
     watched.close()
     return "two episodes are the same however often they are looked at"
@@ -210,15 +212,16 @@ def check_described(subject: Subject) -> str:
     leaves the words out or the picture in. Cannot see: too much told of pictures that do not come again, as a camera's.
     """
     env = subject.make()
-    told: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     again = 0
 
     def compare(env: VLEnv) -> None:
         nonlocal again
         picture, words = digest_picture(env.image()), env.describe()
-        again += picture in told
+        again += picture in descriptions
         require(
-            told.setdefault(picture, words) == words, f"one picture is told in two ways: {told[picture]!r}, {words!r}"
+            descriptions.setdefault(picture, words) == words,
+            f"one picture is told in two ways: {descriptions[picture]!r}, {words!r}",
         )
 
     deadline = Deadline(DESCRIBED_SECONDS)
@@ -228,15 +231,15 @@ def check_described(subject: Subject) -> str:
         for choose in (choose_legal(index), choose_oracle):
             play_episode(env, seed, choose, 8, watch=compare)
     env.close()
-    if not any(told.values()):
+    if not any(descriptions.values()):
         return "nobody wrote words for its picture, so it has no modality but image and none"
-    require(all(told.values()), "a picture has no words")
+    require(all(descriptions.values()), "a picture has no words")
     worded = subject.make(modality="text")
     observation, _ = worded.reset(seed=seed)
     require(worded.describe() in observation["text"], "modality='text' does not show the words")
     require(observation["image"].min() == observation["image"].max(), "modality='text' shows the picture")
     worded.close()
-    return f"{len(told)} pictures, {again} times seen again: the same picture has the same words"
+    return f"{len(descriptions)} pictures, {again} times seen again: the same picture has the same words"
 
 
 def check_leak(subject: Subject) -> str:
@@ -248,25 +251,30 @@ def check_leak(subject: Subject) -> str:
     """
     if subject.spec.oracle == "none":
         return "the spec states that there is no oracle to compare with"
-    seen = [step for episode in subject.sample() for step in episode if step.advice is not None]
-    told: dict[str, list[bool]] = defaultdict(list)
-    untold: dict[str, list[bool]] = defaultdict(list)
-    answers = {step.advice for step in seen if step.advice is not None}
-    for step in seen:
+    steps = [step for episode in subject.sample() for step in episode if step.advice is not None]
+    hits: dict[str, list[bool]] = defaultdict(list)
+    misses: dict[str, list[bool]] = defaultdict(list)
+    answers = {step.advice for step in steps if step.advice is not None}
+    for step in steps:
         words = leave_out_list(step.text, step.legal)
         for answer in answers:
-            (told if step.advice == answer else untold)[answer].append(_spells(words, answer))
-    frequent = [answer for answer in answers if len(told[answer]) >= 2]
-    always = [answer for answer in frequent if all(told[answer])]
-    rest = [spelled for answer in always for spelled in untold[answer]]
-    times = sum(len(told[answer]) for answer in always)
+            spelled = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", words) is not None
+            (hits if step.advice == answer else misses)[answer].append(spelled)
+
+    # Words: the right action is named where it is right, and others are not.
+    frequent = [answer for answer in answers if len(hits[answer]) >= 2]
+    always = [answer for answer in frequent if all(hits[answer])]
+    rest = [each for answer in always for each in misses[answer]]
+    times = sum(len(hits[answer]) for answer in always)
     telling = len(frequent) > 1 and len(always) > 0.6 * len(frequent) and times >= ENOUGH
     require(
         not (telling and sum(rest) < 0.75 * len(rest)),
         f"the text names the oracle's action in all of {times} turns, and another one in {sum(rest)} of {len(rest)} "
         f"places: {sorted(always)[:3]}",
     )
-    listed = [step for step in seen if step.advice in step.legal and len(step.legal) > 1]
+
+    # Places: the right action stands always first, or always last.
+    listed = [step for step in steps if step.advice in step.legal and len(step.legal) > 1]
     lists = {step.legal for step in listed}
     places = {step.legal.index(step.advice or "") for step in listed}
     from_end = {len(step.legal) - step.legal.index(step.advice or "") for step in listed}
@@ -275,8 +283,4 @@ def check_leak(subject: Subject) -> str:
         not (varied and 1 in (len(places), len(from_end))),
         f"the oracle's action stands at the same place of the list of legal actions in all of {len(listed)} turns",
     )
-    return f"{len(seen)} turns with {len(answers)} different right actions: neither named nor told by their place"
-
-
-def _spells(text: str, action: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(action)}(?!\w)", text) is not None
+    return f"{len(steps)} turns with {len(answers)} different right actions: neither named nor told by their place"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,16 @@ from ..play.rollout import Runner, run_episodes
 from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
-from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, play_episode, seeds_of
+from .playing import (
+    Deadline,
+    StepResult,
+    choose_idle,
+    choose_legal,
+    choose_oracle,
+    first_difference,
+    play_episode,
+    seeds_of,
+)
 
 TURN_BUDGET = {"val": 500, "test": 300}
 """Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least
@@ -60,9 +70,6 @@ class Subject:
     """The environment under test.
 
     Attributes:
-        spec: its card.
-        kwargs: arguments for the constructor.
-        garbage: unreadable replies to try.
         so_far: the fingerprint after each episode of `behaviour`.
         variables: of the process, before the environment was made.
     """
@@ -77,7 +84,6 @@ class Subject:
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
-        """Build a fresh one."""
         return build(self.spec, **{**self.kwargs, **kwargs})
 
     def play(self, policy: Policy, split: str = "val") -> Report:
@@ -139,6 +145,14 @@ class Subject:
             env.close()
             self._sample = episodes
         return self._sample
+
+
+def require_repeat(episode: Sequence[StepResult], env: VLEnv, seed: int, message: str, **options: Any) -> None:
+    """Raise `CheckFailure` unless an environment plays an episode again as it was; the options are `play_episode`'s."""
+    replies = [step.reply for step in episode[1:]]
+    again = play_episode(env, seed, lambda env, turn: replies[turn], len(replies), **options)
+    difference = first_difference(episode, again)
+    require(difference is None, f"{message}: {difference}")
 
 
 def require(condition: Any, message: str) -> None:

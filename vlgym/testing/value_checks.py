@@ -27,8 +27,8 @@ def check_values(subject: Subject) -> str:
     Sees: numpy scalars, NaN, infinities, sets, arrays or objects in info, no or doubled legal actions, in about 200
     turns of play. Cannot see: what occurs later, or under other arguments.
     """
-    seen = [step for episode in subject.sample() for step in episode]
-    for step in seen:
+    steps = [step for episode in subject.sample() for step in episode]
+    for step in steps:
         where = f"at turn {step.turn}"
         require(type(step.reward) is float, f"the reward {where} is {_describe(step.reward)}, not a float")
         require(math.isfinite(step.reward), f"the reward {where} is {step.reward}")
@@ -50,7 +50,7 @@ def check_values(subject: Subject) -> str:
             require(len(set(step.legal)) == len(step.legal), f"a legal action {where} is listed twice")
             odd = [action for action in step.legal if not isinstance(action, str) or not action.strip()]
             require(not odd, f"the legal action {odd[:1]} {where} is no text")
-    return f"{len(seen)} results hold plain numbers, and an info that is JSON"
+    return f"{len(steps)} results hold plain numbers, and an info that is JSON"
 
 
 def check_endings(subject: Subject) -> str:
@@ -92,11 +92,11 @@ def check_fresh(subject: Subject) -> str:
     env = subject.make()
     choose = choose_legal(2)
     results = [env.reset(seed=2)]
-    kept = [_copy(*results[-1])]
+    copies = [_copy(*results[-1])]
     for turn in range(LONG):
         observation, _, terminated, truncated, info = env.step(GARBAGE if turn % 5 == 4 else choose(env, turn))
         results.append((observation, info))
-        kept.append(_copy(observation, info))
+        copies.append(_copy(observation, info))
         if terminated or truncated:
             break
     for number, (observation, info) in enumerate(results):
@@ -106,12 +106,12 @@ def check_fresh(subject: Subject) -> str:
             shared = list_mutable(info).keys() & list_mutable(later_info).keys()
             names = ", a ".join(sorted({list_mutable(info)[key] for key in shared}))
             require(not shared, f"the infos of turns {number} and {other} share a {names}")
-    for number, (image, info_text) in enumerate(kept):
+    for number, (image, info_text) in enumerate(copies):
         observation, info = results[number]
         require(np.array_equal(observation["image"], image), f"the image of turn {number} changed afterwards")
         require(json.dumps(info, default=str) == info_text, f"the info of turn {number} changed afterwards")
     results[-1][0]["image"][:] = 0
-    require(np.array_equal(kept[-1][0], env.image()), "writing into an image changed the environment's own")
+    require(np.array_equal(copies[-1][0], env.image()), "writing into an image changed the environment's own")
     env.close()
     return f"images and infos of {len(results)} calls are fresh and stay as they were"
 
@@ -122,16 +122,16 @@ def _copy(observation: dict[str, Any], info: dict[str, Any]) -> tuple[Any, str]:
 
 def list_mutable(value: Any) -> dict[int, str]:
     """Return the `id` of every dict, list, set and array within `value`, with its type."""
-    found: dict[int, str] = {}
+    containers: dict[int, str] = {}
     if isinstance(value, (dict, list, set, np.ndarray)):
-        found[id(value)] = type(value).__name__
+        containers[id(value)] = type(value).__name__
     if isinstance(value, dict):
         for item in value.values():
-            found.update(list_mutable(item))
+            containers.update(list_mutable(item))
     elif isinstance(value, (list, tuple)):
         for item in value:
-            found.update(list_mutable(item))
-    return found
+            containers.update(list_mutable(item))
+    return containers
 
 
 def _describe(value: Any) -> str:

@@ -170,6 +170,8 @@ def check_side_effects(subject: Subject) -> str:
             os.close(saved)
         captured.seek(0)
         printed = written.getvalue() or captured.read().decode(errors="replace")
+
+    # Each effect has its own line: the first one found is the evidence.
     require(not printed, f"it printed {printed[:80]!r}")
     require(variables == subject.variables, "it changed environment variables")
     after = _list_globals()
@@ -200,6 +202,8 @@ def check_resources(subject: Subject) -> str:
     started = not tracemalloc.is_tracing()
     if started:
         tracemalloc.start()
+
+    # Several rounds of the same episodes: caches fill in the first, a leak grows in all.
     try:
         deadline = Deadline(RESOURCE_SECONDS)
         for index, seed in enumerate(seeds):
@@ -217,6 +221,8 @@ def check_resources(subject: Subject) -> str:
     finally:
         if started:
             tracemalloc.stop()
+
+    # Growth in each round counts: once is a cache or the collector.
     grown = [after - before for before, after in pairwise(sizes[1:])]
     limit = GROWTH * len(seeds) / ROUND
     require(min(grown) < limit, f"the same {len(seeds)} episodes took {grown[0]} and then {grown[1]} bytes more")
@@ -225,6 +231,8 @@ def check_resources(subject: Subject) -> str:
         require(not first < second < third, f"the number of {name} grew with every {len(seeds)} episodes: {third}")
     env.close()
     env.close()
+
+    # The same for instances: what a constructor opens has to go with close().
     opened = []
     for seed in seeds[:1] * 4:
         other = subject.make()
@@ -295,9 +303,9 @@ def check_processes(subject: Subject) -> str:
         [sys.executable, "-c", OTHER_PROCESS], text=True, capture_output=True,
         input=json.dumps([subject.spec.to_dict(), subject.kwargs, PROCESS_SECONDS]), timeout=300, env=environment,
     )  # fmt: skip
-    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
-    require(bool(told), f"the other process failed: {done.stderr.strip()[-300:]}")
-    there, here = told[0], subject.so_far[: len(told[0])]
+    reports = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
+    require(bool(reports), f"the other process failed: {done.stderr.strip()[-300:]}")
+    there, here = reports[0], subject.so_far[: len(reports[0])]
     require(there == here, f"fingerprint {here[-1]} here, {there[-1]} in another process at another time")
     return f"the same fingerprint in two processes, a year apart, after {len(here)} of {len(subject.so_far)} episodes"
 

@@ -34,18 +34,13 @@ class PageGame:
     """One game, between two replies. Its methods are called with its `lock`.
 
     Attributes:
-        key: in addresses.
-        part: what is played.
-        out: folder of its records.
         turn: what the person is asked; `None` at the end of an episode.
         info: what the environment tells of this turn.
-        legal: the legal actions of this turn.
         format: how a reply is read.
         clicks: whether a click on the picture is an action.
         pictures: of the prompt; at the end of an episode its last one.
         oracle: what the oracle would write at this turn, where it was asked.
         count: how often the game went on; a form that was made before does not count.
-        error: why it has stopped.
         records: of the open episode, or of the one that has just ended.
         wins: of each episode that ended, whether it was won.
     """
@@ -60,16 +55,14 @@ class PageGame:
         self.wins: list[bool] = []
         self.oracle, self.count, self.error, self.format, self.clicks = "", 0, "", "", False
         self.lock = threading.Lock()
-        self._group, self._kept = group, ExitStack()
+        self._group, self._resources = group, ExitStack()
 
     @property
     def over(self) -> bool:
-        """True if all episodes are played."""
         return len(self.wins) == self.part.episodes
 
     @property
     def before(self) -> ShownTurn | None:
-        """The turn before."""
         return ShownTurn(len(self.records) - 1, self.records[-1]) if self.records else None
 
     def begin(self) -> None:
@@ -78,13 +71,12 @@ class PageGame:
             [self.part], HumanPolicy(self.out), builders={}, prices=Prices().to_dict(), group=self._group
         )
         session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self._folder = self._kept.enter_context(EvaluationFolder(self.out, run, session=session, resume=False))
+        self._folder = self._resources.enter_context(EvaluationFolder(self.out, run, session=session, resume=False))
         self._env = self.part.make(group=self._group)
-        self._kept.callback(self._env.close)
+        self._resources.callback(self._env.close)
         self.begin_episode()
 
     def begin_episode(self) -> None:
-        """Begin the next episode."""
         self._runner = Runner(
             [self._env], split=self.part.split, first_episode=len(self.wins), episodes=1, part=self.part.key
         )
@@ -98,10 +90,10 @@ class PageGame:
         if action is not None:
             self.answer(unwrap(self._env).parser.format([action]))
 
-    def answer(self, said: str | int) -> None:
+    def answer(self, move: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
-        text = env.parser.format([self.legal[said]]) if isinstance(said, int) else complete_reply(env, said)
+        text = env.parser.format([self.legal[move]]) if isinstance(move, int) else complete_reply(env, move)
         reply, after = end_reply(env, Reply(text))
         (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
         record.after, record.final_messages = after, None
@@ -119,7 +111,7 @@ class PageGame:
     def end(self) -> None:
         """End the worker and close the folder; what was finished is kept."""
         self._group.close()
-        self._kept.close()
+        self._resources.close()
         with suppress(OSError):
             self.out.rmdir()  # where nothing was played
 
@@ -138,7 +130,6 @@ class PageGames:
     """Begins, keeps and ends games. May be used by several threads.
 
     Args:
-        out: folder for their records.
         workers: opens a group of one worker.
     """
 
@@ -159,20 +150,17 @@ class PageGames:
         self.go_on(game, game.count, PageGame.begin)
         return game
 
-    def go_on(self, game: PageGame, count: int, do: Callable[..., None], *said: Any) -> None:
+    def go_on(self, game: PageGame, count: int, do: Callable[..., None], *arguments: Any) -> None:
         """Let a method of a game act.
 
         Args:
-            game: from `begin`.
             count: the game's `count` when the form was made; nothing happens where the game has gone on since.
-            do: the method.
-            *said: its arguments.
         """
         with game.lock:
             if game.error or count != game.count:
                 return
             try:
-                do(game, *said)
+                do(game, *arguments)
             except Exception as error:  # an environment may raise anything; the page shows it
                 line = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
                 game.error = plain_line(line, 2000)
@@ -184,6 +172,5 @@ class PageGames:
         game.end()
 
     def close_all(self) -> None:
-        """End all games."""
         for game in list(self.open.values()):
             self.close(game)

@@ -88,7 +88,6 @@ class PageGuard(BaseHTTPMiddleware):
         self.token = token
 
     async def dispatch(self, request: Request, call_next: RequestResponseEndpoint) -> Response:
-        """Answer one request."""
         own = f"http://{request.headers['host']}"
         if request.method in ("GET", "HEAD") or request.headers.get("origin") == own:
             answer = self._ask_token(request) or await call_next(request)
@@ -112,5 +111,5 @@ class PageGuard(BaseHTTPMiddleware):
         return PlainTextResponse("This page needs the token: open the link that `vlgym ui` printed.", 401)
 
 
-def _same(given: str, token: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+def _same(text: str, token: str) -> bool:
+    return hmac.compare_digest(text.encode("utf-8", "replace"), token.encode())

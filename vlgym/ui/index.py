@@ -69,7 +69,6 @@ class IndexedEpisode:
 
     Attributes:
         order: its place in the folder's file, from 0.
-        run: key of its run.
         env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
@@ -98,12 +97,10 @@ class IndexedEpisode:
 
     @property
     def total(self) -> float:
-        """The return."""
         return sum(self.rewards)
 
     @property
     def turns(self) -> int:
-        """Number of turns so far."""
         return len(self.offsets)
 
     @property
@@ -137,8 +134,6 @@ class Folder:
     """One file of records as far as it was read.
 
     Attributes:
-        key: of the folder, in addresses.
-        run: key of its run.
         read: bytes that were read.
         tail: the last line that was read. Where another one stands now, the file is another one.
         problem: why the file cannot be read, if so.
@@ -171,8 +166,8 @@ class Index:
     """
 
     def __init__(self, roots: Iterable[Path]) -> None:
-        given = list(dict.fromkeys(Path(root).resolve() for root in roots))
-        self.roots = tuple(root for root in given if not set(root.parents) & set(given))
+        paths = list(dict.fromkeys(Path(root).resolve() for root in roots))
+        self.roots = tuple(root for root in paths if not set(root.parents) & set(paths))
         self.folders: dict[str, Folder] = {}
         self.runs: dict[str, IndexedRun] = {}
         self._looked = -LOOK_EVERY
@@ -200,13 +195,13 @@ class Index:
 
     def _look(self) -> None:
         """Find new folders, and forget those that are gone."""
-        found: dict[str, Folder] = {}
+        folders: dict[str, Folder] = {}
         runs: dict[str, IndexedRun] = {}
         for folder, run, name in _find_records(self.roots):
             key, run_key = make_key(folder), make_key(run)
-            found[key] = self.folders.get(key) or Folder(key, folder, run_key)
+            folders[key] = self.folders.get(key) or Folder(key, folder, run_key)
             runs[run_key] = IndexedRun(run_key, name, run)
-        self.folders, self.runs = found, runs
+        self.folders, self.runs = folders, runs
 
     def _read(self, folder: Folder) -> None:
         """Read a file's new lines."""
@@ -238,8 +233,8 @@ class Index:
         last = folder.episodes[-1] if folder.episodes else None
         if last is None or last.over or last.number != row["episode"] or row["turn"] == 0:
             self._count += 1
-            said = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
-            last = IndexedEpisode(folder.key, len(folder.episodes), folder.run, *said, self._count)
+            fields = (row["env_id"], row["part"], row["episode"], row["repeat"], row["seed"])
+            last = IndexedEpisode(folder.key, len(folder.episodes), folder.run, *fields, self._count)
             folder.episodes.append(last)
         last.add(row, start, size)
 

@@ -78,36 +78,36 @@ def _find_card(env_id: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show_start(request: Request, said: Mapping[str, str] | None = None, error: str = "") -> Response:
+def show_start(request: Request, form: Mapping[str, str] | None = None, error: str = "") -> Response:
     """Answer with the form that begins a game, and the games that are open."""
-    said, games, registry = said or request.query_params, _games(request), get_registry()
+    form, games, registry = form or request.query_params, _games(request), get_registry()
     families: dict[str, list[str]] = {}
     for env_id, spec in sorted(registry.current().items()):
         families.setdefault(spec.family, []).append(env_id)
     return render_page(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
         first=[env_id for env_id in FIRST_IDS if env_id in registry.specs], games=list(games.open.values()),
-        said={name: said.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
+        said={name: form.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
         others=["self", *PLAYERS],
     )  # fmt: skip
 
 
-def begin(request: Request, said: dict[str, str]) -> Response:
+def begin(request: Request, form: dict[str, str]) -> Response:
     """Begin a game and lead to it."""
     try:
-        spec = get_registry().get(said.get("env", ""))
-        episodes = read_count(said.get("episodes") or "1")
+        spec = get_registry().get(form.get("env", ""))
+        episodes = read_count(form.get("episodes") or "1")
         if not 1 <= episodes <= MOST_EPISODES:
-            raise UserError(f"Episodes: {said['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
-        lines = [line for line in said.get("arguments", "").splitlines() if line.strip()]
+            raise UserError(f"Episodes: {form['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
+        lines = [line for line in form.get("arguments", "").splitlines() if line.strip()]
         arguments = check_named(read_arguments(lines, "Arguments:"), "The form")
-        if others := said.get("opponents", "").strip():
+        if others := form.get("opponents", "").strip():
             if SKILL not in spec.skills:
                 raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
             arguments["opponents"] = others
-        game = _games(request).begin(spec.id, arguments, split=said.get("split") or "train", episodes=episodes)
+        game = _games(request).begin(spec.id, arguments, split=form.get("split") or "train", episodes=episodes)
     except UserError as error:
-        return show_start(request, said, str(error))
+        return show_start(request, form, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
 
 
@@ -127,23 +127,23 @@ def show_game(request: Request) -> Response:
     )  # fmt: skip
 
 
-def answer(request: Request, said: dict[str, str]) -> Response:
+def answer(request: Request, form: dict[str, str]) -> Response:
     """Pass on what the person wrote or clicked, and lead to the next turn; or end the game."""
     game, games = _find_game(request), _games(request)
-    if said.get("end"):
+    if form.get("end"):
         games.close(game)
         return RedirectResponse("/play", 303)
-    count, action = read_count(said.get("count", "")), read_count(said.get("action", ""))
-    x, y = read_count(said.get("point.x", "")), read_count(said.get("point.y", ""))
-    if said.get("next"):
+    count, action = read_count(form.get("count", "")), read_count(form.get("action", ""))
+    x, y = read_count(form.get("point.x", "")), read_count(form.get("point.y", ""))
+    if form.get("next"):
         games.go_on(game, count, PageGame.begin_episode)
     elif min(x, y) >= 0:
         games.go_on(game, count, PageGame.click, x, y)
     else:
-        written = said.get("reply", "").replace("\r\n", "\n")
+        written = form.get("reply", "").replace("\r\n", "\n")
         games.go_on(game, count, PageGame.answer, action if action >= 0 else written)
-    kept = "&".join(f"{name}=1" for name in ("oracle", "view") if said.get(name) == "1")
-    return RedirectResponse(f"/play/{game.key}{'?' + kept if kept else ''}", 303)
+    query = "&".join(f"{name}=1" for name in ("oracle", "view") if form.get(name) == "1")
+    return RedirectResponse(f"/play/{game.key}{'?' + query if query else ''}", 303)
 
 
 def show_game_picture(request: Request) -> Response:
@@ -157,13 +157,13 @@ def show_game_picture(request: Request) -> Response:
 def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
     """Return number, name and arrow key of each action; a key stands for the first action that has its word."""
     free = dict(KEYS)
-    found = []
+    keys = []
     for number, action in enumerate(actions):
         name = str(action)
         key = next((key for key, word in free.items() if word.search(name.lower())), "")
         free.pop(key, None)
-        found.append((number, name, key))
-    return found
+        keys.append((number, name, key))
+    return keys
 
 
 def _find_game(request: Request) -> PageGame:

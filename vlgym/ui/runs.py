@@ -60,7 +60,7 @@ def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[s
     """
     header = peek_header(run.path)
     policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
-    said = {
+    facts = {
         "policy": policy.get("name", header.get("title", "")), "model": policy.get("model", config.get("model", "")),
         "date": find_date(run, header), "split": header.get("split", ""),
     }  # fmt: skip
@@ -71,7 +71,7 @@ def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[s
         parts[each.part or each.env_id][each.number - each.repeat].append(float(each.success))
     shown = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
     return {
-        **{name: plain_line(str(value), 200) for name, value in said.items()},
+        **{name: plain_line(str(value), 200) for name, value in facts.items()},
         "run": run,
         "envs": sorted({each.env_id for each in episodes}),
         "success": None if curve else describe_shares(list(parts.values())),
@@ -109,10 +109,10 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     drawn: tuple[list[Curve], list[Curve]] = ([], [])
     others = sorted({name for row in rows for name in row} - {*MAIN, _ACROSS, "update"})
     for name in [*MAIN, *others][:MOST_CURVES]:
-        seen = [(row[across], row[name]) for row in rows if name in row and across in row]
-        if seen:
-            rate = name in _RATES and all(0 <= value <= 1 for _, value in seen)
-            drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), seen, unit, (0.0, 1.0) if rate else None))
+        points = [(row[across], row[name]) for row in rows if name in row and across in row]
+        if points:
+            rate = name in _RATES and all(0 <= value <= 1 for _, value in points)
+            drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), points, unit, (0.0, 1.0) if rate else None))
     return drawn
 
 
@@ -196,18 +196,18 @@ _LOCK = threading.Lock()
 
 def _compute(folder: Path) -> Future[Any]:
     """Begin to compute what a run's page shows of its report."""
-    found: Future[Any] = Future()
+    future: Future[Any] = Future()
 
     def work() -> None:
         try:
             run = read_run(folder)
-            found.set_result(describe_results(run, compute_report(run)))
+            future.set_result(describe_results(run, compute_report(run)))
         except Exception as error:
-            found.set_exception(error)
+            future.set_exception(error)
 
     sys.setswitchinterval(2e-4)  # other pages are answered meanwhile
     threading.Thread(target=work, daemon=True).start()  # an executor's would keep the program from ending
-    return found
+    return future
 
 
 def _find_run(request: Request, index: Index) -> IndexedRun:

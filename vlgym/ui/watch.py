@@ -44,10 +44,10 @@ largest first."""
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    said = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
-    said["result"] = said["result"] if said["result"] in RESULT_WORDS else ""
-    said["sort"] = said["sort"] if said["sort"].removeprefix("-") in ORDERS else NEWEST
-    return said
+    choice = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
+    choice["result"] = choice["result"] if choice["result"] in RESULT_WORDS else ""
+    choice["sort"] = choice["sort"] if choice["sort"].removeprefix("-") in ORDERS else NEWEST
+    return choice
 
 
 def write_query(choice: Choice) -> str:
@@ -65,7 +65,7 @@ def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[
     """Return the episodes that a choice shows, on all its pages, in its order."""
     run, env, result, code, words, sort = choice.values()
     words = words.casefold()
-    found = [
+    matches = [
         episode
         for episode in episodes
         if run in ("", episode.run)
@@ -74,15 +74,15 @@ def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[
         and (not code or code in episode.codes)
         and any(words in reply for reply in episode.searched)
     ]
-    return sorted(found, key=ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+    return sorted(matches, key=ORDERS[sort.removeprefix("-")], reverse=sort.startswith("-"))
 
 
-def cut_page(found: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
+def cut_page(rows: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
     """Return the `rows` of the page that an address says, its number (`page`, from 1; the last one where there are
     fewer) and the number of all `pages`."""
-    pages = max(1, -(-len(found) // EPISODES_ON_PAGE))
+    pages = max(1, -(-len(rows) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
-    return {"rows": found[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
+    return {"rows": rows[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
 
 
 def show_list(request: Request) -> Response:
@@ -90,29 +90,29 @@ def show_list(request: Request) -> Response:
     index = get_index(request)
     choice = read_choice(request.query_params)
     episodes = index.episodes()
-    found = filter_episodes(episodes, choice)
+    matches = filter_episodes(episodes, choice)
     return render_page(
-        request, "episodes.html", choice=choice, query=write_query(choice), found=len(found), total=len(episodes),
+        request, "episodes.html", choice=choice, query=write_query(choice), found=len(matches), total=len(episodes),
         index=index, orders=ORDERS, results=RESULT_WORDS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
-        won=sum(episode.success for episode in found), ended=sum(episode.over for episode in found),
-        **cut_page(found, request.query_params),
+        won=sum(episode.success for episode in matches), ended=sum(episode.over for episode in matches),
+        **cut_page(matches, request.query_params),
     )  # fmt: skip
 
 
 def show_episode(request: Request) -> Response:
     """Answer with one turn of an episode, and the whole episode below it."""
-    index, said = get_index(request), request.path_params
-    episode = find_episode(index, said["folder"], said["order"], said["turn"])
+    index, params = get_index(request), request.path_params
+    episode = find_episode(index, params["folder"], params["order"], params["turn"])
     choice = read_choice(request.query_params)
-    found = filter_episodes(index.episodes(), choice)
-    place = next((place for place, each in enumerate(found) if each is episode), len(found))
-    begin = max(0, min(said["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
+    matches = filter_episodes(index.episodes(), choice)
+    place = next((place for place, each in enumerate(matches) if each is episode), len(matches))
+    begin = max(0, min(params["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
     turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + TURNS_ON_PAGE))]
     return render_page(
-        request, "turn.html", episode=episode, turn=turns[said["turn"] - begin], turns=turns, query=write_query(choice),
-        before=found[place - 1] if place and place < len(found) else None,
-        after=found[place + 1] if place + 1 < len(found) else None,
+        request, "turn.html", episode=episode, turn=turns[params["turn"] - begin], turns=turns,
+        query=write_query(choice), before=matches[place - 1] if place and place < len(matches) else None,
+        after=matches[place + 1] if place + 1 < len(matches) else None,
         run=index.runs[episode.run], runs=index.runs, curves=draw_turns(turns),
         others=[each for each in index.episodes() if each.same == episode.same and each.run != episode.run],
     )  # fmt: skip
@@ -133,9 +133,9 @@ def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
             if value is not None:
                 lines[name].append((turn.number + 1.0, value))
     return [
-        draw_curve(name, seen, "turn", (min(value for _, value in seen), max(value for _, value in seen)))
-        for name, seen in lines.items()
-        if len(seen) > 1
+        draw_curve(name, points, "turn", (min(value for _, value in points), max(value for _, value in points)))
+        for name, points in lines.items()
+        if len(points) > 1
     ]
 
 
@@ -157,25 +157,25 @@ def show_record_picture(request: Request) -> Response:
 
 def show_side(request: Request) -> Response:
     """Answer with a turn of two episodes; the shorter one stays at its last turn."""
-    index, said = get_index(request), request.path_params
+    index, params = get_index(request), request.path_params
     sides = []
-    for folder, order in ((said["folder"], said["order"]), (said["other"], said["other_order"])):
+    for folder, order in ((params["folder"], params["order"]), (params["other"], params["other_order"])):
         episode = find_episode(index, folder, order)
-        sides.append((episode, read_turn(index, episode, min(said["turn"], episode.turns - 1))))
+        sides.append((episode, read_turn(index, episode, min(params["turn"], episode.turns - 1))))
     longest = max(episode.turns for episode, _ in sides)
-    base = f"/side/{said['folder']}/{said['order']}/{said['other']}/{said['other_order']}"
+    base = f"/side/{params['folder']}/{params['order']}/{params['other']}/{params['other_order']}"
     return render_page(
-        request, "side.html", sides=sides, runs=index.runs, base=base, number=min(said["turn"], longest - 1),
+        request, "side.html", sides=sides, runs=index.runs, base=base, number=min(params["turn"], longest - 1),
         longest=longest,
     )  # fmt: skip
 
 
 def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> IndexedEpisode:
     """Return the episode of an address, which has that turn."""
-    found = index.folders.get(folder)
-    if found is None or order >= len(found.episodes) or turn >= found.episodes[order].turns:
+    entry = index.folders.get(folder)
+    if entry is None or order >= len(entry.episodes) or turn >= entry.episodes[order].turns:
         raise HTTPException(404, "There is no such turn in the folders that `vlgym ui` was given.")
-    return found.episodes[order]
+    return entry.episodes[order]
 
 
 def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
