@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.pong import ENOUGH, HELD, SHIFT, Pong
+from vlgym_pettingzoo.pong import SHIFT, STICKS, WINNING, Pong
 
 import vlgym
 from vlgym.errors import NotInstalledError
@@ -37,7 +37,7 @@ def step(table: Table, *actions: str) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("action", HELD)
+@pytest.mark.parametrize("action", STICKS)
 def test_an_action_moves_the_own_paddle_by_its_rows_and_no_other(table: Table, seat: int, action: str) -> None:
     table.reset(seed=3)
     game: Pong = table.game
@@ -59,7 +59,7 @@ def test_points_are_paid_at_once_and_three_win(table: Table) -> None:
         paid.append(step(table, "up", "up"))
     game = table.game
     points = [game.score_of(0), game.score_of(1)]
-    assert max(points) == ENOUGH
+    assert max(points) == WINNING
     assert [sum(each) for each in zip(*paid, strict=True)] == [points[0] - points[1], points[1] - points[0]]
     assert table.terminated
     assert [game.won(seat) for seat in (0, 1)] == [points[0] > points[1], points[1] > points[0]]

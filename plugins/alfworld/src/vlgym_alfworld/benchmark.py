@@ -121,13 +121,13 @@ def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     Raises:
         UserError: there are none.
     """
-    found = _list_games(data_folder() / FOLDER / split, tasks)
-    if not found:
+    folders = _list_games(data_folder() / FOLDER / split, tasks)
+    if not folders:
         raise UserError(
             f"No playable {', '.join(tasks)} games in {data_folder() / FOLDER / split}. Check that {VARIABLE} "
             "is the folder that 'alfworld-download' filled, or use games='generated'."
         )
-    return found
+    return folders
 
 
 @lru_cache(maxsize=64)
@@ -173,12 +173,12 @@ def load_game(folder: Path) -> Game:
         ) from error
     check_choice(f"{folder / TRAJECTORY}: task_type", goal.task, TASKS)
     check_grammar(grammar, str(folder / GAME))
-    found = _SENTENCE.search(grammar)
+    match = _SENTENCE.search(grammar)
     return Game(
         name=f"{folder.parent.name}/{folder.name}",
         goal=goal,
         scene=scene,
-        sentence=found.group(1).strip() if found else "",
+        sentence=match.group(1).strip() if match else "",
         domain=domain,
         grammar=grammar,
         problem=problem,

@@ -297,8 +297,8 @@ class ALFWorld(VLEnv):
 
     def match_action(self, wanted: str) -> str | None:
         """Return the command that a reply means; with templates also one that names what is held or seen."""
-        found = super().match_action(wanted)
-        return found or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
+        command = super().match_action(wanted)
+        return command or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
 
     def oracle(self) -> str | None:
         """The oracle's next command."""

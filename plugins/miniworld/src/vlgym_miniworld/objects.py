@@ -250,10 +250,10 @@ class RoomObjects(FindObject):
 
     def name_things(self) -> dict[str, tuple[str, Any]]:
         """The three things with their colours; MiniWorld places them in this order."""
-        found = {}
+        names = {}
         for key, entity in zip(self.TARGETS, self.world.entities, strict=False):
-            found[key] = (name_thing(entity), entity)
-        return found
+            names[key] = (name_thing(entity), entity)
+        return names
 
     def state_text(self) -> str:
         return self.carrying_text({id(entity): f"the {name}" for name, entity in self.name_things().values()})

@@ -60,7 +60,7 @@ _CLOSINGS = (
     "Makes a thoughtful present, too.",
     "Every piece is checked by hand before it leaves us.",
 )
-_FILLERS = (
+_EXTRA_BULLETS = (
     "{material} quality that you can see and feel.",
     "Made for {use}.",
     "Part of the {series} line by {brand}.",
@@ -99,12 +99,12 @@ def write_product(rng: random.Random, kind: Kind, index: int, seed: int) -> Prod
     words["features"] = ", ".join(text.title() for text in attributes[: rng.randint(1, 2)])
     title = rng.choice(_TITLES).format(**words)
     bullets = [f"{text.capitalize()}: {taxonomy.sentences[text]}" for text in attributes]
-    bullets.insert(rng.randint(0, len(bullets)), rng.choice(_FILLERS).format(**words))
+    bullets.insert(rng.randint(0, len(bullets)), rng.choice(_EXTRA_BULLETS).format(**words))
     opening = rng.choice(_OPENINGS).format(
         **{**words, "head": words["head"].lower(), "use": words["use"].lower(), "material": words["material"].lower()}
     )
-    told = rng.sample(attributes, min(2, len(attributes)))
-    description = f"{opening} {' '.join(taxonomy.sentences[text] for text in told)} {rng.choice(_CLOSINGS)}"
+    mentions = rng.sample(attributes, min(2, len(attributes)))
+    description = f"{opening} {' '.join(taxonomy.sentences[text] for text in mentions)} {rng.choice(_CLOSINGS)}"
     price = _price(rng, kind)
     reviews = tuple(
         Review(
