@@ -15,7 +15,12 @@ import vlgym
 from vlgym.games.several import SKILL
 from vlgym.games.table import Table
 
-GAMES = [spec.id for spec in vlgym_envs() if SKILL in spec.skills]
+FEW = ("TicTacToe", "KuhnPoker", "KitchenPair", "ChessEndings", "KnightsArchersZombies")
+GAMES = [
+    pytest.param(spec.id, marks=() if spec.title in FEW else pytest.mark.exhaustive)
+    for spec in vlgym_envs()
+    if SKILL in spec.skills
+]
 BAR = 10
 """Units from the left edge, where no bar has words or marks."""
 

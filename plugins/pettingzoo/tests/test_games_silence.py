@@ -21,7 +21,7 @@ from vlgym.play.trajectory import read_trajectories
 from vlgym.registry import get_registry
 from vlgym.types import Parsed, Reply, Turn
 
-FAST = ("TicTacToe", "Breakthrough", "KuhnPoker", "LeducHoldem", "Battleship", "CoinGame", "MPETag")
+FAST = ("TicTacToe", "KuhnPoker", "CoinGame", "MPETag")
 GAMES = [
     pytest.param(spec.id, marks=() if any(f"/{name}-" in spec.id for name in FAST) else pytest.mark.exhaustive)
     for spec in get_registry().specs.values()

@@ -14,14 +14,9 @@ from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
 from vlgym.registry.lookup import get_registry
 from vlgym.registry.making import make
-from vlgym.testing import EnvConformance
 
 CHANCES = {"CanaryColour": 1 / 8, "CanaryDigit": 1 / 10, "CanaryMemory": 1 / 12}
 SEEDS = 300
-
-
-class TestCanaries(EnvConformance):
-    env_ids = tuple(spec.id for spec in CANARIES)
 
 
 def play(env: Any, seed: int, wrong: bool = False) -> tuple[list[Any], list[np.ndarray]]:

@@ -47,7 +47,7 @@ def test_the_smallest_symbol_of_every_level_is_as_large_and_as_dark_as_stated(ti
     ],
 )
 def test_every_answer_of_a_level_is_legal_and_comes_up(title: str, counts: tuple[int, ...]) -> None:
-    env = make(f"vlgym/{title}-v0")
+    env = make(f"vlgym/{title}-v0", image_size=(16, 16))
     for level, count in enumerate(counts):
         given = {env.reset(seed=seed, options={"level": level})[1]["answer"] for seed in range(12 * count)}
         assert given == {*env.legal_actions()}

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_sokoban.generator import split_of_level
 from vlgym_sokoban.groups import GROUPS, load_group
 from vlgym_sokoban.level import Level
 
@@ -143,14 +142,6 @@ def test_each_group_has_its_own_step_limit_under_the_global_planner() -> None:
         "small-v0": 200, "small-v1": 200, "v0": 200, "v1": 120, "v2": 200, "large-v0": 300,
         "large-v1": 300, "huge-v0": 300,
     }  # fmt: skip
-
-
-def test_a_seed_draws_from_the_room_of_its_split() -> None:
-    env = make()
-    for split in ("train", "val", "test"):
-        for index in range(8):
-            env.reset(seed=episode_seed(ID, split, index))
-            assert split_of_level(env.board.level) == split
 
 
 def test_own_sizes_and_solution_lengths_are_obeyed() -> None:

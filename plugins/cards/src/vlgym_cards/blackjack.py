@@ -66,9 +66,7 @@ class Blackjack(VLEnv):
     """
 
     prompt = PromptTemplate(
-        version=1,
-        instructions="You are playing blackjack. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
+        version=1, instructions="You are playing blackjack. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
     reset_options: ClassVar = {
         "player": ResetOption(

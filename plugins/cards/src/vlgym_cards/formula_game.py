@@ -49,11 +49,7 @@ class FormulaGame(VLEnv):
     rules: Rules
     longest: int
 
-    prompt = PromptTemplate(
-        version=1,
-        instructions="{task}\n{format}",
-        turn="{state}\nLegal actions: {actions}",
-    )
+    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
     reset_options: ClassVar = {
         "cards": ResetOption(
             "the hand", 'a list of as many cards as are dealt, such as ["H5", "SK"]',

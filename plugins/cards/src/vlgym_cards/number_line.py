@@ -73,9 +73,7 @@ class NumberLine(VLEnv):
     """
 
     prompt = PromptTemplate(
-        version=1,
-        instructions="You are playing NumberLine. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
+        version=1, instructions="You are playing NumberLine. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
     reset_options: ClassVar = {
         name: whole_number(meaning, 0, lambda env: env.max_position, "an integer from 0 to max_position")

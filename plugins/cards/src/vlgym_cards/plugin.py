@@ -201,10 +201,7 @@ POINTS_24_1 = replace(
     POINTS_24,
     id="vlgym/Points24-v1",
     kwargs={"refusals": 2},
-    probes=(
-        Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
-        *POINTS_24.probes,
-    ),
+    probes=(Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}), *POINTS_24.probes),
     levels=(
         "three cards, no brackets and no /",
         "three cards",

@@ -186,10 +186,7 @@ def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
 PLACES = tuple(
     place(way, row, column, length)
     for length in SHIPS
-    for way, rows, columns in (
-        ("horizontally", SIDE, SIDE - length + 1),
-        ("vertically", SIDE - length + 1, SIDE),
-    )
+    for way, rows, columns in (("horizontally", SIDE, SIDE - length + 1), ("vertically", SIDE - length + 1, SIDE))
     for row in range(rows)
     for column in range(columns)
 )

@@ -508,10 +508,7 @@ class MPETag(ParticleGame):
     def _chase(self, seat: int, chaser: Any, place: Point) -> Any:
         """A chaser a turn on, that pushes straight towards a place (in any direction, more than it can)."""
         body, away = self.body_of(seat), math.dist(chaser[0], place) or 1.0
-        push = (
-            (place[0] - chaser[0][0]) / away * body.accel,
-            (place[1] - chaser[0][1]) / away * body.accel,
-        )
+        push = ((place[0] - chaser[0][0]) / away * body.accel, (place[1] - chaser[0][1]) / away * body.accel)
         return glide(chaser[0], chaser[1], push, self.frame_skip, body.max_speed)
 
     reach: ClassVar[float] = 1.15
