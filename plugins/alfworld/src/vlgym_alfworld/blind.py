@@ -26,17 +26,8 @@ NUMBERS = range(10, 100)
 TURNS = 50
 _BUDGET = re.compile(r"You have (\d+) turns")
 _LIKELY = (
-    "countertop",
-    "diningtable",
-    "sidetable",
-    "desk",
-    "bed",
-    "coffeetable",
-    "dresser",
-    "shelf",
-    "sofa",
-    "cabinet",
-)
+    "countertop", "diningtable", "sidetable", "desk", "bed", "coffeetable", "dresser", "shelf", "sofa", "cabinet",
+)  # fmt: skip
 """Furniture where most things lie, the likeliest first; nearly all of it without doors."""
 
 _STANDS = ("desk", "sidetable", "dresser", "shelf", "coffeetable", "diningtable")

@@ -29,14 +29,9 @@ from .rooms import load_room
 from .thor import ThorBackend
 
 TEMPLATES = (
-    "take OBJECT from RECEPTACLE",
-    "move OBJECT to RECEPTACLE",
-    "use OBJECT",
-    "clean OBJECT with RECEPTACLE",
-    "heat OBJECT with RECEPTACLE",
-    "cool OBJECT with RECEPTACLE",
-    "slice OBJECT with OBJECT",
-)
+    "take OBJECT from RECEPTACLE", "move OBJECT to RECEPTACLE", "use OBJECT", "clean OBJECT with RECEPTACLE",
+    "heat OBJECT with RECEPTACLE", "cool OBJECT with RECEPTACLE", "slice OBJECT with OBJECT",
+)  # fmt: skip
 """Commands in addition to the listed ones, with the words that the player fills in as capitals."""
 
 _OLDER = ("put OBJECT in/on RECEPTACLE",)

@@ -53,17 +53,8 @@ _STRING = re.compile(
 _PARAMETER = re.compile(r"<parameter=(?:content|text|answer)>([^<]{0,400})</")
 _WAY = re.compile(r"\b(up|down)\b", re.IGNORECASE)
 _COORDINATES = (
-    "coordinate",
-    "point",
-    "position",
-    "start_box",
-    "box",
-    "element",
-    "region",
-    "bbox_2d",
-    "bbox",
-    "point_2d",
-)
+    "coordinate", "point", "position", "start_box", "box", "element", "region", "bbox_2d", "bbox", "point_2d",
+)  # fmt: skip
 _TEXTS = ("text", "content", "value", "answer", "message", "input_text")
 
 

@@ -20,23 +20,9 @@ _BRAND_STARTS = (
     "Pell", "Quin", "Ros", "Sel", "Tam", "Ulv", "Ver", "Wex",
 )  # fmt: skip
 _BRAND_ENDS = (
-    "bury",
-    "dane",
-    "ette",
-    "ford",
-    "gate",
-    "holm",
-    "ique",
-    "kin",
-    "lyn",
-    "mere",
-    "ora",
-    "ric",
-    "sen",
-    "ton",
-    "vale",
+    "bury", "dane", "ette", "ford", "gate", "holm", "ique", "kin", "lyn", "mere", "ora", "ric", "sen", "ton", "vale",
     "wick",
-)
+)  # fmt: skip
 _SERIES = (
     "Aero", "Bay", "Cedar", "Dune", "Echo", "Fern", "Glade", "Harbor", "Iris", "Juniper", "Kite", "Lark", "Meadow",
     "North", "Opal", "Prairie", "Quest", "Ridge", "Summit", "Trail", "Umber", "Vista", "Willow", "Zephyr",
