@@ -41,15 +41,15 @@ def test_it_remembers_only_what_was_in_sight() -> None:
 
 def test_where_hidden_things_are_makes_no_difference_to_what_it_says() -> None:
     """Two worlds that look alike from where the player stands, with the mug in other places."""
-    said = []
+    answers = []
     for place in ("cabinet 1", "microwave 1", "desk 1"):
         world = make_world(agent_at="nowhere", holder={"mug 1": place, "pen 1": "desk 1", "desklamp 1": "desk 1"})
         memory = Memory()
         memory.look(world)
-        said.append(seek(MUG, world, memory, COMMANDS))
-    assert said[0] is not None
-    assert said[0] == said[1] == said[2]
-    assert "I have not seen a mug yet" in said[0].reason
+        answers.append(seek(MUG, world, memory, COMMANDS))
+    assert answers[0] is not None
+    assert answers[0] == answers[1] == answers[2]
+    assert "I have not seen a mug yet" in answers[0].reason
 
 
 @pytest.mark.parametrize("disturbance", [0, 10])

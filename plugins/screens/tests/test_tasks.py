@@ -128,7 +128,7 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
         for action in env.legal_actions():
             env.reset(seed=env.reset_seed, options={"level": 4})
             _, reward, terminated, _, info = env.step(action)
-            aim, found = env.aim.widget, env.found.widget
+            aim, hit = env.aim.widget, env.found.widget
             assert terminated
             assert (
                 info["success"]
@@ -140,12 +140,12 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
             assert info["vlgym"]["feedback"] == ("" if info["success"] else info["error"])
             errors[info["error"]] += 1
             if info["error"] == "wrong row":
-                assert (aim.kind, aim.label) == (found.kind, found.label)
+                assert (aim.kind, aim.label) == (hit.kind, hit.label)
             if info["error"] == "wrong column":
-                assert found.kind == "row" or aim.kind == "row" or aim.of == found.of
+                assert hit.kind == "row" or aim.kind == "row" or aim.of == hit.of
             if info["error"] == "twin":
-                assert (aim.kind, aim.label, aim.of) == (found.kind, found.label, found.of)
-                assert aim.detail != found.detail
+                assert (aim.kind, aim.label, aim.of) == (hit.kind, hit.label, hit.of)
+                assert aim.detail != hit.detail
         if number > 20 and len(errors) == 6:
             break
     assert set(errors) == {"none", "twin", "wrong row", "wrong column", "right kind", "wrong kind"}
@@ -255,11 +255,11 @@ def test_words_go_to_the_field_with_the_caret_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "right"), [("{}", True), (" {} ", True), ("{}X", False), ("", False), ("{0:.1}", False)]
+    ("form", "right"), [("{}", True), (" {} ", True), ("{}X", False), ("", False), ("{0:.1}", False)]
 )
-def test_only_the_whole_answer_counts(given: str, right: bool) -> None:
+def test_only_the_whole_answer_counts(form: str, right: bool) -> None:
     env = begin("Find", level=0)
-    words = given.format(env.code).lower()
+    words = form.format(env.code).lower()
     _, reward, terminated, _, info = env.step(f'answer("{words}")')
     assert terminated
     assert info["success"] is right

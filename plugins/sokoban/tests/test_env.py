@@ -184,9 +184,9 @@ def test_restart_gives_back_what_a_box_lost_that_began_on_its_target(tmp_path: P
 def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
     online, plan = make(protocol="magebench"), make(protocol="magebench", planner="global")
     assert (online.info_text, online.parser.name, plan.parser.name) == (False, "headings", "headings-plan")
-    told, untold = (env.reset(seed=1)[0]["text"] for env in (make(), online))
-    assert "Boxes on targets: 0 of 2" in told
-    assert "Boxes on targets" not in untold
+    text, bare = (env.reset(seed=1)[0]["text"] for env in (make(), online))
+    assert "Boxes on targets: 0 of 2" in text
+    assert "Boxes on targets" not in bare
     assert "# action" in online.reset(seed=1)[0]["text"]
     assert online.legal_actions() == ["Up", "Down", "Left", "Right"]
     assert online.step("# analyze\nA wall.\n# action\nup")[4]["vlgym"]["parse"] == "no_action"
@@ -204,8 +204,8 @@ def test_the_words_of_the_picture_are_the_room_itself() -> None:
     env.reset(seed=1)
     for _ in range(4):
         _, *rows = env.describe().split("\n")
-        told = Level.from_rows(rows)
-        assert (told.player, set(told.boxes), set(told.targets)) == (
+        level = Level.from_rows(rows)
+        assert (level.player, set(level.boxes), set(level.targets)) == (
             env.board.player,
             env.board.boxes,
             env.board._targets,

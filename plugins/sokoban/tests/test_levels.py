@@ -48,11 +48,11 @@ def test_there_are_182_different_levels_in_the_published_groups() -> None:
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "v0" else SWEPT) for name in GROUPS])
 def test_the_solver_solves_every_level_and_the_stored_solutions_solve_it_too(name: str) -> None:
     for level in load_group(name):
-        found = solve(replace(level, solution=""), greed=3)
-        assert found.status == SOLVED, level.title
-        assert replay(level, found.moves).solved, level.title
+        solution = solve(replace(level, solution=""), greed=3)
+        assert solution.status == SOLVED, level.title
+        assert replay(level, solution.moves).solved, level.title
         assert replay(level, level.solution).solved, level.title
-        assert len(level.solution) <= min(len(found.moves), LONGEST_SOLUTION), level.title
+        assert len(level.solution) <= min(len(solution.moves), LONGEST_SOLUTION), level.title
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_the_solver_solves_every_level_and_the_stored_solutions_solve_it_too(nam
 )
 def test_the_solver_proves_stored_solutions_shortest(name: str, every: int) -> None:
     for level in load_group(name)[::every]:
-        found = solve(replace(level, solution=""))
-        assert (found.status, len(found.moves)) == (SOLVED, len(level.solution)), level.title
+        solution = solve(replace(level, solution=""))
+        assert (solution.status, len(solution.moves)) == (SOLVED, len(level.solution)), level.title
 
 
 @pytest.mark.parametrize("name", GROUPS)

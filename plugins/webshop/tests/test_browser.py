@@ -28,11 +28,11 @@ CONFIG = ShopConfig()
 
 @pytest.fixture(scope="module")
 def services() -> Iterator[Services]:
-    """Server and browser, kept for the module."""
-    kept = get_services()
-    kept.join(-1)
-    yield kept
-    kept.leave(-1)
+    """Server and browser, shared for the module."""
+    shared = get_services()
+    shared.join(-1)
+    yield shared
+    shared.leave(-1)
 
 
 def pages(shop: Shop) -> list[tuple[int, Page]]:
@@ -70,11 +70,11 @@ def test_every_element_really_clicked_leads_where_the_rules_say(services: Servic
     driver = services.windows.driver()
     for goal, page in pages(shop)[1:4:2]:
         driver.get(services.url(CONFIG, goal, page))
-        found = [
+        names = [
             element.get_attribute("data-click") for element in driver.find_elements("css selector", "[data-click]")
         ]
-        assert sorted(found) == sorted(shop.rules.clickables(page))
-        for name in found[:2] + found[-2:]:
+        assert sorted(names) == sorted(shop.rules.clickables(page))
+        for name in names[:2] + names[-2:]:
             driver.get(services.url(CONFIG, goal, page))
             element = driver.find_element("css selector", f'[data-click="{name}"]')
             radio = element.tag_name == "input"
