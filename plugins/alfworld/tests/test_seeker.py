@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +10,9 @@ from vlgym_alfworld.drawn import TextGame
 from vlgym_alfworld.game import HEAT, TASKS, Goal
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.oracle import Memory, seek
+from worlds import make_world
 
 from vlgym.registry.making import make
-
-sys.path.insert(0, str(Path(__file__).parent))
-from worlds import make_world
 
 COMMANDS = ["go to cabinet 1", "go to microwave 1", "go to desk 1", "open cabinet 1", "go to diningtable 1"]
 MUG = Goal(HEAT, "Mug", parent="DiningTable")

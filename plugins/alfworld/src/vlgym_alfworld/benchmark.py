@@ -133,7 +133,7 @@ def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
 @lru_cache(maxsize=64)
 def _list_games(root: Path, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
-    return tuple(folder for folder in folders if _task_of(folder) in tasks and _is_playable(folder, root))
+    return tuple(f for f in folders if f.parent.name.split("-", 1)[0] in tasks and _is_playable(f, root))
 
 
 def game_number(seed: int, env_id: str, count: int) -> int:
@@ -184,10 +184,6 @@ def load_game(folder: Path) -> Game:
         problem=problem,
         file=str(folder / GAME),
     )
-
-
-def _task_of(folder: Path) -> str:
-    return folder.parent.name.split("-", 1)[0]
 
 
 def _is_playable(folder: Path, root: Path) -> bool:

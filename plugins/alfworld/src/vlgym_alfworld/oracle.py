@@ -38,7 +38,7 @@ class _Guide:
     def next(self) -> Advice | None:
         load = self.world.held
         if load is not None and load not in self.things:
-            return self.put_down(load)
+            return self.put(load, list(self.world.receptacle_kinds), "I need a free hand", aside=True)
         if load is None:
             return self.fetch()
         if self.goal.task == LOOK:
@@ -64,9 +64,6 @@ class _Guide:
         return self.reach(place, f"I need the {thing}") or self._say(
             f"I take the {thing}", f"take {thing} from {place}"
         )
-
-    def put_down(self, load: str) -> Advice | None:
-        return self.put(load, list(self.world.receptacle_kinds), "I need a free hand", aside=True)
 
     def put(self, load: str, places: Iterable[str], reason: str, *, aside: bool = False) -> Advice | None:
         """Bring the held object to the first receptacle of `places` that takes it (`aside`: to the nearest)."""

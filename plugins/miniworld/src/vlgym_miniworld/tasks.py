@@ -56,7 +56,6 @@ class MiniWorldTask(GymAdapter):
         version=1, instructions=_INSTRUCTIONS, turn="Turn {turn} of {max_turns}.\nLegal actions: {actions}"
     )
     actions: ClassVar[dict[str, Any]] = MOVES
-    world_name: ClassVar[str]
     can_randomise: ClassVar[bool] = True
 
     def __init__(self, *, domain_rand: bool = False, compat: str | None = None, **kwargs: Any) -> None:
@@ -70,6 +69,11 @@ class MiniWorldTask(GymAdapter):
             raise UserError(f"MiniWorld's {self.world_name} has fixed steps and looks; leave domain_rand=False.")
         self.domain_rand = domain_rand
         self._pilot: Pilot | None = None
+
+    @property
+    def world_name(self) -> str:
+        """MiniWorld's name of its class, which this one bears too."""
+        return type(self).__name__
 
     @property
     def world(self) -> Any:

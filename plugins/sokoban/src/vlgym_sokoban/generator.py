@@ -25,7 +25,7 @@ from .solver import SOLVED, solve
 MAX_DEPTH = 300
 MAX_STATES = 300_000
 
-_TARGET, _BOX_PULLED, _BOX_AT_START, _PLAYER = 2, 3, 4, 5
+_TARGET, _BOX_AT_START, _PLAYER = 2, 4, 5
 
 
 def reverse_play(
