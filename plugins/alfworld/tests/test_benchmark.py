@@ -1,11 +1,11 @@
 """The benchmark's own games: found, listed, checked, played. The folder has the real format; its games are ours."""
 
-import sys
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from benchmark_files import write_game
 from vlgym_alfworld import benchmark
 from vlgym_alfworld.game import PICK, TASKS
 from vlgym_alfworld.generator import draw_game
@@ -13,9 +13,6 @@ from vlgym_alfworld.generator import draw_game
 import vlgym  # noqa: F401
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
-
-sys.path.insert(0, str(Path(__file__).parent))
-from benchmark_files import write_game
 
 PER_SPLIT = 4
 

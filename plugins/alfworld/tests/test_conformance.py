@@ -2,7 +2,7 @@
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "blind", "floor", "history", "resources", "values")
+SWEPT = ("levels", "blind", "floor", "history", "resources", "values", "vector", "parser_time")
 
 
 class TestHouseholds(EnvConformance):

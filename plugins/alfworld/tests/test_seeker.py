@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +10,9 @@ from vlgym_alfworld.drawn import TextGame
 from vlgym_alfworld.game import HEAT, TASKS, Goal
 from vlgym_alfworld.generator import draw_game
 from vlgym_alfworld.oracle import Memory, seek
+from worlds import make_world
 
 from vlgym.registry.making import make
-
-sys.path.insert(0, str(Path(__file__).parent))
-from worlds import make_world
 
 COMMANDS = ["go to cabinet 1", "go to microwave 1", "go to desk 1", "open cabinet 1", "go to diningtable 1"]
 MUG = Goal(HEAT, "Mug", parent="DiningTable")
@@ -41,15 +37,15 @@ def test_it_remembers_only_what_was_in_sight() -> None:
 
 def test_where_hidden_things_are_makes_no_difference_to_what_it_says() -> None:
     """Two worlds that look alike from where the player stands, with the mug in other places."""
-    said = []
+    answers = []
     for place in ("cabinet 1", "microwave 1", "desk 1"):
         world = make_world(agent_at="nowhere", holder={"mug 1": place, "pen 1": "desk 1", "desklamp 1": "desk 1"})
         memory = Memory()
         memory.look(world)
-        said.append(seek(MUG, world, memory, COMMANDS))
-    assert said[0] is not None
-    assert said[0] == said[1] == said[2]
-    assert "I have not seen a mug yet" in said[0].reason
+        answers.append(seek(MUG, world, memory, COMMANDS))
+    assert answers[0] is not None
+    assert answers[0] == answers[1] == answers[2]
+    assert "I have not seen a mug yet" in answers[0].reason
 
 
 @pytest.mark.parametrize("disturbance", [0, 10])

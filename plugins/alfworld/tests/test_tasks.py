@@ -1,12 +1,7 @@
 """Goal conditions and the oracle's next command in small worlds, by hand."""
 
-import sys
-from pathlib import Path
-
 from vlgym_alfworld.game import HEAT, LOOK, PICK, PICK_TWO, Goal, met_conditions
 from vlgym_alfworld.oracle import advise
-
-sys.path.insert(0, str(Path(__file__).parent))
 from worlds import make_world
 
 

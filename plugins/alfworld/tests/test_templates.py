@@ -69,8 +69,8 @@ def test_no_text_and_no_legal_action_names_a_thing_wherever_the_player_goes(env:
         names = set(env._backend.world.object_kinds)
         ended = False
         while not ended:
-            told = f"{observation['text']} {env.legal_actions()}"
-            assert not [name for name in names if name in told]
+            words = f"{observation['text']} {env.legal_actions()}"
+            assert not [name for name in names if name in words]
             assert "#" not in observation["text"].split("Legal actions:")[1]
             observation, _, terminated, truncated, _ = say(env, env.oracle())
             ended = terminated or truncated
@@ -94,13 +94,13 @@ def test_what_is_behind_a_door_is_refused_like_what_is_nowhere(env: Any) -> None
     hidden = say(env, f"take {thing} from {place}")
     nowhere = say(env, f"take {thing.split()[0]} #9 from {place}")
     assert hidden[4]["vlgym"].pop("turn") + 1 == nowhere[4]["vlgym"].pop("turn")
-    told = []
+    answers = []
     for observation, reward, terminated, truncated, info in (hidden, nowhere):
         assert info["invalid_action"]
         details = {name: value for name, value in info["vlgym"].items() if name not in ("turn_text", "span")}
         text = re.sub(r"Turn \d+", "", observation["text"])
-        told.append((text, reward, terminated, truncated, {**info, "vlgym": details}))
-    assert told[0] == told[1]
+        answers.append((text, reward, terminated, truncated, {**info, "vlgym": details}))
+    assert answers[0] == answers[1]
     assert np.array_equal(hidden[0]["image"], nowhere[0]["image"])
     assert hidden[1] == -1.0
     assert not say(env, f"open {place}", f"take {thing} from {place}")[4]["invalid_action"]

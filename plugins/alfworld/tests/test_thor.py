@@ -4,20 +4,17 @@ The simulator is a stand-in here: the Unity build cannot be had by pip.
 """
 
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from benchmark_files import write_game
 from vlgym_alfworld import benchmark, thor
 from vlgym_alfworld.game import TASKS
 
 import vlgym  # noqa: F401
-
-sys.path.insert(0, str(Path(__file__).parent))
-from benchmark_files import write_game
 
 
 class Camera:

@@ -59,15 +59,15 @@ def test_draws_have_the_odds_of_the_endless_deck(make_env: Build) -> None:
 
 def test_the_hidden_card_is_nowhere_until_the_game_is_over(make_env: Build) -> None:
     env = make_env("Blackjack")
-    seen = []
+    views = []
     for hidden in ("CK", "C9"):
         observation, info = env.reset(seed=0, options={"player": ["H10", "SK"], "dealer": ["D9", hidden]})
         assert info["dealer"] == ["D9"]
-        seen.append((observation["text"], observation["image"].tobytes(), info))
-    assert seen[0] == seen[1]
+        views.append((observation["text"], observation["image"].tobytes(), info))
+    assert views[0] == views[1]
     observation, *_, info = env.step("<action>stand</action>")
     assert info["dealer"] == ["D9", "C9"]
-    before = np.frombuffer(seen[0][1], np.uint8).reshape(300, 300, 3)
+    before = np.frombuffer(views[0][1], np.uint8).reshape(300, 300, 3)
     assert (observation["image"] != before)[26:124, 79:149].any()
 
 

@@ -16,13 +16,13 @@ Build = Callable[..., VLEnv]
 
 def deals(env: Any, script: type) -> list[tuple[float, list[str], list[int]]]:
     """(probability, cards, numbers) of every deal, suits aside, by playing back every draw."""
-    found = []
+    rows = []
     for rank in range(2, 14):
         count = len(partners(min(rank, 10)))
         for choice, swap in product(range(count), (0.25, 0.75)):
             env.start(script(rank, 0, choice, 1, swap), {})
-            found.append((1 / 12 / count / 2, [str(card) for card in env.cards], list(env.numbers)))
-    return found
+            rows.append((1 / 12 / count / 2, [str(card) for card in env.cards], list(env.numbers)))
+    return rows
 
 
 def test_every_hand_can_be_solved_five_sixths_by_a_sum_and_one_sixth_by_a_product(

@@ -14,20 +14,20 @@ Build = Callable[..., VLEnv]
 
 def starts(env: Any, script: type) -> list[tuple[int, int]]:
     """(current, target) for each of the 36 equally likely draws."""
-    found = []
+    draws = []
     for current, target in product(range(6), repeat=2):
         env.start(script(np.array([current, target])), {})
-        found.append((env.current, env.target))
-    return found
+        draws.append((env.current, env.target))
+    return draws
 
 
 def test_the_start_distribution_is_the_published_one(make_env: Build, script: type) -> None:
-    found = starts(make_env("NumberLine"), script)
-    assert len(found) == 36
-    assert len(set(found)) == 30
-    assert sum(abs(c - t) for c, t in found) / 36 == pytest.approx(2.278, abs=0.0005)
-    assert (5, 1) in found
-    assert found.count((4, 0)) == 2  # a tie at 4 moves the target to (4 + 1) mod 5
+    draws = starts(make_env("NumberLine"), script)
+    assert len(draws) == 36
+    assert len(set(draws)) == 30
+    assert sum(abs(c - t) for c, t in draws) / 36 == pytest.approx(2.278, abs=0.0005)
+    assert (5, 1) in draws
+    assert draws.count((4, 0)) == 2  # a tie at 4 moves the target to (4 + 1) mod 5
 
 
 def test_random_play_reaches_the_target_and_succeeds_at_the_published_rates(make_env: Build, script: type) -> None:

@@ -52,8 +52,8 @@ def test_compat_sets_parser_and_random_fallback_unless_told_otherwise(make_env: 
         assert isinstance(env.parser, ProjectionParser)
         assert env.invalid_action == "published"
         assert make_env(title).invalid_action == "random"
-        kept = make_env(title, compat="rl4vlm", parser="tag", invalid_action="noop")
-        assert (kept.parser.name, kept.invalid_action) == ("tag", "noop")
+        own = make_env(title, compat="rl4vlm", parser="tag", invalid_action="noop")
+        assert (own.parser.name, own.invalid_action) == ("tag", "noop")
 
 
 def test_the_published_texts_have_no_line_on_a_reply_without_an_action(make_env: Build) -> None:
@@ -137,13 +137,13 @@ def test_the_fifth_card_lies_off_the_canvas_and_the_sixth_is_partly_seen(make_en
     hand = ["C2", "D2", "H3", "SA", "CA", "DA"]
     env.reset(seed=0, options={"player": hand, "dealer": ["H7", "SK"]})
     base = env.image()
-    seen = []
+    shown = []
     for place in range(6):
-        kept = env.player[place]
-        env.player[place] = Card(9, kept.suit)
-        seen.append(bool((env.image() != base).any()))
-        env.player[place] = kept
-    assert seen == [True, True, True, True, False, True]
+        card = env.player[place]
+        env.player[place] = Card(9, card.suit)
+        shown.append(bool((env.image() != base).any()))
+        env.player[place] = card
+    assert shown == [True, True, True, True, False, True]
     assert (base[252:300, 5:75] == 255).all(axis=2).mean() > 0.5
 
 

@@ -31,9 +31,9 @@ def brute_force(partial: Partial, numbers: tuple[int, ...], target: int, rules: 
             after = partial.push(token)
         except FormulaError:
             continue
-        found = brute_force(after, tuple(left), target, rules, budget - 1)
-        if found is not None and (best is None or found + 1 < best):
-            best = found + 1
+        rest = brute_force(after, tuple(left), target, rules, budget - 1)
+        if rest is not None and (best is None or rest + 1 < best):
+            best = rest + 1
     return best
 
 
@@ -67,14 +67,14 @@ def test_the_solver_agrees_with_brute_force_on_existence_and_length() -> None:
     rules, budget = Rules(), 9
     outcomes = Counter()
     for prefix, left, target in random_cases(60):
-        found = complete(tuple(prefix), left, target, rules, budget)
+        ending = complete(tuple(prefix), left, target, rules, budget)
         expected = brute_force(read(prefix), left, target, rules, budget)
-        assert (None if found is None else len(found)) == expected, (prefix, left, target, found)
-        if found is not None:
-            whole = [*prefix, *found]
+        assert (None if ending is None else len(ending)) == expected, (prefix, left, target, ending)
+        if ending is not None:
+            whole = [*prefix, *ending]
             assert evaluate(whole) == target
-            assert sorted(int(t) for t in found if t.isdigit()) == list(left)
-        outcomes["none" if found is None else "found"] += 1
+            assert sorted(int(t) for t in ending if t.isdigit()) == list(left)
+        outcomes["none" if ending is None else "found"] += 1
     assert min(outcomes.values()) > 10, "both kinds of case must occur"
 
 

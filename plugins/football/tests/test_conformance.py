@@ -2,7 +2,7 @@
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "oracle", "blind", "values", "conduct", "history", "vector")
+SWEPT = ("levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources")
 
 
 class TestFootball(EnvConformance):

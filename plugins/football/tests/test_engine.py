@@ -45,9 +45,9 @@ def digest(now: Snapshot) -> str:
 def play(engine: Engine, name: str, seed: int, frames: int = 30) -> str:
     """Play codes of a fixed generator; return a hash of all frames."""
     codes = np.random.default_rng(5).integers(0, 13, size=frames)
-    seen = [digest(engine.begin(get_scenario(name), seed))]
-    seen += [digest(engine.advance(int(code))) for code in codes]
-    return hashlib.sha256("".join(seen).encode()).hexdigest()
+    hashes = [digest(engine.begin(get_scenario(name), seed))]
+    hashes += [digest(engine.advance(int(code))) for code in codes]
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 _OTHER = (
@@ -89,12 +89,12 @@ def test_the_academys_empty_goal_is_scored_by_running_and_shooting(match: Callab
 
 def test_sprint_and_dribble_stick_until_released(match: Callable[..., Match]) -> None:
     begun = match("academy_run_to_score", 1)
-    held = []
+    states = []
     for action in ("sprint", "right", "dribble", "release_sprint", "release_dribble"):
         begun.play(action)
-        held.append((begun.engine.holds("sprint"), begun.engine.holds("dribble"), begun.engine.holds("right")))
-    assert [h[:2] for h in held] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
-    assert held[-1][2]
+        states.append((begun.engine.holds("sprint"), begun.engine.holds("dribble"), begun.engine.holds("right")))
+    assert [h[:2] for h in states] == [(True, False), (True, False), (True, True), (False, True), (False, False)]
+    assert states[-1][2]
 
 
 def test_a_restored_match_goes_on_bit_for_bit_in_another_engine(match: Callable[..., Match]) -> None:
@@ -118,13 +118,13 @@ def test_foreseeing_tells_what_comes_and_changes_nothing(match: Callable[..., Ma
     begun = match("R6_T_3", 8)
     begun.play("right")
     before = json.dumps(begun.save())
-    seen = begun.foresee(["top_right", "short_pass"])
+    forecast = begun.foresee(["top_right", "short_pass"])
     assert json.dumps(begun.save()) == before
     paid = begun.play("top_right").reward
     played = begun.play("short_pass")
-    assert seen.reward == pytest.approx(paid + played.reward)
-    assert seen.ending == played.ending
-    assert digest(seen.now) == digest(begun.now)
+    assert forecast.reward == pytest.approx(paid + played.reward)
+    assert forecast.ending == played.ending
+    assert digest(forecast.now) == digest(begun.now)
 
 
 def test_garbage_is_refused_before_it_reaches_the_engine(match: Callable[..., Match]) -> None:

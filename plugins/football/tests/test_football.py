@@ -142,8 +142,8 @@ def test_a_level_plays_its_own_situations_and_leaves_the_draw_without_a_level_al
 def test_only_a_goal_for_us_is_a_success(make_env: Make) -> None:
     env = make_env(scenario="R5_T_1")
     env.reset(seed=1)
-    found = []
+    successes = []
     for score in ((1, 0), (0, 1)):
         env.match.now = replace(env.match.now, score=score)
-        found.append(env.success())
-    assert found == [True, False]
+        successes.append(env.success())
+    assert successes == [True, False]

@@ -50,19 +50,19 @@ def ring_at(picture: np.ndarray, place: np.ndarray, colour: tuple[int, int, int]
 
 
 def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: Any) -> None:
-    seen, _ = pair.reset(seed=1)
+    views, _ = pair.reset(seed=1)
     now = game_of(pair).match.now
     for seat in (0, 1):
-        picture = seen[f"player_{seat}"]["image"]
+        picture = views[f"player_{seat}"]["image"]
         assert ring_at(picture, now.left[seat + 1], MINE) > 20
         assert ring_at(picture, now.left[2 - seat], MINE) == 0
-        assert f"You play number {seat + 2}." in seen[f"player_{seat}"]["text"]
+        assert f"You play number {seat + 2}." in views[f"player_{seat}"]["text"]
     assert now.owner == 1
-    assert ring_at(seen["player_1"]["image"], now.left[1], WHITE) > ring_at(
-        seen["player_0"]["image"], now.left[1], WHITE
+    assert ring_at(views["player_1"]["image"], now.left[1], WHITE) > ring_at(
+        views["player_0"]["image"], now.left[1], WHITE
     )
-    assert "You have the ball." in seen["player_0"]["text"]
-    assert "Your number 2 has the ball." in seen["player_1"]["text"]
+    assert "You have the ball." in views["player_0"]["text"]
+    assert "Your number 2 has the ball." in views["player_1"]["text"]
 
 
 @pytest.mark.parametrize("players", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 4))])

@@ -10,15 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from vlgym_football.names import MAGEBENCH, MAGEBENCH_MINI, PACKAGE, TEAM
-from vlgym_football.scenario import (
-    FOLDER,
-    METRES,
-    Scenario,
-    get_scenario,
-    lane_clearance,
-    parse_scenarios,
-    read_file,
-)
+from vlgym_football.scenario import FOLDER, METRES, Scenario, get_scenario, lane_clearance, parse_scenarios, read_file
 
 from vlgym.errors import UserError
 

@@ -53,8 +53,8 @@ class Thing:
 def test_bearing_and_distance_are_those_of_miniworlds_axes(
     heading: float, place: tuple[float, float], bearing: float, distance: float
 ) -> None:
-    found = locate(Pose(1.0, 1.0, heading), Thing(1 + place[0], 1 + place[1]))
-    assert found == pytest.approx((bearing, distance), abs=0.1)
+    place_of_box = locate(Pose(1.0, 1.0, heading), Thing(1 + place[0], 1 + place[1]))
+    assert place_of_box == pytest.approx((bearing, distance), abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -62,15 +62,15 @@ def test_bearing_and_distance_are_those_of_miniworlds_axes(
 )
 def test_the_robot_starts_away_from_the_box_and_does_not_face_it(make: Callable, title: str) -> None:
     env = make(f"{title}-v1")
-    found = []
+    starts = []
     for seed in range(12):
         env.reset(seed=seed)
-        found.append(locate(pose_of(env.world), env.world.box))
+        starts.append(locate(pose_of(env.world), env.world.box))
         assert not env.world.near(env.world.box)
         assert not env.world.intersect(env.world.agent, env.world.agent.pos, env.world.agent.radius)
-    assert min(bearing for bearing, _ in found) >= ASIDE
-    assert min(distance for _, distance in found) >= env.min_distance > 0
-    assert len({round(bearing) for bearing, _ in found}) > 6, "the start is drawn, not set"
+    assert min(bearing for bearing, _ in starts) >= ASIDE
+    assert min(distance for _, distance in starts) >= env.min_distance > 0
+    assert len({round(bearing) for bearing, _ in starts}) > 6, "the start is drawn, not set"
 
 
 def test_the_box_is_not_in_the_first_picture(make: Callable) -> None:
@@ -78,11 +78,11 @@ def test_the_box_is_not_in_the_first_picture(make: Callable) -> None:
     for seed in range(12):
         image = env.reset(seed=seed)[0]["image"].astype(int)
         assert not ((image[..., 0] > 120) & (image[..., 1] < 40) & (image[..., 2] < 40)).any(), seed
-    seen = []
+    sights = []
     for _ in range(8):
         image = env.step(env.parser.format(["turn left"]))[0]["image"].astype(int)
-        seen.append(((image[..., 0] > 120) & (image[..., 1] < 40) & (image[..., 2] < 40)).any())
-    assert any(seen), "who turns round sees it"
+        sights.append(((image[..., 0] > 120) & (image[..., 1] < 40) & (image[..., 2] < 40)).any())
+    assert any(sights), "who turns round sees it"
 
 
 def test_a_rule_that_no_room_can_meet_is_said_and_the_world_stays_usable(

@@ -90,16 +90,16 @@ def test_stepping_into_the_street_ends_sidewalk_without_reward():
 
 def test_sign_draws_shape_and_color_and_tells_only_the_shape():
     env = make("Sign")
-    seen = set()
+    pairs = set()
     for seed in range(20):
         observation, _ = env.reset(seed=seed)
         shape = re.search(r"touch the (box|key) in the color", observation["text"]).group(1)
         assert env.SHAPES[env.world._goal] == shape
-        seen.add((shape, env.world._color_index))
+        pairs.add((shape, env.world._color_index))
         rng = np.random.default_rng(seed)  # the order and number of draws belong to the id
         assert (env.SHAPES.index(shape), env.world._color_index) == (rng.integers(2), rng.integers(3))
     env.close()
-    assert len(seen) == 6
+    assert len(pairs) == 6
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ def test_the_preset_has_128_turns_at_most_four_images_and_a_random_action_for_wh
         20,
     ]
     assert make("MazeS2", compat="vldac", max_turns=300).max_turns == 96
-    given = make(compat="vldac", max_turns=7, invalid_action="noop")
-    assert (given.max_turns, given.invalid_action) == (7, "noop")
+    own = make(compat="vldac", max_turns=7, invalid_action="noop")
+    assert (own.max_turns, own.invalid_action) == (7, "noop")
     plain = make()
     assert (plain.max_turns, plain.invalid_action) == (180, "noop")
     assert (plain.vlgym_spec.history_turns, plain.vlgym_spec.history_images) == (0, 1)

@@ -76,7 +76,7 @@ def changes(env: Any, action: str, player: Any) -> dict[str, int]:
 
 
 def test_a_seed_shows_the_same_pictures_in_every_process() -> None:
-    told = {
+    hashes = {
         subprocess.run(
             [sys.executable, "-c", PLAY, junk],
             env={**os.environ, "PYTHONHASHSEED": junk},
@@ -86,7 +86,7 @@ def test_a_seed_shows_the_same_pictures_in_every_process() -> None:
         ).stdout
         for junk in ("1", "4321")
     }
-    assert len(told) == 1
+    assert len(hashes) == 1
 
 
 def test_the_text_names_every_action_and_every_achievement(env: Any) -> None:

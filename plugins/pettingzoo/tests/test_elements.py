@@ -20,7 +20,7 @@ def test_every_game_of_the_suite_is_asked_about() -> None:
 @pytest.mark.parametrize("game", ["vlgym/CoinGame-v0", "vlgym/BattleOfTheColors-v0", "vlgym/MonsterHunt-v0"])
 def test_the_answer_lies_where_the_question_says(game: str) -> None:
     env = vlgym.make(NAME_ELEMENT.id, game=game)
-    seen = set()
+    answers = set()
     for seed in range(40):
         env.reset(seed=seed)
         rules, me = env._table.game, env._seats[0]
@@ -34,8 +34,8 @@ def test_the_answer_lies_where_the_question_says(game: str) -> None:
             things |= {"red block": [rules.blocks[0]], "blue block": [rules.blocks[1]]}
         here = [name for name, cells in things.items() if (row, column) in cells]
         assert (here or ["nothing"]) == [env.solve().split("<action>")[1].removesuffix("</action>")]
-        seen.add(env._answer)
-    assert len(seen) == 5
+        answers.add(env._answer)
+    assert len(answers) == 5
 
 
 @pytest.mark.parametrize("game", ASKED)
@@ -55,9 +55,9 @@ def test_a_question_has_one_right_answer_and_the_picture_is_the_games(game: str)
 
 @pytest.mark.parametrize("game", ["vlgym/Hanabi-v0", "vlgym/KuhnPoker-v0", "vlgym/CoinGame-v0", "vlgym/MPETag-v0"])
 def test_no_answer_is_much_more_frequent_than_another(game: str) -> None:
-    env, given = vlgym.make(NAME_ELEMENT.id, game=game), Counter[str]()
+    env, answers = vlgym.make(NAME_ELEMENT.id, game=game), Counter[str]()
     for seed in range(60):
         env.reset(seed=seed)
-        given[env._answer] += 1
-    assert len(given) == len(ASKED[game][0])
-    assert max(given.values()) < 60 * 1.7 / len(given)
+        answers[env._answer] += 1
+    assert len(answers) == len(ASKED[game][0])
+    assert max(answers.values()) < 60 * 1.7 / len(answers)

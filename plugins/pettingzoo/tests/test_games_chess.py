@@ -82,7 +82,7 @@ def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("words", "meant"),
     [
         ("b7b8q", "b7b8q"), ("B7B8Q", "b7b8q"), ("b8=Q", "b7b8q"), ("b8=n", "b7b8n"), ("bxc8=Q+", "b7c8q"),
         ("bxc8=R", "b7c8r"), (" Bxc8 ", "d7c8"), ("bxc8q", "b7c8q"), ("be6", "d7e6"), ("Be6", "d7e6"), ("KA2", "a1a2"),
@@ -90,11 +90,11 @@ def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -
         ("O-O", None), ("", None), ("\x00", None), ("K" * 10_000, None), ("a1a2 a1a2", None), ("\u2654a2", None),
     ],
 )  # fmt: skip
-def test_moves_are_read_in_both_notations_and_nothing_else_is(said: str, meant: str | None) -> None:
+def test_moves_are_read_in_both_notations_and_nothing_else_is(words: str, meant: str | None) -> None:
     table = at("2r5/1P1B4/8/8/8/7k/8/K7 w - - 0 1")
-    assert table.game.match_move(said, 0) == meant
+    assert table.game.match_move(words, 0) == meant
     table.game.parser = get_parser("auto")
-    reading = table.read(0, f"So: <answer>{said}</answer>")
+    reading = table.read(0, f"So: <answer>{words}</answer>")
     assert (reading.failure, reading.parsed.form) == ((None, "answer") if meant else ("no_action", None))
     assert meant in (None, reading.action)
 
@@ -114,17 +114,17 @@ def test_the_pawn_table_has_the_wins_that_are_known() -> None:
 @pytest.mark.parametrize("ending", ["KPvK", "KBBvK", "KRPvKR"])
 def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: str) -> None:
     own, other = ending.split("v")
-    seen, movers = set(), Counter()
+    positions, movers = set(), Counter()
     for seed in range(20):
         board = draw_position(ending, np.random.default_rng(seed))
         assert board.fen() == draw_position(ending, np.random.default_rng(seed)).fen()
-        seen.add(board.board_fen())
+        positions.add(board.board_fen())
         movers[board.turn] += 1
         assert board.is_valid()
         assert not board.is_game_over()
         for men, colour in ((own, board.turn), (other, not board.turn)):
-            held = [man.symbol().upper() for man in board.piece_map().values() if man.color == colour]
-            assert Counter(held) == Counter(men)
+            symbols = [man.symbol().upper() for man in board.piece_map().values() if man.color == colour]
+            assert Counter(symbols) == Counter(men)
         assert not any(board.is_attacked_by(not man.color, square) for square, man in board.piece_map().items())
         if ending == "KPvK":
             view = board if board.turn else board.mirror()
@@ -132,7 +132,7 @@ def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: 
             assert solve_pawn_ending()[0, pawn, view.king(True), view.king(False)]
         if ending == "KBBvK":
             assert len({(square + square // 8) % 2 for square in board.pieces(chess.BISHOP, board.turn)}) == 2
-    assert len(seen) == 20
+    assert len(positions) == 20
     assert min(movers.values()) >= 4
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from playing import begin
 from vlgym_pettingzoo.hanabi import choose, read_view
 
-import vlgym
-from vlgym.games.table import Table
 from vlgym.registry import get_registry
 from vlgym.testing import Subject, find_leaks
 from vlgym.testing.game_checks import check_symmetry
@@ -18,39 +15,26 @@ SMALL = (96, 96)
 MORE = pytest.mark.parametrize("players", [3, 5])
 
 
-def begin(players: int, seed: int = 0, moves: int = 0, **kwargs: Any) -> Table:
-    """Return a game after `moves` moves of the player by rules."""
-    table = vlgym.open_table(HANABI, players=players, **kwargs)
-    table.remembers = set()
-    table.reset(seed=seed)
-    for _ in range(moves):
-        go_on(table)
-    return table
-
-
-def go_on(table: Table) -> None:
-    """Let who moves play by the rules."""
-    (seat,) = table.movers
-    table.step({seat: f"<action>{table.game.advise(seat)}</action>"})
-
-
 @pytest.mark.parametrize(("players", "cards"), [(2, 5), (3, 5), (4, 4), (5, 4)])
 def test_everybody_has_a_hand_and_sees_those_of_all_others(players: int, cards: int) -> None:
-    game = begin(players, moves=3).game
+    table = begin("Hanabi", players=players)
+    for seat in range(2):
+        table.step({seat: f"<action>{table.game.advise(seat)}</action>"})
+    game = table.game
     assert game.seats == players
     views = [game.view(seat) for seat in range(players)]
-    hands = [[held.card for held in views[seat - 1].others[0]] for seat in range(players)]
+    hands = [[slot.card for slot in views[seat - 1].others[0]] for seat in range(players)]
     assert {len(hand) for hand in hands} == {cards}
     for seat, view in enumerate(views):
-        assert [held.card for held in view.own] == [None] * cards
-        seen = [[held.card for held in hand] for hand in view.others]
-        assert seen == [hands[(seat + step) % players] for step in range(1, players)]
-        assert all(card is not None for hand in seen for card in hand)
+        assert [slot.card for slot in view.own] == [None] * cards
+        cards_of_others = [[slot.card for slot in hand] for hand in view.others]
+        assert cards_of_others == [hands[(seat + step) % players] for step in range(1, players)]
+        assert all(card is not None for hand in cards_of_others for card in hand)
 
 
 @MORE
 def test_a_hint_names_its_player_and_tells_that_player_alone(players: int) -> None:
-    table = begin(players)
+    table = begin("Hanabi", players=players)
     target = players - 1
     card = table.game.view(0).others[target - 1][0].card
     assert card is not None
@@ -59,9 +43,9 @@ def test_a_hint_names_its_player_and_tells_that_player_alone(players: int) -> No
     assert not [action for action in table.legal(0) if action.startswith("hint player 1 ")]
     table.step({0: f"<action>hint player {players} rank {card[1]}</action>"})
     for seat in range(players):
-        told = [held.hinted for held in table.game.view(seat).own]
-        assert (told[0] == f"X{card[1]}") == (seat == target)
-        assert seat == target or set(told) == {"XX"}
+        hints = [slot.hinted for slot in table.game.view(seat).own]
+        assert (hints[0] == f"X{card[1]}") == (seat == target)
+        assert seat == target or set(hints) == {"XX"}
 
 
 @pytest.mark.parametrize("players", [3, pytest.param(5, marks=pytest.mark.exhaustive)])

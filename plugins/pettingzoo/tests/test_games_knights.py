@@ -8,24 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playing import begin, finish, move
 
-import vlgym
-from vlgym.games.table import Reading, Table
-from vlgym.types import Parsed
+from vlgym.games.table import Table
 
-ID = "vlgym/KnightsArchersZombies-v0"
-
-
-def begin(seed: int = 0, **kwargs: Any) -> Table:
-    table = vlgym.open_table(ID, **kwargs)
-    table.reset(seed=seed)
-    return table
-
-
-def move(table: Table, *actions: str) -> tuple[float, ...]:
-    """One turn: the archer's and the knight's action; a dead one's is left out. Return the rewards."""
-    wanted = {seat: actions[seat] for seat in table.movers}
-    return table.play({seat: Reading(each, Parsed((each,)), None) for seat, each in wanted.items()}).rewards
+TITLE = "KnightsArchersZombies"
 
 
 def put(table: Table, *spots: tuple[int, int]) -> list[Any]:
@@ -40,21 +27,8 @@ def put(table: Table, *spots: tuple[int, int]) -> list[Any]:
     return zombies[: len(spots)]
 
 
-def play(players: list[str], seed: int) -> Table:
-    """Let planners or random players finish a game."""
-    table, rng = begin(seed), np.random.default_rng(seed)
-    table.remembers = set()
-    while not table.over:
-        chosen = [
-            str(rng.choice(table.game.moves(seat))) if player == "random" else table.game.advise(seat)
-            for seat, player in enumerate(players)
-        ]
-        move(table, *chosen)
-    return table
-
-
 def test_actions_move_and_turn_a_player_for_three_frames() -> None:
-    table = begin()
+    table = begin(TITLE)
     put(table)
     archer, knight = table.game.bodies
     (x, y), before = archer.rect.center, table.game.engine.frames
@@ -69,7 +43,7 @@ def test_actions_move_and_turn_a_player_for_three_frames() -> None:
 
 @pytest.mark.parametrize(("seat", "above"), [(0, 200), (1, 60)])
 def test_an_attack_kills_the_zombie_ahead_and_pays_both(seat: int, above: int) -> None:
-    table = begin()
+    table = begin(TITLE)
     x, y = table.game.bodies[seat].rect.center
     put(table, (x, y - above))
     actions = ["stay", "stay"]
@@ -80,7 +54,7 @@ def test_an_attack_kills_the_zombie_ahead_and_pays_both(seat: int, above: int) -
 
 
 def test_whom_a_zombie_touches_is_dead_and_the_other_goes_on() -> None:
-    table = begin()
+    table = begin(TITLE)
     put(table, table.game.bodies[1].rect.center)
     move(table, "stay", "stay")
     assert not table.over
@@ -94,7 +68,7 @@ def test_whom_a_zombie_touches_is_dead_and_the_other_goes_on() -> None:
 
 
 def test_a_zombie_that_reaches_the_line_ends_the_game() -> None:
-    table = begin()
+    table = begin(TITLE)
     put(table, (600, 690))
     for _ in range(3):
         if not table.over:
@@ -105,7 +79,7 @@ def test_a_zombie_that_reaches_the_line_ends_the_game() -> None:
 
 
 def test_a_line_that_holds_to_the_last_turn_is_success_for_both() -> None:
-    table = begin(max_turns=2)
+    table = begin(TITLE, max_turns=2)
     put(table)
     move(table, "stay", "stay")
     assert not table.game.won(0)
@@ -116,10 +90,13 @@ def test_a_line_that_holds_to_the_last_turn_is_success_for_both() -> None:
 
 
 def test_two_planners_hold_the_line_and_random_players_do_not() -> None:
-    both = [play(["advise", "advise"], seed) for seed in range(100, 104)]
-    chance = [play(["random", "random"], seed) for seed in range(100, 104)]
-    assert sum(table.game.won(0) for table in both) >= 3
-    assert not any(table.game.won(0) for table in chance)
+    table, won = begin(TITLE), {"oracle": 0, "random": 0}
+    for player in won:
+        for seed in range(100, 104):
+            finish(table, [player] * 2, seed)
+            won[player] += table.game.won(0)
+    assert won["oracle"] >= 3
+    assert won["random"] == 0
 
 
 def test_loading_the_engine_leaves_python_writing_bytecode_and_opens_no_window() -> None:

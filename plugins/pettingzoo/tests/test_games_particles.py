@@ -6,32 +6,12 @@ import math
 
 import numpy as np
 import pytest
+from playing import begin, finish, move
 from vlgym_pettingzoo.mpe import RUNNER
 
-import vlgym
-from vlgym.games.table import Reading, Table
-from vlgym.types import Parsed
+from vlgym.games.table import Table
 
-SPREAD, TAG = "vlgym/MPESpread-v0", "vlgym/MPETag-v0"
-
-
-def move(table: Table, *actions: str) -> tuple[float, ...]:
-    """One turn: an action of each seat; return the rewards."""
-    return table.play({seat: Reading(action, Parsed((action,)), None) for seat, action in enumerate(actions)}).rewards
-
-
-def play(table: Table, players: list[str], seed: int) -> bool:
-    """Let `advise`, `search` or random play of each seat finish a game; return whether seat 0 has succeeded."""
-    rng = np.random.default_rng(seed)
-    table.reset(seed=seed)
-    table.remembers = set()
-    while not table.over:
-        chosen = [
-            str(rng.choice(table.game.moves(seat))) if player == "random" else getattr(table.game, player)(seat)
-            for seat, player in enumerate(players)
-        ]
-        move(table, *chosen)
-    return table.game.won(0)
+SPREAD, TAG = "MPESpread", "MPETag"
 
 
 def place(table: Table, *spots: tuple[float, float]) -> None:
@@ -44,12 +24,6 @@ def lay(table: Table, *spots: tuple[float, float]) -> None:
     """Put the landmarks on these spots."""
     for mark, spot in zip(table.game.engine.world.landmarks, spots, strict=True):
         mark.state.p_pos = np.array(spot, float)
-
-
-def begin(env_id: str, seed: int = 0, **kwargs: object) -> Table:
-    table = vlgym.open_table(env_id, **kwargs)
-    table.reset(seed=seed)
-    return table
 
 
 @pytest.mark.parametrize("frames", [1, 4])
@@ -76,15 +50,18 @@ def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_cover
     )
     assert expected == pytest.approx(table.returns[0], abs=1e-6)  # nobody moved, so every frame paid that
     place(table, (-0.5, 0.0), (0.5, 0.0), (0.1, 0.8))
-    move(table, "stay", "stay", "stay")
-    assert table.terminated
+    assert table.game.make_moves(dict.fromkeys(range(3), "stay")).terminated
     assert all(table.game.won(seat) for seat in range(3))
 
 
 def test_the_planners_of_spread_cover_all_and_random_agents_do_not() -> None:
-    table = vlgym.open_table(SPREAD)
-    assert sum(play(table, ["advise"] * 3, seed) for seed in range(100, 106)) >= 5
-    assert sum(play(table, ["random"] * 3, seed) for seed in range(100, 106)) <= 1
+    table, won = begin(SPREAD), {"oracle": 0, "random": 0}
+    for player in won:
+        for seed in range(100, 106):
+            finish(table, [player] * 3, seed)
+            won[player] += table.game.won(0)
+    assert won["oracle"] >= 5
+    assert won["random"] <= 1
 
 
 def test_in_tag_a_touch_pays_the_chasers_costs_the_runner_and_ends_the_game() -> None:
@@ -119,9 +96,9 @@ def test_a_runner_who_lasts_all_turns_has_won() -> None:
     assert [table.game.won(seat) for seat in range(3)] == [False, False, True]
 
 
-@pytest.mark.parametrize("env_id", [SPREAD, TAG])
-def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(env_id: str) -> None:
-    table = begin(env_id)
+@pytest.mark.parametrize("title", [SPREAD, TAG])
+def test_a_push_moves_a_disc_that_way_in_the_field_and_in_the_picture(title: str) -> None:
+    table = begin(title)
     lay(table, *[(0.8, -0.8), (-0.8, -0.8), (0.0, 0.8)][: len(table.game.engine.world.landmarks)])
     for action, axis, sign in (("up", 1, 1), ("down", 1, -1), ("left", 0, -1), ("right", 0, 1)):
         place(table, (0.0, 0.0), (0.8, 0.8), (-0.8, 0.8))

@@ -6,11 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from vlgym_pettingzoo.pong import ENOUGH, HELD, SHIFT, Pong
+from playing import begin, finish, move
+from vlgym_pettingzoo.pong import SHIFT, STICKS, WINNING, Pong
 
 import vlgym
 from vlgym.errors import NotInstalledError
-from vlgym.games.loop import read_moves
 from vlgym.games.table import Table
 
 pytest.importorskip("multi_agent_ale_py", reason="the plugin's extra `pong` is not installed")
@@ -19,35 +19,21 @@ pytest.importorskip("multi_agent_ale_py", reason="the plugin's extra `pong` is n
 @pytest.fixture(scope="module")
 def table() -> Table:
     """One game for all tests."""
-    table = vlgym.open_table("vlgym/Pong-v0")
-    table.remembers = set()
-    return table
-
-
-def play(table: Table, players: tuple[str, str], seed: int) -> list[int]:
-    """Let own players finish a game; return the points."""
-    table.reset(seed=seed)
-    while not table.over:
-        table.play(read_moves(table, table.movers, players, {}))
-    return [table.game.score_of(seat) for seat in (0, 1)]
-
-
-def step(table: Table, *actions: str) -> tuple[float, ...]:
-    return table.step({seat: table.game.parser.format([action]) for seat, action in enumerate(actions)}).rewards
+    return begin("Pong")
 
 
 @pytest.mark.parametrize("seat", [0, 1])
-@pytest.mark.parametrize("action", HELD)
+@pytest.mark.parametrize("action", STICKS)
 def test_an_action_moves_the_own_paddle_by_its_rows_and_no_other(table: Table, seat: int, action: str) -> None:
     table.reset(seed=3)
     game: Pong = table.game
     for mover in (0, 1):  # from the middle, at rest
         while abs(game.paddle_of(mover) - 120) > 8:
-            step(table, *("up a bit" if mover == other else "stay" for other in (0, 1)))
-    step(table, "stay", "stay")
+            move(table, *("up a bit" if mover == other else "stay" for other in (0, 1)))
+    move(table, "stay", "stay")
     before = [game.paddle_of(other) for other in (0, 1)]
-    step(table, *(action if other == seat else "stay" for other in (0, 1)))
-    step(table, "stay", "stay")
+    move(table, *(action if other == seat else "stay" for other in (0, 1)))
+    move(table, "stay", "stay")
     assert game.paddle_of(seat) - before[seat] == pytest.approx(SHIFT[action], abs=2)
     assert game.paddle_of(1 - seat) == before[1 - seat]
 
@@ -56,10 +42,10 @@ def test_points_are_paid_at_once_and_three_win(table: Table) -> None:
     table.reset(seed=1)
     paid = []
     while not table.over:
-        paid.append(step(table, "up", "up"))
+        paid.append(move(table, "up", "up"))
     game = table.game
     points = [game.score_of(0), game.score_of(1)]
-    assert max(points) == ENOUGH
+    assert max(points) == WINNING
     assert [sum(each) for each in zip(*paid, strict=True)] == [points[0] - points[1], points[1] - points[0]]
     assert table.terminated
     assert [game.won(seat) for seat in (0, 1)] == [points[0] > points[1], points[1] > points[0]]
@@ -93,8 +79,8 @@ def test_the_oracle_beats_the_follower_and_that_one_random_play(table: Table) ->
         ahead = 0
         for seed in range(8):
             first = seed % 2
-            points = play(table, players if first == 0 else players[::-1], seed)
-            ahead += points[first] > points[1 - first]
+            returns = finish(table, players if first == 0 else players[::-1], seed)
+            ahead += returns[first] > 0
         assert ahead >= least, players
 
 

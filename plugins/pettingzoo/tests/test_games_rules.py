@@ -183,11 +183,11 @@ def test_test_games_open_in_many_ways_and_none_as_a_train_game(title: str, openi
 
 
 def test_the_search_draws_from_the_episodes_seed_and_a_restored_game_goes_on_with_it() -> None:
-    table, said = at("ConnectFour"), set()
+    table, moves = at("ConnectFour"), set()
     for seed in range(12):
         table.reset(seed=seed)
-        said.add(table.game.search(0))
-    assert len(said) > 1
+        moves.add(table.game.search(0))
+    assert len(moves) > 1
     table = vlgym.open_table("vlgym/ConnectFour-v0")
     table.reset(seed=episode_seed("vlgym/ConnectFour-v0", "test", 3))
     other = vlgym.open_table("vlgym/ConnectFour-v0")

@@ -6,36 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playing import begin, finish, move
 from vlgym_pettingzoo.grid.walkers import distance
 
-import vlgym
-from vlgym.games.table import Reading, Table
-from vlgym.types import Parsed
+from vlgym.games.table import Table
 
 
-def begin(title: str, **state: Any) -> Table:
+def at(title: str, **state: Any) -> Table:
     """Return a game in a position."""
-    table = vlgym.open_table(f"vlgym/{title}-v0")
-    table.remembers = set()
-    table.reset(seed=0)
+    table = begin(title)
     for name, value in state.items():
         setattr(table.game, name, value)
     return table
-
-
-def move(table: Table, *actions: str) -> tuple[float, ...]:
-    """Let both move; return their rewards."""
-    return table.play({seat: Reading(action, Parsed((action,)), None) for seat, action in enumerate(actions)}).rewards
-
-
-def play(title: str, players: tuple[str, str], seed: int) -> list[float]:
-    """Let own players finish a game; return the returns."""
-    table, rng = begin(title), np.random.default_rng(seed)
-    table.reset(seed=seed)
-    while not table.over:
-        words = [table.game.ask_player(player, seat) for seat, player in enumerate(players)]
-        move(table, *(word or str(rng.choice(table.game.moves(0))) for word in words))
-    return table.returns
 
 
 HUNT = {"monster": (0, 4), "apples": [(0, 1), (4, 0)]}
@@ -50,14 +32,14 @@ def test_a_thought_names_the_ways_that_lead_to_a_square() -> None:
 
 
 def test_an_apple_pays_two_and_grows_elsewhere() -> None:
-    table = begin("MonsterHunt", places=[(0, 0), (4, 4)], **HUNT)
+    table = at("MonsterHunt", places=[(0, 0), (4, 4)], **HUNT)
     assert move(table, "right", "stay") == (2.0, 0.0)
     assert (0, 1) not in table.game.apples
     assert table.game.apples[1] == (4, 0)
 
 
 def test_the_monster_goes_to_the_nearest_and_who_meets_it_alone_pays_and_is_put_elsewhere() -> None:
-    table = begin("MonsterHunt", places=[(0, 2), (4, 4)], **HUNT)
+    table = at("MonsterHunt", places=[(0, 2), (4, 4)], **HUNT)
     assert move(table, "stay", "stay") == (0.0, 0.0)
     assert table.game.monster == (0, 3)
     assert move(table, "stay", "stay") == (-2.0, 0.0)
@@ -65,7 +47,7 @@ def test_the_monster_goes_to_the_nearest_and_who_meets_it_alone_pays_and_is_put_
 
 
 def test_two_who_meet_the_monster_on_one_square_earn_five_each_and_it_comes_back_elsewhere() -> None:
-    table = begin("MonsterHunt", places=[(1, 3), (1, 3)], **HUNT)
+    table = at("MonsterHunt", places=[(1, 3), (1, 3)], **HUNT)
     assert move(table, "up", "up") == (5.0, 5.0)
     assert table.game.places == [(0, 3), (0, 3)]
     assert table.game.monster != (0, 3)
@@ -74,7 +56,7 @@ def test_two_who_meet_the_monster_on_one_square_earn_five_each_and_it_comes_back
 def test_a_wall_stops_a_move_and_chance_draws_the_nearest_of_two_who_are_as_near() -> None:
     prey = set()
     for seed in range(12):
-        table = begin("MonsterHunt", places=[(0, 0), (0, 4)], monster=(0, 2), apples=[(4, 0), (4, 4)])
+        table = at("MonsterHunt", places=[(0, 0), (0, 4)], monster=(0, 2), apples=[(4, 0), (4, 4)])
         table.game.chance_rng = np.random.default_rng(seed)
         move(table, "left", "up")
         assert table.game.places == [(0, 0), (0, 4)]
@@ -98,19 +80,19 @@ BLOCKS = {"blocks": [(0, 0), (4, 4)]}
 def test_a_block_pays_two_who_stand_on_it_and_different_blocks_pay_nobody(
     places: list[Any], actions: tuple[str, str], rewards: tuple[float, float], moved: tuple[bool, bool]
 ) -> None:
-    table = begin("BattleOfTheColors", places=places, blocks=[(0, 0), (4, 4)])
+    table = at("BattleOfTheColors", places=places, blocks=[(0, 0), (4, 4)])
     assert move(table, *actions) == rewards
     assert tuple(block != was for block, was in zip(table.game.blocks, [(0, 0), (4, 4)], strict=True)) == moved
 
 
 @pytest.mark.parametrize(("title", "least", "most"), [("MonsterHunt", 200, 20), ("BattleOfTheColors", 45, 5)])
 def test_two_oracles_earn_much_and_random_players_next_to_nothing(title: str, least: float, most: float) -> None:
-    assert np.mean([sum(play(title, ("oracle", "oracle"), seed)) for seed in range(5)]) > least
-    assert np.mean([sum(play(title, ("random", "random"), seed)) for seed in range(5)]) < most
+    assert np.mean([sum(finish(begin(title), ("oracle", "oracle"), seed)) for seed in range(5)]) > least
+    assert np.mean([sum(finish(begin(title), ("random", "random"), seed)) for seed in range(5)]) < most
 
 
 def test_the_hunter_keeps_off_the_monster_until_both_are_there() -> None:
-    table = begin("MonsterHunt", places=[(2, 0), (2, 4)], monster=(1, 2), apples=[(4, 0), (4, 4)])
+    table = at("MonsterHunt", places=[(2, 0), (2, 4)], monster=(1, 2), apples=[(4, 0), (4, 4)])
     steps = 0
     while table.game.places[0] != table.game.places[1] and steps < 5:
         assert min(distance(place, table.game.monster) for place in table.game.places) >= 1
@@ -120,7 +102,7 @@ def test_the_hunter_keeps_off_the_monster_until_both_are_there() -> None:
 
 
 def test_the_apple_eater_eats_and_the_selfish_walk_to_their_own_block() -> None:
-    assert min(play("MonsterHunt", ("search", "search"), 1)) > 10
-    table = begin("BattleOfTheColors", places=[(2, 2), (2, 2)], **BLOCKS)
+    assert min(finish(begin("MonsterHunt"), ("search", "search"), 1)) > 10
+    table = at("BattleOfTheColors", places=[(2, 2), (2, 2)], **BLOCKS)
     assert {table.game.search(0)} <= {"up", "left"}
     assert {table.game.search(1)} <= {"down", "right"}

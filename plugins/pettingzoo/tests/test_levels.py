@@ -8,14 +8,14 @@ from vlgym import make
 
 
 def test_a_level_sets_the_opponents_simulations_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(spiel, "search", lambda state, count, salt: (asked.append(count), state.legal_actions()[0])[1])
+    counts = []
+    monkeypatch.setattr(spiel, "search", lambda state, count, salt: (counts.append(count), state.legal_actions()[0])[1])
     env = make("vlgym/ConnectFour-v0")
     for level, simulations in ((0, 2), (4, 200), (None, 50)):
-        asked.clear()
+        counts.clear()
         _, info = env.reset(seed=1, options={} if level is None else {"level": level})
         env.step(env.unwrapped.parser.format(info["vlgym"]["legal_actions"][:1]))
-        assert set(asked) == {simulations}
+        assert set(counts) == {simulations}
 
 
 def test_breakthroughs_board_has_the_levels_side_in_rules_names_and_picture() -> None:

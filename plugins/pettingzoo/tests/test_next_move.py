@@ -21,7 +21,7 @@ from vlgym.reports.writing import REPORT, write_report
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)
 def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_the_other_seats(spec):
     env = vlgym.make(NEXT_MOVE.id, game=spec.id)
-    asked = set()
+    questions = set()
     for seed in range(4):
         observation, info = env.reset(seed=seed)
         table, (me, other) = env._table, env._seats
@@ -36,12 +36,12 @@ def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_th
         state = env.get_state()
         assert env.step(f"<action>{right}</action>")[1:3] == (1.0, True)
         env.set_state(state)
-        asked.add((observation["image"].tobytes(), other))
+        questions.add((observation["image"].tobytes(), other))
         if wrong is None:  # a card with which the table takes either action
             continue
         _, reward, terminated, _, info = env.step(f"<action>{wrong}</action>")
         assert (reward, terminated, info["success"], info["answer"]) == (0.0, True, False, right)
-    assert len(asked) >= 3
+    assert len(questions) >= 3
 
 
 def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():

@@ -21,7 +21,7 @@ MIDDLES = tuple((x, y) for x in range(50, 1000, 100) for y in range(50, 1000, 10
 def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> dict[str, Counter[tuple[int, int]]]:
     """Return for each kind of element that a sentence may name how often each place hits what is named: of `GRID`, of
     `MIDDLES`, or with marks a number and 0."""
-    env, found = vlgym.make(env_id, modality="none", **arguments), defaultdict[str, Counter[tuple[int, int]]](Counter)
+    env, hits = vlgym.make(env_id, modality="none", **arguments), defaultdict[str, Counter[tuple[int, int]]](Counter)
     for number in range(episodes):
         env.reset(seed=episode_seed(env_id, split, number))
         x, y = 1000 / env.layout.width, 1000 / env.layout.height
@@ -29,11 +29,11 @@ def count_places(env_id: str, split: str, episodes: int, **arguments: Any) -> di
         kind = find_kind(env.task())
         cells = MIDDLES if env.coordinates == "grid" else GRID
         if env.marks:
-            found[kind][env.live().index(env.aim) + 1, 0] += 1
+            hits[kind][env.live().index(env.aim) + 1, 0] += 1
         else:
-            found[kind].update(cell for cell in cells if x1 * x <= cell[0] <= x2 * x and y1 * y <= cell[1] <= y2 * y)
-        found[kind]["episodes"] += 1  # type: ignore[index]
-    return found
+            hits[kind].update(cell for cell in cells if x1 * x <= cell[0] <= x2 * x and y1 * y <= cell[1] <= y2 * y)
+        hits[kind]["episodes"] += 1  # type: ignore[index]
+    return hits
 
 
 def learn_habits(env_id: str, episodes: int = 3000, **arguments: Any) -> dict[str, tuple[int, int]]:

@@ -39,12 +39,13 @@ def finish(env: Any) -> dict[str, Any]:
             return dict(info)
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("env_id", IDS)
-def test_the_oracle_earns_all_in_every_convention(env_id: str) -> None:
+def test_the_oracle_earns_all_in_every_convention(env_id: str, every: int) -> None:
     name = env_id.removeprefix("vlgym/Screens").removesuffix("-v0")
     systems = ("thousand", "pixels", "grid") if name == "Click" else ("thousand", "pixels")
-    ways = product(SIZES, systems, (False, True), range(5))
-    for number, (device, coordinates, marks, level) in enumerate(ways):
+    ways = list(enumerate(product(SIZES, systems, (False, True), range(5))))[::every]
+    for number, (device, coordinates, marks, level) in ways:
         env = begin(name, number, level, device=device, coordinates=coordinates, marks=marks)
         shortest = env.shortest()
         info = finish(env)
@@ -127,7 +128,7 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
         for action in env.legal_actions():
             env.reset(seed=env.reset_seed, options={"level": 4})
             _, reward, terminated, _, info = env.step(action)
-            aim, found = env.aim.widget, env.found.widget
+            aim, hit = env.aim.widget, env.found.widget
             assert terminated
             assert (
                 info["success"]
@@ -139,12 +140,12 @@ def test_a_click_tells_its_distance_and_in_what_it_went_wrong() -> None:
             assert info["vlgym"]["feedback"] == ("" if info["success"] else info["error"])
             errors[info["error"]] += 1
             if info["error"] == "wrong row":
-                assert (aim.kind, aim.label) == (found.kind, found.label)
+                assert (aim.kind, aim.label) == (hit.kind, hit.label)
             if info["error"] == "wrong column":
-                assert found.kind == "row" or aim.kind == "row" or aim.of == found.of
+                assert hit.kind == "row" or aim.kind == "row" or aim.of == hit.of
             if info["error"] == "twin":
-                assert (aim.kind, aim.label, aim.of) == (found.kind, found.label, found.of)
-                assert aim.detail != found.detail
+                assert (aim.kind, aim.label, aim.of) == (hit.kind, hit.label, hit.of)
+                assert aim.detail != hit.detail
         if number > 20 and len(errors) == 6:
             break
     assert set(errors) == {"none", "twin", "wrong row", "wrong column", "right kind", "wrong kind"}
@@ -254,11 +255,11 @@ def test_words_go_to_the_field_with_the_caret_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "right"), [("{}", True), (" {} ", True), ("{}X", False), ("", False), ("{0:.1}", False)]
+    ("form", "right"), [("{}", True), (" {} ", True), ("{}X", False), ("", False), ("{0:.1}", False)]
 )
-def test_only_the_whole_answer_counts(given: str, right: bool) -> None:
+def test_only_the_whole_answer_counts(form: str, right: bool) -> None:
     env = begin("Find", level=0)
-    words = given.format(env.code).lower()
+    words = form.format(env.code).lower()
     _, reward, terminated, _, info = env.step(f'answer("{words}")')
     assert terminated
     assert info["success"] is right
@@ -292,15 +293,19 @@ def test_a_look_is_worth_its_price_and_no_more() -> None:
     assert play_looks("vlgym/ScreensLook-v0", 0, 0, 60)[0] > 0.3  # some codes need no look
 
 
-def test_habits_are_those_of_train_and_win_a_tenth_at_most() -> None:
+@pytest.mark.exhaustive
+def test_habits_are_those_of_train() -> None:
     assert learn_habits("vlgym/ScreensClick-v0") == CELLS
-    for level in range(5):
-        won = episodes = 0
-        for kind, places in count_places("vlgym/ScreensClick-v0", "test", 1000, level=level).items():
-            episodes += places["episodes"]  # type: ignore[index]
-            won += places[CELLS[kind]] if kind in CELLS else 0
-        assert episodes == 1000
-        assert won / episodes <= 0.1, level
+
+
+@pytest.mark.parametrize("level", [0, *(pytest.param(level, marks=pytest.mark.exhaustive) for level in range(1, 5))])
+def test_habits_win_a_tenth_at_most(level: int) -> None:
+    won = episodes = 0
+    for kind, places in count_places("vlgym/ScreensClick-v0", "test", 1000, level=level).items():
+        episodes += places["episodes"]  # type: ignore[index]
+        won += places[CELLS[kind]] if kind in CELLS else 0
+    assert episodes == 1000
+    assert won / episodes <= 0.1
 
 
 def test_thoughts_name_what_is_clicked() -> None:

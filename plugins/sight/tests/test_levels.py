@@ -27,14 +27,14 @@ def find_symbols(picture: np.ndarray, title: str) -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize("title", SMALLEST)
 def test_the_smallest_symbol_of_every_level_is_as_large_and_as_dark_as_stated(title: str) -> None:
     env = make(f"vlgym/{title}-v0")
-    seen = [
+    symbols = [
         symbol
         for level in range(5)
         for seed in range(40)
         for symbol in find_symbols(env.reset(seed=seed, options={"level": level})[0]["image"], title)
     ]
-    assert min(height for height, _ in seen) >= SMALLEST[title]
-    assert min(contrast for _, contrast in seen) >= FAINTEST
+    assert min(height for height, _ in symbols) >= SMALLEST[title]
+    assert min(contrast for _, contrast in symbols) >= FAINTEST
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_the_smallest_symbol_of_every_level_is_as_large_and_as_dark_as_stated(ti
     ],
 )
 def test_every_answer_of_a_level_is_legal_and_comes_up(title: str, counts: tuple[int, ...]) -> None:
-    env = make(f"vlgym/{title}-v0")
+    env = make(f"vlgym/{title}-v0", image_size=(16, 16))
     for level, count in enumerate(counts):
-        given = {env.reset(seed=seed, options={"level": level})[1]["answer"] for seed in range(12 * count)}
-        assert given == {*env.legal_actions()}
-        assert len(given) == count
+        answers = {env.reset(seed=seed, options={"level": level})[1]["answer"] for seed in range(12 * count)}
+        assert answers == {*env.legal_actions()}
+        assert len(answers) == count
     env.reset(seed=0)
     assert env.legal_actions() == list(type(env).answers)
 

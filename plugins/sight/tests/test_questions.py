@@ -66,12 +66,12 @@ def test_the_answers_of_the_suite_are_balanced_so_that_one_answer_alone_cannot_l
 
 def test_no_text_of_a_history_goes_with_one_answer_more_often_than_with_another() -> None:
     env: Any = make(SEE_HISTORY.id, image_size=SMALL)
-    found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    tallies: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for number in range(SEEDS):
         texts = play_to_question(env, episode_seed(SEE_HISTORY.id, "test", number))
-        found[tuple(texts)][env.answer] += 1
-    assert len(found) == 4  # the four questions
-    for answers in found.values():
+        tallies[tuple(texts)][env.answer] += 1
+    assert len(tallies) == 4  # the four questions
+    for answers in tallies.values():
         count = sum(answers.values())
         assert SEEDS / 4 * 0.7 < count < SEEDS / 4 * 1.3
         assert answers.most_common(1)[0][1] <= at_most(1 / 8, count)
@@ -144,25 +144,25 @@ def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> N
 
 def test_four_pictures_are_shown_in_order_and_the_asked_one_is_the_answer() -> None:
     env: Any = make(SEE_HISTORY.id)
-    asked = set()
+    places = set()
     for seed in range(20):
         observation, _ = env.reset(seed=seed)
-        seen = []
+        colours = []
         for place in range(4):
             middle = observation["image"][112, 112]
-            seen.append(next(name for name, colour in COLOURS.items() if (middle == colour).all()))
+            colours.append(next(name for name, colour in COLOURS.items() if (middle == colour).all()))
             assert env.legal_actions() == (["next"] if place < 3 else list(COLOURS))
             assert "Question" in observation["text"] if place == 3 else "Question" not in observation["text"]
             if place < 3:
                 observation, reward, terminated, truncated, _ = env.step(env.solve())
                 assert (reward, terminated, truncated) == (0.0, False, False)
-        assert tuple(seen) == env.shown
-        assert len(set(seen)) == 4
+        assert tuple(colours) == env.shown
+        assert len(set(colours)) == 4
         assert f"the {env.asked_as[env.asked]} of the four" in observation["text"]
-        _, reward, terminated, _, info = env.step(f"<action>{seen[env.asked]}</action>")
+        _, reward, terminated, _, info = env.step(f"<action>{colours[env.asked]}</action>")
         assert (reward, terminated, info["success"]) == (1.0, True, True)
-        asked.add(env.asked)
-    assert asked == {0, 1, 2, 3}
+        places.add(env.asked)
+    assert places == {0, 1, 2, 3}
 
 
 def test_no_pictures_of_a_history_are_shown_in_the_same_order_in_two_splits() -> None:

@@ -17,12 +17,12 @@ Position = tuple[int, frozenset[int]]
 
 def successors(level: Level, position: Position) -> list[Position]:
     """All positions one step away, by the rules alone."""
-    board, found = Board(level), []
+    board, positions = Board(level), []
     for name in DIRECTIONS:
         board.place(position[0], tuple(position[1]))
         if board.move(level.step_of(name)).moved:
-            found.append((board.player, frozenset(board.boxes)))
-    return found
+            positions.append((board.player, frozenset(board.boxes)))
+    return positions
 
 
 def brute_force(level: Level) -> tuple[int | None, dict[Position, bool]]:
@@ -60,10 +60,10 @@ def rooms() -> list[tuple[Level, int | None, dict[Position, bool]]]:
 
 def test_solutions_are_as_short_as_brute_force(rooms: list) -> None:
     for level, shortest, _ in rooms:
-        found = solve(level)
-        assert found.status == SOLVED
-        assert len(found.moves) == shortest
-        assert replay(level, found.moves).solved
+        solution = solve(level)
+        assert solution.status == SOLVED
+        assert len(solution.moves) == shortest
+        assert replay(level, solution.moves).solved
 
 
 def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms: list) -> None:

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import urllib3
 from selenium.common.exceptions import WebDriverException
-from vlgym_webshop.browser import Browser
+from vlgym_webshop.browser import WindowPool
 from vlgym_webshop.services import Services, get_services
 from vlgym_webshop.session import Page
 from vlgym_webshop.shop import Shop, ShopConfig
@@ -28,11 +28,11 @@ CONFIG = ShopConfig()
 
 @pytest.fixture(scope="module")
 def services() -> Iterator[Services]:
-    """Server and browser, kept for the module."""
-    kept = get_services()
-    kept.join(-1)
-    yield kept
-    kept.leave(-1)
+    """Server and browser, shared for the module."""
+    shared = get_services()
+    shared.join(-1)
+    yield shared
+    shared.leave(-1)
 
 
 def pages(shop: Shop) -> list[tuple[int, Page]]:
@@ -60,21 +60,21 @@ def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(servi
     fetched = [services.photograph(CONFIG, goal, page) for goal, page in pages(shop)]
     assert len({picture.tobytes() for picture in fetched}) == 6
     for (goal, page), picture in list(zip(pages(shop), fetched, strict=True))[2:4]:
-        fresh = Browser(services.serve)
+        fresh = WindowPool(services.serve)
         np.testing.assert_array_equal(fresh.photograph(services.url(CONFIG, goal, page)), picture)
         assert fresh.driver().current_url == services.url(CONFIG, goal, page)
         fresh.close()
 
 
 def test_every_element_really_clicked_leads_where_the_rules_say(services: Services, shop: Shop) -> None:
-    driver = services.browser.driver()
+    driver = services.windows.driver()
     for goal, page in pages(shop)[1:4:2]:
         driver.get(services.url(CONFIG, goal, page))
-        found = [
+        names = [
             element.get_attribute("data-click") for element in driver.find_elements("css selector", "[data-click]")
         ]
-        assert sorted(found) == sorted(shop.rules.clickables(page))
-        for name in found[:2] + found[-2:]:
+        assert sorted(names) == sorted(shop.rules.clickables(page))
+        for name in names[:2] + names[-2:]:
             driver.get(services.url(CONFIG, goal, page))
             element = driver.find_element("css selector", f'[data-click="{name}"]')
             radio = element.tag_name == "input"
@@ -86,7 +86,7 @@ def test_every_element_really_clicked_leads_where_the_rules_say(services: Servic
 
 
 def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: Shop) -> None:
-    driver = services.browser.driver()
+    driver = services.windows.driver()
     driver.get(services.url(CONFIG, 0, Page()))
     driver.find_element("name", "q").send_keys("red & blue mug?")
     driver.find_element("css selector", '[data-click="search"]').click()
@@ -111,7 +111,7 @@ def test_other_machines_and_other_servers_of_this_one_are_out_of_reach(services:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for address in (f"http://{host}:{server.server_port}/", "http://192.0.2.1/", "https://example.com/"):
             with pytest.raises(WebDriverException, match="ERR_PROXY_CONNECTION_FAILED"):
-                services.browser.driver().get(address)
+                services.windows.driver().get(address)
         server.shutdown()
     assert knocks == []
 
@@ -131,30 +131,30 @@ def test_the_server_answers_not_found_to_what_is_no_page(services: Services) -> 
 
 @pytest.mark.parametrize("victims", [slice(0, 1), slice(1, None)], ids=["driver", "browser"])
 def test_a_killed_process_is_replaced_and_leaves_nothing_behind(services: Services, shop: Shop, victims: slice) -> None:
-    browser = Browser(services.serve)
-    browser.photograph(services.url(CONFIG, *pages(shop)[1]))
-    family = browser.processes()
+    pool = WindowPool(services.serve)
+    pool.photograph(services.url(CONFIG, *pages(shop)[1]))
+    family = pool.processes()
     for process in family[victims]:
         with suppress(ProcessLookupError):  # it ended with its parent already
             os.kill(process, signal.SIGKILL)
     goal, page = pages(shop)[3]
-    after = browser.photograph(services.url(CONFIG, goal, page))
-    assert browser.lost == 1
+    after = pool.photograph(services.url(CONFIG, goal, page))
+    assert pool.lost == 1
     np.testing.assert_array_equal(after, services.photograph(CONFIG, goal, page))
-    browser.close()
+    pool.close()
     assert gone(family)
 
 
 def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
-    browser = Browser(services.serve)  # before and after, a browser may take its time on a busy machine
-    browser.photograph(services.url(CONFIG, *pages(shop)[0]))
-    browser.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
-    family = browser.processes()
+    pool = WindowPool(services.serve)  # before and after, a browser may take its time on a busy machine
+    pool.photograph(services.url(CONFIG, *pages(shop)[0]))
+    pool.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
+    family = pool.processes()
     for process in family[1:]:
         os.kill(process, signal.SIGSTOP)
-    browser.photograph(services.url(CONFIG, *pages(shop)[1]))
-    assert browser.lost == 1
-    browser.close()
+    pool.photograph(services.url(CONFIG, *pages(shop)[1]))
+    assert pool.lost == 1
+    pool.close()
     assert gone(family)
 
 
@@ -181,11 +181,11 @@ def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
             asked.append(listener)
             return server.shutdown
 
-    browser = Browser(Host, page_seconds=1.0)
+    pool = WindowPool(Host, page_seconds=1.0)
     with pytest.raises(BrowserError, match="failed 3 times"):
-        browser.photograph("http://127.0.0.1:4711/")
-    assert (browser.lost, len(asked)) == (3, 3)
-    browser.close()
+        pool.photograph("http://127.0.0.1:4711/")
+    assert (pool.lost, len(asked)) == (3, 3)
+    pool.close()
     stop.set()
 
 

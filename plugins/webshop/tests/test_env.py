@@ -38,10 +38,10 @@ def do(env: WebShop, action: str) -> tuple[Any, float, bool, bool, dict[str, Any
 
 def test_constructing_starts_neither_browser_nor_server(env: WebShop) -> None:
     assert get_services().server is None
-    assert get_services().browser.processes() == []
+    assert get_services().windows.processes() == []
     env.reset(seed=1)
     assert get_services().server is not None
-    assert get_services().browser.processes() != []
+    assert get_services().windows.processes() != []
 
 
 def test_what_the_results_page_does_not_accept_changes_nothing_and_is_counted(env: WebShop) -> None:
@@ -138,7 +138,7 @@ def test_three_environments_share_one_browser_and_none_sees_another_s_page() -> 
     assert len(set(texts)) == 3
     for env in [*envs, alone]:
         env.close()
-    assert get_services().browser.processes() == []
+    assert get_services().windows.processes() == []
 
 
 @pytest.mark.parametrize(

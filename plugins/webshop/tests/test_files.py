@@ -43,8 +43,8 @@ ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instru
 
 
 def wish(asin: str, instruction: str, attributes: list[str], options: list[str]) -> dict[str, Any]:
-    found = {"instruction_attributes": attributes, "instruction_options": options}
-    return {"asin": asin, "instruction": instruction, **found}
+    wanted = {"instruction_attributes": attributes, "instruction_options": options}
+    return {"asin": asin, "instruction": instruction, **wanted}
 
 
 HUMAN = {

@@ -67,10 +67,10 @@ def test_what_the_search_reads_of_a_group_is_the_same_to_the_letter() -> None:
 def test_no_text_that_is_searched_names_a_mark_of_its_kind() -> None:
     kinds = load_taxonomy().kinds
     for group, kind in enumerate(kinds):
-        told, marks = share_attributes(kind)
+        names, marks = share_attributes(kind)
         assert len(marks) == 4
-        assert told
-        assert not set(told) & set(marks)
+        assert names
+        assert not set(names) & set(marks)
         document = generate_lookalike(group * GROUP).document()
         assert not [mark for mark in marks if mark in document], kind.name
 

@@ -131,8 +131,8 @@ def test_a_goal_name_without_nouns_counts_as_a_fifth_which_alone_is_not_enough()
 
 
 def test_an_attribute_counts_from_attributes_title_bullets_or_description_and_from_nowhere_else() -> None:
-    found = ("water resistant", "resistant water", "rubber sole", "hiking boots", "rain out")
-    assert [count_attributes(BOOTS, [wanted]) for wanted in found] == [1] * len(found)
+    attributes = ("water resistant", "resistant water", "rubber sole", "hiking boots", "rain out")
+    assert [count_attributes(BOOTS, [wanted]) for wanted in attributes] == [1] * len(attributes)
     assert [count_attributes(BOOTS, [wanted]) for wanted in ("memory foam", "boots, hiking")] == [0, 0]
 
 

@@ -68,18 +68,18 @@ def test_the_same_page_scores_100_an_empty_one_0_and_none_is_lost_to_rendering(c
 def test_an_element_score_by_hand() -> None:
     # color: (20 + 0 + 0)/256 off in three channels -> 1 - 20/768; weight 30. Position: the same box, 1; weight 46.
     target = element(methods="color")
-    found = changed(target, color="rgb(30, 20, 30)")
+    partner = changed(target, color="rgb(30, 20, 30)")
     expected = (30 * (1 - 20 / 768) + 46) / 76
-    assert score_element(target, found, compat=False) == pytest.approx(expected)
-    assert score_pages([(target,)], [(found,)]).score == pytest.approx(100 * expected)
+    assert score_element(target, partner, compat=False) == pytest.approx(expected)
+    assert score_pages([(target,)], [(partner,)]).score == pytest.approx(100 * expected)
 
 
 def test_a_position_score_by_hand() -> None:
     # Boxes of 9 x 9 (10 x 10 inclusive), shifted by 5: intersection 5 x 10 = 50 of 100 -> 0.5 + 0.25; font-size
     # weighs 9.8.
     target = element(box=(0, 0, 9, 9), methods="font-size")
-    found = dataclasses.replace(target, box=(5.0, 0.0, 9.0, 9.0))
-    assert score_element(target, found, compat=False) == pytest.approx((9.8 + 46 * 0.75) / (9.8 + 46))
+    partner = dataclasses.replace(target, box=(5.0, 0.0, 9.0, 9.0))
+    assert score_element(target, partner, compat=False) == pytest.approx((9.8 + 46 * 0.75) / (9.8 + 46))
 
 
 def test_boxes_that_do_not_touch_are_placed_by_giou() -> None:
@@ -88,8 +88,8 @@ def test_boxes_that_do_not_touch_are_placed_by_giou() -> None:
     assert giou[0, 0] == pytest.approx(-1 / 3)
     assert cover[0, 0] == 0
     target = element(box=(0, 0, 9, 9), methods="margin")
-    found = dataclasses.replace(target, box=(20.0, 0.0, 9.0, 9.0))
-    assert score_element(target, found, compat=False) == pytest.approx(1 / 3)
+    partner = dataclasses.replace(target, box=(20.0, 0.0, 9.0, 9.0))
+    assert score_element(target, partner, compat=False) == pytest.approx(1 / 3)
 
 
 def test_the_weight_of_an_element_is_its_area_to_the_published_power() -> None:
@@ -121,17 +121,17 @@ DAMAGE = {
 def test_each_single_style_change_lowers_the_score_by_what_its_weight_says(name: str) -> None:
     value, weight, loss = DAMAGE[name]
     target = element(by="display" if name != "display" else "color", methods=name)
-    found = dataclasses.replace(target, styles={**target.styles, name: value})
-    report = score_pages([(target,)], [(found,)])
+    partner = dataclasses.replace(target, styles={**target.styles, name: value})
+    report = score_pages([(target,)], [(partner,)])
     assert report.score == pytest.approx(100 * (1 - loss * weight / (weight + 46)))
     assert report.losses["Attr"] == pytest.approx(100 - report.score)
 
 
 def test_a_shorthand_counts_as_the_mean_of_its_parts() -> None:
     target = element(methods="border-radius")
-    found = changed(target, border_top_left_radius="4px")
+    partner = changed(target, border_top_left_radius="4px")
     # Four corners of weight 100, each / 4: 100 in all; one corner is half right.
-    assert score_element(target, found, compat=False) == pytest.approx((87.5 + 46) / 146)
+    assert score_element(target, partner, compat=False) == pytest.approx((87.5 + 46) / 146)
 
 
 @given(
@@ -162,12 +162,12 @@ def test_score_and_losses_add_up_to_100_whatever_the_page(
 def test_a_missing_element_is_free_in_the_published_form_and_counts_in_the_corrected_one() -> None:
     lone = element(9, (700, 500, 20, 20), text="gone")
     targets = (element(1, (0, 0, 100, 100), text="here"), element(2, (300, 0, 100, 100), text="lost"))
-    found = (
+    page = (
         targets[0],
         lone,
-    )  # the second target can only pair with the lone element, which lies far off with another text
-    assert score_pages([targets], [found], compat=True).score == pytest.approx(100)
-    corrected = score_pages([targets], [found])
+    )  # the second target can pair with the lone one only, far off and with another text
+    assert score_pages([targets], [page], compat=True).score == pytest.approx(100)
+    corrected = score_pages([targets], [page])
     assert corrected.score == pytest.approx(50)
     assert corrected.losses["Mat"] == pytest.approx(50)
 

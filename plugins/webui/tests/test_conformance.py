@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "words", "described")
+SWEPT = ("levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "words", "described", "resources")
 
 
 class TestWebUI(EnvConformance):

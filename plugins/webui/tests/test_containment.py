@@ -148,14 +148,14 @@ def test_the_network_and_local_files_are_out_of_reach(
 def test_a_redirect_leads_nowhere_and_loses_the_page(
     calm: Callable[..., Render], unhurried: Browser, listener: Listener, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    asked: list[str] = []
+    addresses: list[str] = []
     answer = unhurried.server.answer
-    monkeypatch.setattr(unhurried.server, "answer", lambda wanted: asked.append(wanted) or answer(wanted))
+    monkeypatch.setattr(unhurried.server, "answer", lambda wanted: addresses.append(wanted) or answer(wanted))
     address = f"http://127.0.0.1:{listener.port}/"
     meta = f"<meta http-equiv='refresh' content='0; url={address}'>" if way == "header" else ""
     result = calm(BODY + meta, "" if meta else f"location.href = '{address}'")
     assert listener.knocks == 0
-    assert address not in asked, "the page was not held back: whether it is lost is a matter of who is faster"
+    assert address not in addresses, "the page was not held back: whether it is lost is a matter of who is faster"
     assert result.failure == "left_page"
     assert not result.rendered
     assert texts(calm("<h1>fine</h1>")) == ["fine"]

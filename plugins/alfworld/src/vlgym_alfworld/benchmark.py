@@ -121,19 +121,19 @@ def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     Raises:
         UserError: there are none.
     """
-    found = _list_games(data_folder() / FOLDER / split, tasks)
-    if not found:
+    folders = _list_games(data_folder() / FOLDER / split, tasks)
+    if not folders:
         raise UserError(
             f"No playable {', '.join(tasks)} games in {data_folder() / FOLDER / split}. Check that {VARIABLE} "
             "is the folder that 'alfworld-download' filled, or use games='generated'."
         )
-    return found
+    return folders
 
 
 @lru_cache(maxsize=64)
 def _list_games(root: Path, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
-    return tuple(folder for folder in folders if _task_of(folder) in tasks and _is_playable(folder, root))
+    return tuple(f for f in folders if f.parent.name.split("-", 1)[0] in tasks and _is_playable(f, root))
 
 
 def game_number(seed: int, env_id: str, count: int) -> int:
@@ -173,21 +173,17 @@ def load_game(folder: Path) -> Game:
         ) from error
     check_choice(f"{folder / TRAJECTORY}: task_type", goal.task, TASKS)
     check_grammar(grammar, str(folder / GAME))
-    found = _SENTENCE.search(grammar)
+    match = _SENTENCE.search(grammar)
     return Game(
         name=f"{folder.parent.name}/{folder.name}",
         goal=goal,
         scene=scene,
-        sentence=found.group(1).strip() if found else "",
+        sentence=match.group(1).strip() if match else "",
         domain=domain,
         grammar=grammar,
         problem=problem,
         file=str(folder / GAME),
     )
-
-
-def _task_of(folder: Path) -> str:
-    return folder.parent.name.split("-", 1)[0]
 
 
 def _is_playable(folder: Path, root: Path) -> bool:

@@ -26,17 +26,8 @@ NUMBERS = range(10, 100)
 TURNS = 50
 _BUDGET = re.compile(r"You have (\d+) turns")
 _LIKELY = (
-    "countertop",
-    "diningtable",
-    "sidetable",
-    "desk",
-    "bed",
-    "coffeetable",
-    "dresser",
-    "shelf",
-    "sofa",
-    "cabinet",
-)
+    "countertop", "diningtable", "sidetable", "desk", "bed", "coffeetable", "dresser", "shelf", "sofa", "cabinet",
+)  # fmt: skip
 """Furniture where most things lie, the likeliest first; nearly all of it without doors."""
 
 _STANDS = ("desk", "sidetable", "dresser", "shelf", "coffeetable", "diningtable")
@@ -63,8 +54,8 @@ class Searcher(BlindPlayer):
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
         """Return the next command, and remember what it does."""
-        found = _TASK.search(text)
-        words = set(re.findall(r"[a-z]+", found[1].lower())) if found else set()
+        match = _TASK.search(text)
+        words = set(re.findall(r"[a-z]+", match[1].lower())) if match else set()
         command = self._work(words, legal) if self._held else self._fetch(words, legal)
         command = command or self._search(words, legal)
         if taken := _TAKE.fullmatch(command):
@@ -110,8 +101,8 @@ class Searcher(BlindPlayer):
 
     def _missing(self, words: set[str]) -> str:
         """The treatment that the task asks for and that what is held lacks; empty if there is none."""
-        asked = (verb for verb, (named, _) in TREATMENTS.items() if words & named)
-        return "" if self._treated or not self._held else next(asked, "")
+        verbs = (verb for verb, (named, _) in TREATMENTS.items() if words & named)
+        return "" if self._treated or not self._held else next(verbs, "")
 
 
 class Guesser(BlindPlayer):
@@ -131,17 +122,17 @@ class Guesser(BlindPlayer):
         return self._plan.pop(0) if self._plan else next(iter(legal), "look")
 
     def _make_plan(self, text: str, places: list[str]) -> list[str]:
-        found, budget = _TASK.search(text), _BUDGET.search(text)
-        said = re.findall(r"[a-z]+", found[1].lower()) if found else []
+        match, budget = _TASK.search(text), _BUDGET.search(text)
+        words = re.findall(r"[a-z]+", match[1].lower()) if match else []
         kinds = {place.split()[0] for place in places}
-        thing = next((word for word in said if word not in _FILLERS and word not in kinds), "")
-        parent = next((place for place in places if place.split()[0] in said), "")
-        verb = next((verb for verb, (named, _) in TREATMENTS.items() if named & set(said)), "")
-        source = self._pick([place for place in places if place.split()[0] not in said], _LIKELY)
+        thing = next((word for word in words if word not in _FILLERS and word not in kinds), "")
+        parent = next((place for place in places if place.split()[0] in words), "")
+        verb = next((verb for verb, (named, _) in TREATMENTS.items() if named & set(words)), "")
+        source = self._pick([place for place in places if place.split()[0] not in words], _LIKELY)
         stages = [(source, "take {} from {}")]
         if verb:
             stages.append((self._pick(places, (TREATMENTS[verb][1],)), f"{verb} {{}} with {{}}"))
-        if {"look", "examine"} & set(said):
+        if {"look", "examine"} & set(words):
             stages.append((self._pick(places, _STANDS), "use desklamp #{number}"))
         else:
             stages.append((parent, "move {} to {}"))

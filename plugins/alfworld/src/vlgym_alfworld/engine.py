@@ -123,14 +123,14 @@ def _remember_grammar(logic: ModuleType, textgen: ModuleType) -> Callable[..., A
     parsed = lru_cache(maxsize=8)(stock)
 
     def parse(text: str, rule_name: str = "pddlStart") -> Any:
-        found = _TASK_RULE.findall(text)
-        if len(found) != 1 or not _PLAIN.fullmatch(found[0][1]):
+        rules = _TASK_RULE.findall(text)
+        if len(rules) != 1 or not _PLAIN.fullmatch(rules[0][1]):
             return stock(text, rule_name=rule_name)
         actions, shared = parsed(_TASK_RULE.sub(rf"\g<1>{_PLACEHOLDER}\g<3>", text), rule_name=rule_name)
         grammar = textgen.ContextSensitiveGrammar()
         grammar.update(shared)
         rule = copy.copy(shared._rules["task"][0])
-        rule.rhs = [textgen.TerminalSymbol(f"Your task is to: {found[0][1]}.")]
+        rule.rhs = [textgen.TerminalSymbol(f"Your task is to: {rules[0][1]}.")]
         grammar._rules["task"] = [rule]
         return dict(actions), grammar
 

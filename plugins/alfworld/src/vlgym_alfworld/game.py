@@ -92,11 +92,11 @@ def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | N
     def single(name: str) -> frozenset[str]:
         return frozenset(names[row[0]] for row in rows.get(name, ()))
 
-    held = sorted(names[row[1]] for row in rows.get("holds", ()))
+    in_hand = sorted(names[row[1]] for row in rows.get("holds", ()))
     changing: dict[str, Any] = {
         "agent_at": next(iter(rows.get("atlocation", [("", "")])))[1],
         "holder": {name: names[place] for name, place in pairs("inreceptacle").items()},
-        "held": held[0] if held else None,
+        "held": in_hand[0] if in_hand else None,
         "opened": single("opened"),
         "states": {word: single(fact) for fact, word in _STATES.items()},
         "toggled": single("istoggled"),

@@ -29,14 +29,9 @@ from .rooms import load_room
 from .thor import ThorBackend
 
 TEMPLATES = (
-    "take OBJECT from RECEPTACLE",
-    "move OBJECT to RECEPTACLE",
-    "use OBJECT",
-    "clean OBJECT with RECEPTACLE",
-    "heat OBJECT with RECEPTACLE",
-    "cool OBJECT with RECEPTACLE",
-    "slice OBJECT with OBJECT",
-)
+    "take OBJECT from RECEPTACLE", "move OBJECT to RECEPTACLE", "use OBJECT", "clean OBJECT with RECEPTACLE",
+    "heat OBJECT with RECEPTACLE", "cool OBJECT with RECEPTACLE", "slice OBJECT with OBJECT",
+)  # fmt: skip
 """Commands in addition to the listed ones, with the words that the player fills in as capitals."""
 
 _OLDER = ("put OBJECT in/on RECEPTACLE",)
@@ -297,8 +292,8 @@ class ALFWorld(VLEnv):
 
     def match_action(self, wanted: str) -> str | None:
         """Return the command that a reply means; with templates also one that names what is held or seen."""
-        found = super().match_action(wanted)
-        return found or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
+        command = super().match_action(wanted)
+        return command or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
 
     def oracle(self) -> str | None:
         """The oracle's next command."""

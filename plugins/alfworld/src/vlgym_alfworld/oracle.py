@@ -36,16 +36,16 @@ class _Guide:
         self.treatment, self.appliance = TREATMENTS.get(goal.task, ("", ""))
 
     def next(self) -> Advice | None:
-        held = self.world.held
-        if held is not None and held not in self.things:
-            return self.put_down(held)
-        if held is None:
+        load = self.world.held
+        if load is not None and load not in self.things:
+            return self.put(load, list(self.world.receptacle_kinds), "I need a free hand", aside=True)
+        if load is None:
             return self.fetch()
         if self.goal.task == LOOK:
             return self.light()
-        if self.treatment and held not in self.world.states[self.treatment]:
-            return self.treat(held)
-        return self.put(held, self.target_parents(), f"it belongs in the {self.goal.parent.lower()}")
+        if self.treatment and load not in self.world.states[self.treatment]:
+            return self.treat(load)
+        return self.put(load, self.target_parents(), f"it belongs in the {self.goal.parent.lower()}")
 
     def fetch(self) -> Advice | None:
         """Take an object of the goal's type that is not where it should be."""
@@ -65,24 +65,21 @@ class _Guide:
             f"I take the {thing}", f"take {thing} from {place}"
         )
 
-    def put_down(self, held: str) -> Advice | None:
-        return self.put(held, list(self.world.receptacle_kinds), "I need a free hand", aside=True)
-
-    def put(self, held: str, places: Iterable[str], reason: str, *, aside: bool = False) -> Advice | None:
+    def put(self, load: str, places: Iterable[str], reason: str, *, aside: bool = False) -> Advice | None:
         """Bring the held object to the first receptacle of `places` that takes it (`aside`: to the nearest)."""
-        fitting = [place for place in places if self.world.can_hold(place, held)]
+        fitting = [place for place in places if self.world.can_hold(place, load)]
         if not fitting:
             return None
         place = min(fitting, key=self._effort) if aside else fitting[0]
-        why = f"I hold the {held}; {reason}"
-        return self.reach(place, why) or self._say(why, f"move {held} to {place}", f"put {held} in/on {place}")
+        why = f"I hold the {load}; {reason}"
+        return self.reach(place, why) or self._say(why, f"move {load} to {place}", f"put {load} in/on {place}")
 
-    def treat(self, held: str) -> Advice | None:
+    def treat(self, load: str) -> Advice | None:
         places = sorted(_of_kind(self.world.receptacle_kinds, self.appliance), key=self._effort)
         if not places:
             return None
-        why = f"the {held} must be {self.treatment}"
-        return self.go(places[0], why) or self._say(why, f"{_VERBS[self.treatment]} {held} with {places[0]}")
+        why = f"the {load} must be {self.treatment}"
+        return self.go(places[0], why) or self._say(why, f"{_VERBS[self.treatment]} {load} with {places[0]}")
 
     def light(self) -> Advice | None:
         lamps = [lamp for lamp in _of_kind(self.world.object_kinds, self.goal.toggle) if lamp in self.world.holder]

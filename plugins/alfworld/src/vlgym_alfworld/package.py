@@ -37,8 +37,8 @@ _LOCK = threading.RLock()
 
 def data_folder() -> Path:
     """Return the folder of the benchmark's data: `ALFWORLD_DATA`, else the package's default; it need not exist."""
-    given = os.environ.get(VARIABLE, "").strip()
-    return Path(given).expanduser() if given else DEFAULT_DATA.expanduser()
+    folder = os.environ.get(VARIABLE, "").strip()
+    return Path(folder).expanduser() if folder else DEFAULT_DATA.expanduser()
 
 
 def import_quietly(name: str) -> ModuleType:
@@ -61,10 +61,10 @@ def package_folder() -> Path:
     Raises:
         MissingSystemPartError: it is not installed.
     """
-    found = importlib.util.find_spec("alfworld")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("alfworld")
+    if spec is None or not spec.submodule_search_locations:
         raise MissingSystemPartError(f"The package alfworld is not installed. {_FIX}")
-    return Path(found.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
 
 
 @cache

@@ -39,9 +39,9 @@ class SubstringParser:
             return Parsed(failure=EMPTY)
         start = lowered.find(_MARKER)
         start = start if start >= 0 else max(0, len(lowered) - _TAIL)
-        found = next((command for command in legal or () if command in lowered[start:]), None)
+        match = next((command for command in legal or () if command in lowered[start:]), None)
         return (
-            Parsed(failure="no_action") if found is None else Parsed((found,), span=(min(start, len(text)), len(text)))
+            Parsed(failure="no_action") if match is None else Parsed((match,), span=(min(start, len(text)), len(text)))
         )
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:

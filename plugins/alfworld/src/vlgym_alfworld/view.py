@@ -250,13 +250,15 @@ def describe(world: World) -> list[str]:
     """Return the sentences of the picture's text band."""
     sentences = [f"Holding: {_with_state(world.held, world) if world.held else 'nothing'}"]
     here = world.receptacles_here()
-    seen = world.visible()
+    things = world.visible()
     for name in here:
-        if name not in seen:
+        if name not in things:
             sentences.append(f"At {name} (closed)")
             continue
         state = " (open)" if name in world.openable else ""
-        sentences.append(f"At {name}{state}: {', '.join(_with_state(thing, world) for thing in seen[name]) or 'empty'}")
+        sentences.append(
+            f"At {name}{state}: {', '.join(_with_state(thing, world) for thing in things[name]) or 'empty'}"
+        )
     return sentences if here else [*sentences, "In the middle of the room"]
 
 

@@ -66,9 +66,7 @@ class Blackjack(VLEnv):
     """
 
     prompt = PromptTemplate(
-        version=1,
-        instructions="You are playing blackjack. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
+        version=1, instructions="You are playing blackjack. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
     reset_options: ClassVar = {
         "player": ResetOption(
@@ -193,8 +191,8 @@ class Blackjack(VLEnv):
             canvas.card(card, 5 + 74 * column, 150 + 102 * row, 70, 98)
 
 
-def _read_player(given: Any) -> tuple[Card, ...]:
-    hand = read_cards(given)
+def _read_player(value: Any) -> tuple[Card, ...]:
+    hand = read_cards(value)
     if len(hand) < 2 or hand_of(card.value() for card in hand).bust:
         raise ValueError
     return hand

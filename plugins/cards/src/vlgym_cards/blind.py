@@ -42,8 +42,8 @@ class FormulaPlayer(BlindPlayer):
         self._tried = ""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        found = _FORMULA.search(text)
-        written = found[1].split() if found and found[1] != "(empty)" else []
+        match = _FORMULA.search(text)
+        written = match[1].split() if match and match[1] != "(empty)" else []
         if self._tried and not (written and written[-1] == self._tried):
             self._refused.add(self._tried)
         token = self.next_token(written)

@@ -23,7 +23,7 @@ from .published_formula import evaluate_published
 from .rl4vlm import FormulaParser, apply_compat
 from .solver import Rules, Tokens, complete, is_solvable
 
-PARSER = "vlgym_cards.rl4vlm:FormulaParser"
+FORMULA_PARSER = "vlgym_cards.rl4vlm:FormulaParser"
 
 REFUSED = " "
 """The token that the published games append for a number that no unused card has."""
@@ -49,11 +49,7 @@ class FormulaGame(VLEnv):
     rules: Rules
     longest: int
 
-    prompt = PromptTemplate(
-        version=1,
-        instructions="{task}\n{format}",
-        turn="{state}\nLegal actions: {actions}",
-    )
+    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
     reset_options: ClassVar = {
         "cards": ResetOption(
             "the hand", 'a list of as many cards as are dealt, such as ["H5", "SK"]',
@@ -69,7 +65,7 @@ class FormulaGame(VLEnv):
         self.compat = compat
         self.faces_as_ten = faces_as_ten
         self.refusals = None if compat else refusals
-        super().__init__(**apply_compat(compat, kwargs, PARSER))
+        super().__init__(**apply_compat(compat, kwargs, FORMULA_PARSER))
         self.refused = 0
         self.cards: tuple[Card, ...] = ()
         self.numbers: tuple[int, ...] = ()
@@ -234,15 +230,15 @@ class FormulaGame(VLEnv):
             return False
 
 
-def read_cards(given: Any, count: int | None = None) -> tuple[Card, ...]:
+def read_cards(value: Any, count: int | None = None) -> tuple[Card, ...]:
     """Read cards named suit first, such as `["H5", "S10", "DK"]`."""
     symbols = {Card(rank, "C").symbol: rank for rank in range(1, 14)}
-    if not isinstance(given, (list, tuple)) or (count is not None and len(given) != count):
-        raise UserError(f"Cards must be a list of {count or 'some'} names such as 'H5', 'S10' or 'DK'; got {given!r}.")
-    for name in given:
+    if not isinstance(value, (list, tuple)) or (count is not None and len(value) != count):
+        raise UserError(f"Cards must be a list of {count or 'some'} names such as 'H5', 'S10' or 'DK'; got {value!r}.")
+    for name in value:
         if not (isinstance(name, str) and name[:1] in SUITS and name[1:] in symbols):
             raise UserError(f"{name!r} is not a card: write the suit ({', '.join(SUITS)}), then {', '.join(symbols)}.")
-    return tuple(Card(symbols[name[1:]], name[0]) for name in given)
+    return tuple(Card(symbols[name[1:]], name[0]) for name in value)
 
 
 def _equals_12(tokens: Sequence[str]) -> bool:

@@ -19,8 +19,8 @@ from vlgym.types import Outcome
 from .art import BLACK, WHITE, Canvas, centre_text, font
 from .rl4vlm import NumberLineParser, apply_compat
 
-ACTIONS = ("-", "+")
-PARSER = "vlgym_cards.rl4vlm:NumberLineParser"
+STEPS = ("-", "+")
+NUMBER_LINE_PARSER = "vlgym_cards.rl4vlm:NumberLineParser"
 
 SMALLEST_LABEL = 6
 """Font size in pixels below which the words are left out of the picture: the upper number is always the target."""
@@ -73,9 +73,7 @@ class NumberLine(VLEnv):
     """
 
     prompt = PromptTemplate(
-        version=1,
-        instructions="You are playing NumberLine. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
+        version=1, instructions="You are playing NumberLine. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
     reset_options: ClassVar = {
         name: whole_number(meaning, 0, lambda env: env.max_position, "an integer from 0 to max_position")
@@ -97,7 +95,7 @@ class NumberLine(VLEnv):
         self.max_position = max_position
         self.compat = compat
         self.targets = 1 if compat else targets
-        kwargs = apply_compat(compat, kwargs, PARSER)
+        kwargs = apply_compat(compat, kwargs, NUMBER_LINE_PARSER)
         kwargs["max_turns"] = kwargs.get("max_turns") or 2 * max_position * self.targets
         super().__init__(**kwargs)
         self.target = self.current = 0
@@ -141,7 +139,7 @@ class NumberLine(VLEnv):
         )
 
     def legal_actions(self) -> list[str]:
-        return list(ACTIONS)
+        return list(STEPS)
 
     def oracle(self) -> str:
         return "+" if self.target > self.current else "-"

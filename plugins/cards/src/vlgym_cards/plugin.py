@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from vlgym import EnvSpec, hookimpl
 from vlgym.env.probes import Probe
@@ -13,19 +14,31 @@ _RL4VLM = (
 )
 _VLDAC = "VL-DAC, arXiv 2508.04280"
 
-NUMBER_LINE = EnvSpec(
-    id="vlgym/NumberLine-v0",
-    entry_point="vlgym_cards.number_line:NumberLine",
-    summary="Read a target and a current number in the picture and walk from one to the other.",
-    family="cards",
-    max_turns=10,
-    reward_range=(-1.0, 1.0),
+
+def _card(
+    title: str, module: str, summary: str, max_turns: int, best: float, difficulty: str, **fields: Any
+) -> EnvSpec:
+    """Return a card; `best` is the highest return, the lowest is -1."""
+    return EnvSpec(
+        id=f"vlgym/{title}-v0",
+        entry_point=f"vlgym_cards.{module}:{title}",
+        summary=summary,
+        family="cards",
+        max_turns=max_turns,
+        reward_range=(-1.0, best),
+        difficulty=difficulty,
+        image_size=(300, 300),
+        pictures="exact",
+        **fields,
+    )
+
+
+NUMBER_LINE = _card(
+    "NumberLine", "number_line", "Read a target and a current number in the picture and walk from one to the other.",
+    10, 1.0, "easy",
     success_rule="return > 0: the target is reached without a wrong move",
     skills=("reading", "counting"),
     interaction=("a step up or down", "numbers", "nothing"),
-    difficulty="easy",
-    image_size=(300, 300),
-    pictures="exact",
     random_success_below=0.5,
     references=(_RL4VLM, _VLDAC),
     blind=("vlgym_cards.blind:NumberLineScript",),
@@ -39,21 +52,13 @@ NUMBER_LINE = EnvSpec(
         *(Probe("numbers", (), {"current": n, "target": (n + 3) % 6}) for n in range(6)),
         Probe("published", ('@raw {"action": "+"}', "@raw -", "@raw ?"), kwargs={"compat": "rl4vlm"}, index=3),
     ),
-)
+)  # fmt: skip
 
-EZ_POINTS = EnvSpec(
-    id="vlgym/EZPoints-v0",
-    entry_point="vlgym_cards.ez_points:EZPoints",
-    summary="Write a formula worth 12 from two cards, one symbol a turn.",
-    family="cards",
-    max_turns=7,
-    reward_range=(-1.0, 10.0),
+EZ_POINTS = _card(
+    "EZPoints", "ez_points", "Write a formula worth 12 from two cards, one symbol a turn.", 7, 10.0, "medium",
     success_rule="a formula that uses both cards once and equals 12 is finished with =",
     skills=("reading", "arithmetic", "planning"),
     interaction=("a symbol of a formula", "playing cards", "nothing"),
-    difficulty="medium",
-    image_size=(300, 300),
-    pictures="exact",
     random_success_below=0.1,
     references=(_RL4VLM, _VLDAC),
     blind=("vlgym_cards.blind:EZPointsTries",),
@@ -72,24 +77,16 @@ EZ_POINTS = EnvSpec(
         Probe("published: 10 is not 1", ('@raw {"action": "10"}',), {"cards": ["HK", "S2"]}, {"compat": "rl4vlm"}),
         Probe("published: = comes too late", ("@raw +",) * 6 + ("@raw =",), kwargs={"compat": "rl4vlm"}),
     ),
-)
+)  # fmt: skip
 
 _LONGEST = (*"(((((((6+6+6+6)))))))=",)
 """A right formula of 21 tokens, the most that there may be, and what ends it."""
 
-POINTS_24 = EnvSpec(
-    id="vlgym/Points24-v0",
-    entry_point="vlgym_cards.points24:Points24",
-    summary="Write a formula worth 24 from four cards, one symbol a turn.",
-    family="cards",
-    max_turns=22,
-    reward_range=(-1.0, 10.0),
+POINTS_24 = _card(
+    "Points24", "points24", "Write a formula worth 24 from four cards, one symbol a turn.", 22, 10.0, "hard",
     success_rule="a formula that uses all four cards once and equals 24 is finished with =",
     skills=("reading", "arithmetic", "planning"),
     interaction=("a symbol of a formula", "playing cards", "nothing"),
-    difficulty="hard",
-    image_size=(300, 300),
-    pictures="exact",
     oracle_success=0.6,  # 73.1 % of the published hands are solvable; the rest is sampling error of a short test
     random_success_below=0.1,
     references=(_RL4VLM,),
@@ -115,21 +112,13 @@ POINTS_24 = EnvSpec(
             {"compat": "rl4vlm"},
         ),
     ),
-)
+)  # fmt: skip
 
-BLACKJACK = EnvSpec(
-    id="vlgym/Blackjack-v0",
-    entry_point="vlgym_cards.blackjack:Blackjack",
-    summary="Read the cards on the table; hit or stand to beat the dealer.",
-    family="cards",
-    max_turns=20,
-    reward_range=(-1.0, 1.0),
+BLACKJACK = _card(
+    "Blackjack", "blackjack", "Read the cards on the table; hit or stand to beat the dealer.", 20, 1.0, "medium",
     success_rule="the hand is won",
     skills=("reading", "arithmetic", "chance"),
     interaction=("a choice of two", "playing cards", "nothing"),
-    difficulty="medium",
-    image_size=(300, 300),
-    pictures="exact",
     oracle_success=0.25,  # the best policy wins 43.2 % of hands; the rest is sampling error of a short test
     random_success_below=0.5,  # random play wins 28.1 %
     references=(_RL4VLM, "Sutton and Barto, Reinforcement Learning, 2nd edition, example 5.1"),
@@ -153,7 +142,7 @@ BLACKJACK = EnvSpec(
         Probe("ranks", (), {"player": ["D7", "C8"], "dealer": ["H9", "S3"]}),
         Probe("published", ("@raw hit", '@raw {"action": "stand"}'), kwargs={"compat": "rl4vlm"}, index=5),
     ),
-)
+)  # fmt: skip
 
 
 NUMBER_LINE_1 = replace(
@@ -201,10 +190,7 @@ POINTS_24_1 = replace(
     POINTS_24,
     id="vlgym/Points24-v1",
     kwargs={"refusals": 2},
-    probes=(
-        Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}),
-        *POINTS_24.probes,
-    ),
+    probes=(Probe("two refusals", ("7", "9"), {"cards": ["HJ", "SQ", "DK", "CA"]}), *POINTS_24.probes),
     levels=(
         "three cards, no brackets and no /",
         "three cards",

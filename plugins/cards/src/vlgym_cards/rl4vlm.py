@@ -20,7 +20,7 @@ from vlgym.types import Parsed
 COMPAT = (None, "rl4vlm")
 """Values of the `compat` argument: corrected rules, published rules."""
 
-PARSER = "vlgym_cards.rl4vlm:ProjectionParser"
+PROJECTION_PARSER = "vlgym_cards.rl4vlm:ProjectionParser"
 
 _MARKER = '"action":'
 
@@ -42,15 +42,15 @@ class ProjectionParser:
         start = lowered.find(_MARKER)
         start = start if start >= 0 else max(0, len(lowered) - 1)
         remainder = lowered[start:]
-        found: list[str] = []
+        matches: list[str] = []
         # The published code looks for "10" first and removes it, so that it is not read as "1".
         if legal and "10" in legal and "10" in remainder:
-            found.append("10")
+            matches.append("10")
             remainder = remainder.replace("10", "")
-        found += [action for action in legal or () if action != "10" and action in remainder]
-        if len(found) != 1:
-            return Parsed(failure="ambiguous_action" if found else "no_action")
-        return Parsed(actions=(found[0],), span=(start, len(text)))
+        matches += [action for action in legal or () if action != "10" and action in remainder]
+        if len(matches) != 1:
+            return Parsed(failure="ambiguous_action" if matches else "no_action")
+        return Parsed(actions=(matches[0],), span=(start, len(text)))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the published JSON reply: the game's keys, then the action.
@@ -58,8 +58,8 @@ class ProjectionParser:
         `thoughts` may hold the values of all keys as a JSON object; another text is the value of `thoughts`.
         """
         # A marker inside the thoughts would be taken for the real one, since the first marker counts.
-        said = _read_keys(thoughts, self.keys) or {"thoughts": thoughts}
-        plain = {key: value.replace('"', "'") if isinstance(value, str) else value for key, value in said.items()}
+        values = _read_keys(thoughts, self.keys) or {"thoughts": thoughts}
+        plain = {key: value.replace('"', "'") if isinstance(value, str) else value for key, value in values.items()}
         return json.dumps({**plain, "action": actions[-1] if actions else ""})
 
     def describe(self) -> str:
@@ -86,13 +86,13 @@ class FormulaParser(ProjectionParser):
 def _read_keys(thoughts: str, keys: Iterable[str]) -> dict[str, Any] | None:
     """Return the values of all keys, in their order, where a text holds just these as JSON."""
     try:
-        said = json.loads(thoughts)
+        values = json.loads(thoughts)
     except ValueError:
         return None
-    return {key: said[key] for key in keys} if isinstance(said, dict) and said.keys() == set(keys) else None
+    return {key: values[key] for key in keys} if isinstance(values, dict) and values.keys() == set(keys) else None
 
 
-def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PARSER) -> dict[str, Any]:
+def apply_compat(compat: str | None, arguments: dict[str, Any], parser: str = PROJECTION_PARSER) -> dict[str, Any]:
     """Return the base class's arguments with `invalid_action="random"`, since these games have no idle action; where
     `compat` asks for them, with the published parser and fallback. What the caller gave stays."""
     if check_choice("compat", compat, COMPAT) is None:

@@ -87,10 +87,10 @@ def complete(
         ]
     best: Tokens | None = None
     for state in states:
-        for found in _hits(state, Fraction(target), rules):
-            shorter = best is None or len(found) < len(best)
-            if shorter and len(found) <= budget and (accept is None or accept((*prefix, *found))):
-                best = found
+        for addition in _hits(state, Fraction(target), rules):
+            shorter = best is None or len(addition) < len(best)
+            if shorter and len(addition) <= budget and (accept is None or accept((*prefix, *addition))):
+                best = addition
                 if len(best) == fewest:
                     return best
     return best
@@ -155,12 +155,12 @@ def _hits(state: _State, target: Fraction, rules: Rules) -> Iterator[Tokens]:
 @lru_cache(maxsize=1024)
 def _splits(numbers: Numbers) -> tuple[tuple[Numbers, Numbers], ...]:
     """All ways to split a multiset in two, as (part, rest), without repetition."""
-    found: dict[tuple[Numbers, Numbers], None] = {}
+    splits: dict[tuple[Numbers, Numbers], None] = {}
     for chosen in range(2 ** len(numbers)):
         part = tuple(n for i, n in enumerate(numbers) if chosen >> i & 1)
         rest = tuple(n for i, n in enumerate(numbers) if not chosen >> i & 1)
-        found[part, rest] = None
-    return tuple(found)
+        splits[part, rest] = None
+    return tuple(splits)
 
 
 @lru_cache(maxsize=512)

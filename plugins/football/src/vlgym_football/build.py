@@ -188,8 +188,8 @@ def _slim_wheel(wheel: Path, work: Path, python: Path, log: Path) -> Path:
         _run(["strip", "--strip-unneeded", library], log, f"strip {library.name}")
     card = root / f"gfootball-{ENGINE_VERSION}.dist-info"
     lines = (card / "METADATA").read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith("Requires-Dist:")]
-    marked = [f"Version: {ENGINE_VERSION}+{LOCAL_LABEL}\n" if line.startswith("Version:") else line for line in kept]
+    others = [line for line in lines if not line.startswith("Requires-Dist:")]
+    marked = [f"Version: {ENGINE_VERSION}+{LOCAL_LABEL}\n" if line.startswith("Version:") else line for line in others]
     write_whole(card / "METADATA", "".join(marked))
     card.rename(root / f"gfootball-{ENGINE_VERSION}+{LOCAL_LABEL}.dist-info")
     (work / "slim").mkdir()

@@ -156,8 +156,8 @@ class Engine:
         a player each, the same one all the time.
         """
         if self._game is None:
-            kept = _free.setdefault(os.getpid(), [])
-            self._game = kept.pop() if kept else start_game(load_library())
+            spare = _free.setdefault(os.getpid(), [])
+            self._game = spare.pop() if spare else start_game(load_library())
         self._game.reset(make_config(scenario, seed, agents), False)
         self._game.waiting_for_game_count = 0
         self._last = self._wait_for_play()

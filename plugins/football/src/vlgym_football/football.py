@@ -192,11 +192,11 @@ class Football(VLEnv):
             return fit_image(
                 draw_camera(self.match.scenario, self.match.seed, self.match.engine.save()), self.image_size
             )
-        held = {name: self.match.engine.holds(name) for name in STICKY}
-        return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **held)
+        commands = {name: self.match.engine.holds(name) for name in STICKY}
+        return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **commands)
 
     def task(self) -> str:
-        seen = (
+        view = (
             "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, "
             "numbers are jersey numbers, the small white disc is the ball. The red ring marks your player. "
             "Short lines show where players are running."
@@ -212,7 +212,7 @@ class Football(VLEnv):
             else ""
         )
         return (
-            f"{seen} You attack the goal on the right, and you always play the one of your team who has the ball. "
+            f"{view} You attack the goal on the right, and you always play the one of your team who has the ball. "
             f"{lost}Score a goal within {rules.duration} frames (ten frames are a second). Keep the ball, move it "
             "forward past opponents, pass to free team-mates, and shoot when the way to the goal is clear. "
             f"A direction ({', '.join(DIRECTIONS)}) lets "
@@ -221,7 +221,7 @@ class Football(VLEnv):
 
     def state_text(self) -> str:
         now = self.match.now
-        held = self._held()
+        commands = self._held()
         ball = {
             0: f"Your number {now.owner + 1} has the ball.",
             1: "The opponents have the ball.",
@@ -229,7 +229,7 @@ class Football(VLEnv):
         }[now.owner_team]
         return (
             f"Frame {max(now.frame, 0)} of {self.match.scenario.duration}. You play number {now.controlled + 1}. "
-            f"{ball} On: {', '.join(held) or 'nothing'}."
+            f"{ball} On: {', '.join(commands) or 'nothing'}."
         )
 
     def legal_actions(self) -> list[str]:

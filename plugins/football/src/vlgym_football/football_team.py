@@ -115,8 +115,8 @@ class FootballTeam(MultiVLEnv):
 
     def draw(self, seat: int) -> Image:
         now, attacker = self.match.now, self.attacker(seat)
-        held = {name: self.match.engine.holds(name, attacker) for name in STICKY}
-        return self._painter.draw(replace(now, controlled=attacker + 1), frame_limit=DURATION, **held)
+        commands = {name: self.match.engine.holds(name, attacker) for name in STICKY}
+        return self._painter.draw(replace(now, controlled=attacker + 1), frame_limit=DURATION, **commands)
 
     def goal(self, seat: int) -> str:
         mates = " and ".join(f"number {other + 2}" for other in range(self.players) if other != self.attacker(seat))

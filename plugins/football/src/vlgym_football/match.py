@@ -171,7 +171,7 @@ class Match:
 
     def foresee(self, actions: Sequence[str]) -> Foresight:
         """Play replies on a copy of the match and take everything back: what they would lead to. Used by the oracle."""
-        kept = (self.now, self.meter, self.decisions, self._watch, self.ending)
+        before = (self.now, self.meter, self.decisions, self._watch, self.ending)
         state = self.engine.save()
         self.meter, self.decisions, self._watch = deepcopy(self.meter), replace(self.decisions), dict(self._watch)
         reward = 0.0
@@ -179,10 +179,10 @@ class Match:
             reward += self.play(action).reward
             if self.ending:
                 break
-        seen = Foresight(reward, self.ending, self.now)
-        self.engine.restore(state, kept[0])
-        self.now, self.meter, self.decisions, self._watch, self.ending = kept
-        return seen
+        foresight = Foresight(reward, self.ending, self.now)
+        self.engine.restore(state, before[0])
+        self.now, self.meter, self.decisions, self._watch, self.ending = before
+        return foresight
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON-able data."""

@@ -17,7 +17,7 @@ BAR = (24, 28, 32)
 SMALLEST_BAR = 10
 """Height in pixels of the bars above and below from which on they hold writing (images of 127 rows and more)."""
 
-RUN_FRAMES = 5
+LINE_FRAMES = 5
 """Frames of running that the lines show."""
 
 _OVERSAMPLE = 4
@@ -50,7 +50,7 @@ class PitchPainter:
         )
         for team, places, paces, active in teams:
             for index in np.flatnonzero(active):
-                start, end = self.pixel(places[index]), self.pixel(places[index] + RUN_FRAMES * paces[index])
+                start, end = self.pixel(places[index]), self.pixel(places[index] + LINE_FRAMES * paces[index])
                 pen.line(
                     (*start, *end), fill=OURS if team == 0 else (150, 180, 255), width=max(1, round(self.radius / 4))
                 )

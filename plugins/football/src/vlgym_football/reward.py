@@ -30,7 +30,7 @@ SCALE = 20.0
 MOVE, OPPONENTS, SCORED, STOLEN, PASS, SHOOT = 0.8, 1.0, 2.0, 1.0, 20.0, 100.0
 SHOT_CAP = SCORED / 3
 PASS_DECAY = 0.75
-TEAM = 11
+TEAM_SIZE = 11
 GOAL_POINTS = np.array([[1.0, y] for y in (-0.044, -0.02, 0.0, 0.022, 0.044)])
 LINE_POINTS = 100
 COMPONENTS = ("move", "opponents", "scored", "stolen", "pass", "shot")
@@ -73,7 +73,7 @@ class RewardMeter:
             parts["move"] = MOVE * max(0.0, ahead - self.best_x)
             self.best_x = max(self.best_x, ahead)
             passed = count_passed(now)
-            parts["opponents"] = OPPONENTS * (passed - self.passed) / TEAM
+            parts["opponents"] = OPPONENTS * (passed - self.passed) / TEAM_SIZE
             self.passed = passed
         if now.score[0] > self.goals:
             parts["scored"] = SCORED

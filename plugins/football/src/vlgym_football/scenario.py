@@ -166,10 +166,10 @@ def parse_scenarios(text: str, source: str) -> dict[str, Scenario]:
         data = read_yaml(text, most_characters=500_000)
     except yaml.YAMLError as error:
         raise UserError(f"{source}: not valid YAML: {error}.") from None
-    found = _read_mapping(data, source, ("scenarios",), ("scenarios",))["scenarios"]
-    if not isinstance(found, dict) or not found:
+    situations = _read_mapping(data, source, ("scenarios",), ("scenarios",))["scenarios"]
+    if not isinstance(situations, dict) or not situations:
         raise UserError(f"{source}: scenarios must be a mapping of names to situations.")
-    return {name: _read_scenario(name, value, f"{source}: {name}") for name, value in found.items()}
+    return {name: _read_scenario(name, value, f"{source}: {name}") for name, value in situations.items()}
 
 
 def _read_mapping(value: Any, where: str, known: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
@@ -188,24 +188,24 @@ def _read_scenario(name: Any, value: Any, where: str) -> Scenario:
         raise UserError(f"{where}: the name is not usable; use letters, digits, _ . and - (80 at most).")
     known = {item.name: item.default for item in fields(Scenario) if item.name != "name"}
     values = dict(_read_mapping(value, where, tuple(known), ("ball", "left", "right")))
-    for key, given in values.items():
+    for key, entry in values.items():
         place = f"{where}: {key}"
         if key == "ball":
-            values[key] = _read_place(given, place)
+            values[key] = _read_place(entry, place)
         elif key in ("left", "right"):
-            values[key] = _read_team(given, place)
+            values[key] = _read_team(entry, place)
         elif key == "title":
-            values[key] = str(given)
+            values[key] = str(entry)
         elif key.endswith("_difficulty"):
-            check_number(place, given, 0, 1)
-            values[key] = float(given)
+            check_number(place, entry, 0, 1)
+            values[key] = float(entry)
         elif isinstance(known[key], bool):
-            if not isinstance(given, bool):
-                raise UserError(f"{place} is {given!r:.60}; give true or false.")
-        elif key == "duration" or given is not None:
-            check_number(place, given, 1, 100_000)
-            if not isinstance(given, int):
-                raise UserError(f"{place} is {given!r}; give a whole number of frames.")
+            if not isinstance(entry, bool):
+                raise UserError(f"{place} is {entry!r:.60}; give true or false.")
+        elif key == "duration" or entry is not None:
+            check_number(place, entry, 1, 100_000)
+            if not isinstance(entry, int):
+                raise UserError(f"{place} is {entry!r}; give a whole number of frames.")
     if not any(player.controllable for player in values["left"]):
         raise UserError(f"{where}: no player of ours is controllable; leave out controllable=false for one.")
     return Scenario(name=name, **values)

@@ -86,8 +86,8 @@ class Tactician:
             plans += [[run, run] for run in runs[:3]]
         if not plans:
             return [easy]
-        seen = [match.foresee(plan) for plan in plans]
-        worth = [one.reward + (KEEPING if one.kept else 0.0) for one in seen]
+        foresights = [match.foresee(plan) for plan in plans]
+        worth = [one.reward + (KEEPING if one.kept else 0.0) for one in foresights]
         best = int(np.argmax(worth))
         return plans[best] if worth[best] > (KEEPING + EASY_RUN if gap >= PRESSURE else 0.0) else [easy]
 
@@ -113,7 +113,7 @@ class Tactician:
 
 def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
     """Return the team-mates worth passing to, the best first."""
-    found = []
+    ranking = []
     for index in np.flatnonzero(now.left_active):
         if index in (now.owner, 0):
             continue
@@ -126,15 +126,15 @@ def find_passes(now: Snapshot, me: Vector, pass_scale: float) -> list[int]:
         if lane_clearance(me, mate, now.right) < CLEAR_LANE or marker < FREE_MATE or way[0] < -MOST_BACK:
             continue
         promised = SCALE * PASS * pass_scale * rate_pass_at(mate, now.right)
-        found.append((min(promised, 25.0) + 30.0 * (mate[0] - me[0]) + 0.3 * min(marker, 10.0), int(index)))
-    return [index for _, index in sorted(found, reverse=True)]
+        ranking.append((min(promised, 25.0) + 30.0 * (mate[0] - me[0]) + 0.3 * min(marker, 10.0), int(index)))
+    return [index for _, index in sorted(ranking, reverse=True)]
 
 
 def rank_runs(now: Snapshot, me: Vector, sprinting: bool) -> list[str]:
     """Return the directions, best first: those whose ground ahead no opponent reaches first, and that lead to the
     goal."""
     speed = SPRINT_SPEED if sprinting else RUN_SPEED
-    found = []
+    ranking = []
     aim = GOAL if me[0] > 0.5 else np.array([1.0, 0.7 * me[1]])
     far_now = float(np.hypot(*((aim - me) * METRES)))
     for name, way in HEADINGS.items():
@@ -149,8 +149,8 @@ def rank_runs(now: Snapshot, me: Vector, sprinting: bool) -> list[str]:
             value += 0.4 * (far_now - float(np.hypot(*((aim - place) * METRES)))) / seconds - 7.0 * np.exp(
                 -max(slack, 0.0) / 0.3
             )
-        found.append((value, name))
-    return [name for _, name in sorted(found, reverse=True)]
+        ranking.append((value, name))
+    return [name for _, name in sorted(ranking, reverse=True)]
 
 
 def nearest_gap(now: Snapshot, place: Vector) -> float:

@@ -61,7 +61,7 @@ class TeamMatch:
         Returns:
             Why it ends there, or an empty string; and the last frame.
         """
-        kept, state = (self.now, self._watch), self.engine.save()
+        before, state = (self.now, self._watch), self.engine.save()
         self._watch = dict(self._watch)
         for count in range(decisions):
             actions = decide(count)
@@ -70,11 +70,11 @@ class TeamMatch:
             self.play(actions)
             if self.ending:
                 break
-        seen = (self.ending, self.now)
-        self.now, self._watch = kept
+        result = (self.ending, self.now)
+        self.now, self._watch = before
         self.ending = ""
         self.engine.restore(state, self.now)
-        return seen
+        return result
 
     def _frame(self, actions: Mapping[int, str]) -> None:
         codes = [ENGINE_CODES[actions.get(one, IDLE)] for one in range(len(self.scenario.left) - 1)]

@@ -38,7 +38,7 @@ MARGIN, PRESSURE = 0.1, 5.0
 SHOT_DECISIONS, PASS_DECISIONS = 3, 7
 """Decisions that a shot is followed for, and a pass with the shot after it."""
 
-LOST, SCORED = -1.0, 2.0
+LOST_WORTH, GOAL_WORTH = -1.0, 2.0
 
 
 class TeamScript:
@@ -69,12 +69,12 @@ class TeamScript:
     def _best_pass(self, now: Snapshot, attacker: int) -> tuple[float, str]:
         """The first pass that a goal follows at once, else the one that reaches the best place: its worth and its first
         action."""
-        best = (LOST, "")
+        best = (LOST_WORTH, "")
         for play in self._passes(now, attacker):
             worth = self._rate(attacker, play)
             if worth > best[0]:
                 best = (worth, play[0])
-            if worth == SCORED:
+            if worth == GOAL_WORTH:
                 break
         return best
 
@@ -98,9 +98,9 @@ class TeamScript:
         return self.match.foresee(decide, len(play) + SHOT_DECISIONS)[0] == "goal"
 
     def _rate(self, attacker: int, play: list[str]) -> float:
-        """Return a pass's worth: `SCORED` where the team-mate who gets it scores at once, else his place; `LOST` where
-        nobody of ours gets it."""
-        worth = LOST
+        """Return a pass's worth: `GOAL_WORTH` where the team-mate who gets it scores at once, else his place;
+        `LOST_WORTH` where nobody of ours gets it."""
+        worth = LOST_WORTH
 
         def decide(count: int) -> Mapping[int, str] | None:
             nonlocal worth
@@ -108,15 +108,15 @@ class TeamScript:
             if count < len(play):
                 return {attacker: play[count]}
             if now.owner_team == 0 and now.owner not in (0, attacker + 1):
-                if worth == LOST:
+                if worth == LOST_WORTH:
                     worth = rate_place(now.left[now.owner], now.right)
                 return {now.owner - 1: SHOT} if in_range(now.left[now.owner]) else None
-            if worth != LOST:
+            if worth != LOST_WORTH:
                 return {}
             fetcher = find_fetcher(now)
             return {fetcher: self._fetch(now, fetcher)} if now.owner_team == -1 else {}
 
-        return SCORED if self.match.foresee(decide, PASS_DECISIONS)[0] == "goal" else worth
+        return GOAL_WORTH if self.match.foresee(decide, PASS_DECISIONS)[0] == "goal" else worth
 
     def _fetch(self, now: Snapshot, attacker: int) -> str:
         return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - now.left[attacker + 1])
@@ -142,19 +142,19 @@ class TeamScript:
         best = max(options, key=lambda name: worth(options[name]))
         if worth(options[best]) > worth(me) + 0.01:
             return best
-        held = any(self.match.engine.holds(name, attacker) for name in DIRECTIONS)
-        return "release_direction" if held else IDLE
+        running = any(self.match.engine.holds(name, attacker) for name in DIRECTIONS)
+        return "release_direction" if running else IDLE
 
 
 def find_mates(now: Snapshot, attacker: int) -> list[int]:
     """Return at most two attackers in reach of a pass, the best placed first."""
-    me, found = now.left[attacker + 1], []
+    me, ranking = now.left[attacker + 1], []
     for mate in range(len(now.left) - 1):
         place = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1]
         long = float(np.hypot(*((place - me) * METRES)))
         if mate != attacker and NEAREST_MATE <= long <= FARTHEST_MATE:
-            found.append((rate_place(place, now.right), mate))
-    return [mate for _, mate in sorted(found, reverse=True)[:2]]
+            ranking.append((rate_place(place, now.right), mate))
+    return [mate for _, mate in sorted(ranking, reverse=True)[:2]]
 
 
 def in_range(place: Vector) -> bool:

@@ -32,15 +32,11 @@ class Maze(BoxTask):
         **kwargs: see `BoxTask`.
     """
 
-    world_name = "Maze"
+
+class MazeS2(Maze): ...
 
 
-class MazeS2(Maze):
-    world_name = "MazeS2"
-
-
-class MazeS3(Maze):
-    world_name = "MazeS3"
+class MazeS3(Maze): ...
 
 
 class MazeS3Fast(Maze):
@@ -57,7 +53,6 @@ class MazeS3Fast(Maze):
         **kwargs: see `BoxTask`.
     """
 
-    world_name = "MazeS3Fast"
     level_arguments: ClassVar = tuple(
         {
             "layout": {"num_rows": side, "num_cols": side}, "min_bearing": bearing, "min_distance": distance,
@@ -83,27 +78,20 @@ class TMaze(MiniWorldTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "TMaze"
+
+class TMazeLeft(TMaze): ...
 
 
-class TMazeLeft(TMaze):
-    world_name = "TMazeLeft"
+class TMazeRight(TMaze): ...
 
 
-class TMazeRight(TMaze):
-    world_name = "TMazeRight"
+class YMaze(TMaze): ...
 
 
-class YMaze(TMaze):
-    world_name = "YMaze"
+class YMazeLeft(YMaze): ...
 
 
-class YMazeLeft(YMaze):
-    world_name = "YMazeLeft"
-
-
-class YMazeRight(YMaze):
-    world_name = "YMazeRight"
+class YMazeRight(YMaze): ...
 
 
 class Sign(MiniWorldTask):
@@ -130,7 +118,6 @@ class Sign(MiniWorldTask):
     SHAPES = ("box", "key")
     COLORS = ("blue", "red", "green")
 
-    world_name = "Sign"
     can_randomise = False
     actions = {**MOVES, "end episode": 3}  # noqa: RUF012 - declared ClassVar in the base
 

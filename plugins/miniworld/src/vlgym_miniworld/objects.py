@@ -28,7 +28,6 @@ class PickupObjects(StatefulTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "PickupObjects"
     actions = MOVES_AND_PICK_UP
 
     def aim(self) -> str:
@@ -63,7 +62,6 @@ class PutNext(StatefulTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "PutNext"
     actions = ALL_ACTIONS
 
     def aim(self) -> str:
@@ -109,7 +107,6 @@ class CollectHealth(StatefulTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "CollectHealth"
     actions = ALL_ACTIONS
 
     def __init__(self, **kwargs: Any) -> None:
@@ -217,7 +214,6 @@ class ThreeRooms(FindObject):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "ThreeRooms"
     actions = MOVES
     TARGETS = ("red box", "green box", "green ball", "blue key", "rubber duck")
 
@@ -243,17 +239,16 @@ class RoomObjects(FindObject):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "RoomObjects"
     prompt = StatefulTask.prompt
     actions = ALL_ACTIONS
     TARGETS = ("box", "ball", "key")
 
     def name_things(self) -> dict[str, tuple[str, Any]]:
         """The three things with their colours; MiniWorld places them in this order."""
-        found = {}
+        names = {}
         for key, entity in zip(self.TARGETS, self.world.entities, strict=False):
-            found[key] = (name_thing(entity), entity)
-        return found
+            names[key] = (name_thing(entity), entity)
+        return names
 
     def state_text(self) -> str:
         return self.carrying_text({id(entity): f"the {name}" for name, entity in self.name_things().values()})

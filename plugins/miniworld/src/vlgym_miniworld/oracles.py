@@ -74,11 +74,11 @@ class Pilot:
         pose = pose_of(self.world)
         field = self._load(goal)
         if not self._follow(pose):
-            found = search(pose, goal.body, self._ground, field, goal.reached, goal.near)
-            if found is None:
+            plan = search(pose, goal.body, self._ground, field, goal.reached, goal.near)
+            if plan is None:
                 self._poses = []
                 return None
-            self._moves, self._poses, self._at = *found, 0
+            self._moves, self._poses, self._at = *plan, 0
         return self._moves[self._at] if self._at < len(self._moves) else goal.last
 
     @property

@@ -207,9 +207,9 @@ def search(
         The moves, and the poses before each of them and after the last; `None` when no way was found.
     """
     for weight in _WEIGHTS:
-        found = _search(start, body, ground, field, reached, near, weight)
-        if found is not None:
-            return found
+        plan = _search(start, body, ground, field, reached, near, weight)
+        if plan is not None:
+            return plan
     return None
 
 

@@ -26,8 +26,6 @@ class Hallway(BoxTask):
         **kwargs: see `BoxTask`.
     """
 
-    world_name = "Hallway"
-
 
 class OneRoom(BoxTask):
     """A square room with a red box: 10 m wide (OneRoom) or 6 m (OneRoomS6).
@@ -44,7 +42,6 @@ class OneRoom(BoxTask):
         **kwargs: see `BoxTask`.
     """
 
-    world_name = "OneRoom"
     level_arguments: ClassVar[tuple[Mapping[str, Any], ...]] = tuple(
         {
             "layout": {"size": size}, "distractors": others, "min_bearing": bearing, "min_distance": distance,
@@ -57,8 +54,7 @@ class OneRoom(BoxTask):
     )  # fmt: skip
 
 
-class OneRoomS6(OneRoom):
-    world_name = "OneRoomS6"
+class OneRoomS6(OneRoom): ...
 
 
 class OneRoomS6Fast(OneRoom):
@@ -75,7 +71,6 @@ class OneRoomS6Fast(OneRoom):
         **kwargs: see `BoxTask`.
     """
 
-    world_name = "OneRoomS6Fast"
     level_arguments = tuple(
         {**arguments, "max_turns": turns}
         for arguments, turns in zip(OneRoom.level_arguments, (12, 14, 22, 26, 34, 42), strict=True)
@@ -93,8 +88,6 @@ class FourRooms(MiniWorldTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "FourRooms"
-
 
 class WallGap(MiniWorldTask):
     """Two roofless yards of 14 x 7.5 m; the robot stands in one, the red box in the other, and a gap 3 m wide
@@ -108,8 +101,6 @@ class WallGap(MiniWorldTask):
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
 
-    world_name = "WallGap"
-
 
 class Sidewalk(MiniWorldTask):
     """A sidewalk of 3 x 12 m next to a street marked by cones; a red box stands at its far end.
@@ -122,8 +113,6 @@ class Sidewalk(MiniWorldTask):
         turns.
     References: Chevalier-Boisvert et al. 2023, arXiv:2306.13831.
     """
-
-    world_name = "Sidewalk"
 
     def task(self) -> str:
         return (

@@ -56,7 +56,6 @@ class MiniWorldTask(GymAdapter):
         version=1, instructions=_INSTRUCTIONS, turn="Turn {turn} of {max_turns}.\nLegal actions: {actions}"
     )
     actions: ClassVar[dict[str, Any]] = MOVES
-    world_name: ClassVar[str]
     can_randomise: ClassVar[bool] = True
 
     def __init__(self, *, domain_rand: bool = False, compat: str | None = None, **kwargs: Any) -> None:
@@ -70,6 +69,11 @@ class MiniWorldTask(GymAdapter):
             raise UserError(f"MiniWorld's {self.world_name} has fixed steps and looks; leave domain_rand=False.")
         self.domain_rand = domain_rand
         self._pilot: Pilot | None = None
+
+    @property
+    def world_name(self) -> str:
+        """MiniWorld's name of its class, which this one bears too."""
+        return type(self).__name__
 
     @property
     def world(self) -> Any:
@@ -91,20 +95,20 @@ class MiniWorldTask(GymAdapter):
 
     def describe(self) -> str:
         """Return the things in view, nearest first."""
-        seen = []
+        lines = []
         for far, angle, thing in self._in_view():
             side = "straight ahead" if not angle else f"{abs(angle)} degrees to the {'right' if angle > 0 else 'left'}"
-            seen.append(f"{thing} {far:.1f} m away, {side}")
-        return "; ".join(seen) or "nothing but walls and floor"
+            lines.append(f"{thing} {far:.1f} m away, {side}")
+        return "; ".join(lines) or "nothing but walls and floor"
 
     def _in_view(self) -> list[tuple[float, int, str]]:
         """Return distance in metres, degrees to the right and name of each thing in view, nearest first."""
-        agent, seen = self.world.agent, []
+        agent, view = self.world.agent, []
         for entity in find_visible(self.world):
             offset = entity.pos - agent.pos
             ahead, right = float(offset @ agent.dir_vec), float(offset @ agent.right_vec)
-            seen.append((math.hypot(ahead, right), round(math.degrees(math.atan2(right, ahead))), name_thing(entity)))
-        return sorted(seen)
+            view.append((math.hypot(ahead, right), round(math.degrees(math.atan2(right, ahead))), name_thing(entity)))
+        return sorted(view)
 
     def world_arguments(self) -> dict[str, Any]:
         """Further constructor arguments of the MiniWorld class."""
@@ -142,11 +146,11 @@ class MiniWorldTask(GymAdapter):
 
     def think(self, action: str) -> str:
         """Name the nearest things in view and their sides, whatever the action; where nothing is shown, nothing."""
-        seen = []
+        words = []
         for far, angle, thing in [] if self.modality == "none" else self._in_view()[:MOST_NAMED]:
             side = "ahead" if abs(angle) <= AHEAD else "right" if angle > 0 else "left"
-            seen.append(f"{thing} {'near' if far < NEAR else 'far'} {side}")
-        return f"I see {', '.join(seen) or 'nothing'}."
+            words.append(f"{thing} {'near' if far < NEAR else 'far'} {side}")
+        return f"I see {', '.join(words) or 'nothing'}."
 
     @property
     def pilot(self) -> Pilot:
@@ -175,7 +179,7 @@ def find_visible(world: Any) -> list[Any]:
 
     `MiniWorldEnv.get_visible_ents` misses most of the near ones: it looks for a part of each, close to the floor.
     """
-    shown, found = world.render_obs(), []
+    shown, visible = world.render_obs(), []
     for entity in world.entities:
         if entity is world.agent:
             continue
@@ -185,11 +189,11 @@ def find_visible(world: Any) -> list[Any]:
             if entity.is_static:
                 world._render_static()
             if not np.array_equal(world.render_obs(), shown):
-                found.append(entity)
+                visible.append(entity)
         finally:
             entity.pos = foot
     world._render_static()
-    return found
+    return visible
 
 
 def name_thing(entity: Any) -> str:

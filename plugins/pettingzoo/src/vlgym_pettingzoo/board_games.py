@@ -12,7 +12,7 @@ import numpy as np
 from vlgym.types import Image
 
 from .art import BLUE, GOLD, GREY, INK, RED, WHITE, Canvas, Grid, draw_turn
-from .prompts import game_prompt
+from .base import game_prompt
 from .spiel import SearchedGame, SpielGame, replay
 
 SIDE = 6
@@ -76,13 +76,13 @@ class Battleship(SpielGame):
         for index, action in enumerate(self.state.history()):
             player = index % 2
             if index < 2 * len(SHIPS):
-                told = _PLACE.search(game.action_to_string(player, action))
-                assert told is not None
-                ships.append((player, place(told[1], int(told[2]), int(told[3]), SHIPS[index // 2])))
+                match = _PLACE.search(game.action_to_string(player, action))
+                assert match is not None
+                ships.append((player, place(match[1], int(match[2]), int(match[3]), SHIPS[index // 2])))
             else:
-                told = _SHOOT.search(game.action_to_string(player, action))
-                assert told is not None
-                shots.append((player, (int(told[1]), int(told[2]))))
+                match = _SHOOT.search(game.action_to_string(player, action))
+                assert match is not None
+                shots.append((player, (int(match[1]), int(match[2]))))
         return ships, shots
 
     def goal(self, seat: int) -> str:
@@ -113,13 +113,13 @@ class Battleship(SpielGame):
     def explain(self, seat: int, action: str) -> str:
         hidden = {cell for ship in self.ships_of(1 - seat) for cell in ship}
         tried = sorted(self.shots_of(seat))
-        seen = [" ".join(name(cell) for cell in tried if (cell in hidden) is hit) or "none" for hit in (True, False)]
-        return f"hits {seen[0]}, water {seen[1]}; most ways in which the ships may lie cover {action}"
+        squares = [" ".join(name(cell) for cell in tried if (cell in hidden) is hit) or "none" for hit in (True, False)]
+        return f"hits {squares[0]}, water {squares[1]}; most ways in which the ships may lie cover {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
         """Move ships of the other that were never hit to where no shot has shown water."""
         tried, other = set(self.shots_of(seat)), self.player_of(1 - seat)
-        seen = self.state.observation_string(self.player_of(seat))
+        view = self.state.observation_string(self.player_of(seat))
         history, game = list(self.state.history()), self.state.get_game()
         for number in rng.permutation(len(SHIPS)):
             index = 2 * int(number) + other
@@ -128,7 +128,7 @@ class Battleship(SpielGame):
             for action in rng.permutation(game.num_distinct_actions()):
                 changed = [*history[:index], int(action), *history[index + 1 :]]
                 state = replay(self.spiel, changed) if changed != history else None
-                if state is not None and state.observation_string(self.player_of(seat)) == seen:
+                if state is not None and state.observation_string(self.player_of(seat)) == view:
                     self.state = state
                     return True
         return False
@@ -186,10 +186,7 @@ def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
 PLACES = tuple(
     place(way, row, column, length)
     for length in SHIPS
-    for way, rows, columns in (
-        ("horizontally", SIDE, SIDE - length + 1),
-        ("vertically", SIDE - length + 1, SIDE),
-    )
+    for way, rows, columns in (("horizontally", SIDE, SIDE - length + 1), ("vertically", SIDE - length + 1, SIDE))
     for row in range(rows)
     for column in range(columns)
 )
@@ -209,7 +206,7 @@ def hunt(hits: set[Cell], water: set[Cell]) -> Cell:
     return max(weights, key=lambda cell: (weights[cell], (cell[0] + cell[1]) % 2, -cell[0], -cell[1]))
 
 
-COLUMNS, ROWS = "abc", "321"
+TTT_COLUMNS, TTT_ROWS = "abc", "321"
 """Names of the columns from the left and of the rows from the top."""
 
 
@@ -243,7 +240,7 @@ class TicTacToe(SpielGame):
         self.draw_opening(rng)
 
     def name_action(self, action: int) -> str:
-        return COLUMNS[action % 3] + ROWS[action // 3]
+        return TTT_COLUMNS[action % 3] + TTT_ROWS[action // 3]
 
     def goal(self, seat: int) -> str:
         mark = "XO"[self.player_of(seat)]
@@ -254,8 +251,8 @@ class TicTacToe(SpielGame):
         )
 
     def describe_view(self, seat: int) -> str:
-        rows = [name + row for name, row in zip(ROWS, str(self.state).splitlines(), strict=True)]
-        return self.describe_board([*rows, f" {COLUMNS}"], "xo")
+        rows = [name + row for name, row in zip(TTT_ROWS, str(self.state).splitlines(), strict=True)]
+        return self.describe_board([*rows, f" {TTT_COLUMNS}"], "xo")
 
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
@@ -271,7 +268,7 @@ class TicTacToe(SpielGame):
                 canvas.line([(x - 28, y + 28), (x + 28, y - 28)], BLUE, 10)
             elif mark == "o":
                 canvas.disc(x, y, 32, None, RED, 10)
-        grid.name(COLUMNS, ROWS, 24)
+        grid.name(TTT_COLUMNS, TTT_ROWS, 24)
         canvas.text(f"You are {'XO'[self.player_of(seat)]}", 198, 20, 22, BLUE if self.player_of(seat) == 0 else RED)
         draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
@@ -286,8 +283,8 @@ class TicTacToe(SpielGame):
 
     def explain(self, seat: int, action: str) -> str:
         history = self.state.history()
-        seen = [" ".join(self.name_action(cell) for cell in sorted(history[player::2])) or "none" for player in (0, 1)]
-        return f"X has {seen[0]}, O has {seen[1]}; I play {action}"
+        cells = [" ".join(map(self.name_action, sorted(history[player::2]))) or "none" for player in (0, 1)]
+        return f"X has {cells[0]}, O has {cells[1]}; I play {action}"
 
 
 Key = tuple[frozenset[int], frozenset[int]]
@@ -429,8 +426,8 @@ class Breakthrough(SearchedGame):
     notation: ClassVar[str] = "every move of the rules, from square to square"
 
     def name_action(self, action: int) -> str:
-        told = self.state.action_to_string(self.state.current_player(), action)
-        return f"{told[:2]}{'x' if told.endswith('*') else '-'}{told[2:4]}"
+        move = self.state.action_to_string(self.state.current_player(), action)
+        return f"{move[:2]}{'x' if move.endswith('*') else '-'}{move[2:4]}"
 
     def goal(self, seat: int) -> str:
         player = self.player_of(seat)

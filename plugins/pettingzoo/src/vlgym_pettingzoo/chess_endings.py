@@ -27,7 +27,7 @@ from vlgym.parsers import match_legal
 from vlgym.types import Image
 
 from .art import INK, WHITE, Canvas, Colour, Grid, draw_turn
-from .prompts import game_prompt
+from .base import game_prompt
 
 LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}
 """Positions (nodes) that the engine looks at for a move, of each player."""
@@ -62,9 +62,9 @@ class Engine:
             [find_stockfish()], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1
         )
         self.pid = self._program.pid
-        told = "\n".join(self._ask("uci", "uciok"))
+        options = "\n".join(self._ask("uci", "uciok"))
         for name, value in SETTINGS.items():
-            if f"option name {name} type" in told:
+            if f"option name {name} type" in options:
                 self._say(f"setoption name {name} value {value}")
 
     def play(self, board: chess.Board, nodes: int) -> chess.Move:
@@ -244,17 +244,17 @@ OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")
 """Endings that may be won or drawn, and some of them lost."""
 
 GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
-TRIES = 100_000
+POSITION_TRIES = 100_000
 Squares = NDArray[np.bool_]
 
 
 def read_endings(names: str) -> tuple[str, ...]:
     """Return the endings that a text with commas between names of endings and of `GROUPS` names."""
-    found: list[str] = []
+    endings: list[str] = []
     for name in str(names).split(","):
         check_choice("endings", name.strip(), (*GROUPS, *GROUPS["all"]))
-        found += [each for each in GROUPS.get(name.strip(), (name.strip(),)) if each not in found]
-    return tuple(found)
+        endings += [each for each in GROUPS.get(name.strip(), (name.strip(),)) if each not in endings]
+    return tuple(endings)
 
 
 def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
@@ -268,14 +268,14 @@ def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
     """
     own, other = ending.split("v")
     men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
-    for _ in range(TRIES):
+    for _ in range(POSITION_TRIES):
         squares = rng.choice(64, size=len(men), replace=False)
         board = chess.Board(None)
         for square, piece in zip(squares, men, strict=True):
             board.set_piece_at(int(square), piece)
         if _fits(board, ending):
             return board if rng.random() < 0.5 else board.mirror()
-    raise RuntimeError(f"no position of {ending} in {TRIES} tries")
+    raise RuntimeError(f"no position of {ending} in {POSITION_TRIES} tries")
 
 
 def _fits(board: chess.Board, ending: str) -> bool:
@@ -412,9 +412,9 @@ class ChessEndings(MultiVLEnv):
         if len(wanted) > LONGEST:
             return None
         legal = self.moves(seat)
-        found = match_legal(wanted, legal)
-        if found is not None:
-            return found
+        match = match_legal(wanted, legal)
+        if match is not None:
+            return match
         try:
             move = self.board.parse_san(wanted)
         except ValueError:

@@ -14,7 +14,7 @@ from vlgym.errors import check_number
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour, draw_turn
-from .prompts import game_prompt
+from .base import game_prompt
 from .spiel import SpielGame, replay
 
 COLOURS = "RYGWB"
@@ -22,13 +22,13 @@ COPIES = {1: 3, 2: 2, 3: 2, 4: 2, 5: 1}
 """Cards of each rank in one colour."""
 
 Card = tuple[str, int]
-NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
+COLOUR_NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
 RISK = 0.6
 """Chance that an own card is playable from which it is played while there are lives to spare."""
 
 
 @dataclass(frozen=True)
-class Held:
+class Slot:
     """A card in a hand: what it is (`None` to its owner), and which colours and ranks its owner may think it has."""
 
     card: Card | None
@@ -56,8 +56,8 @@ class View:
     hints: int
     deck: int
     fireworks: dict[str, int]
-    own: tuple[Held, ...]
-    others: tuple[tuple[Held, ...], ...]
+    own: tuple[Slot, ...]
+    others: tuple[tuple[Slot, ...], ...]
     discards: tuple[Card, ...]
     player: int = 0
 
@@ -77,7 +77,7 @@ def name_hint(what: str, player: int, players: int) -> str:
 def read_view(observation: str, player: int = 0) -> View:
     """Read OpenSpiel's observation of a player."""
     fields = dict(line.split(": ", 1) for line in observation.splitlines() if ": " in line)
-    hands: list[list[Held]] = [[]]
+    hands: list[list[Slot]] = [[]]
     for line in observation.splitlines():
         if line.startswith("-----"):
             hands.append([])
@@ -86,7 +86,7 @@ def read_view(observation: str, player: int = 0) -> View:
             hinted, _, possible = known.partition("|")
             card = None if shown == "XX" else (shown[0], int(shown[1]))
             colours = "".join(letter for letter in possible if letter in COLOURS)
-            hands[-1].append(Held(card, hinted, colours, tuple(int(c) for c in possible if c.isdigit())))
+            hands[-1].append(Slot(card, hinted, colours, tuple(int(c) for c in possible if c.isdigit())))
     discards = observation.rpartition("Discards:")[2].split()
     return View(
         int(fields["Life tokens"]),
@@ -103,7 +103,7 @@ def read_view(observation: str, player: int = 0) -> View:
 def choose(view: View, legal: Iterable[str]) -> str:
     """Return an action: `play 2`, `discard 1`, `hint red`, `hint 3`, `hint player 3 red`, `hint player 3 rank 2`."""
     allowed = set(legal)
-    own = [_candidates(held, view, hide=chain(*view.others)) for held in view.own]
+    own = [_candidates(slot, view, hide=chain(*view.others)) for slot in view.own]
     safe = [(_share(cards, lambda card: _playable(card, view)), place) for place, cards in enumerate(own)]
     best, place = max(safe, key=lambda pair: (pair[0], -pair[1]))
     if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and view.deck <= 2):
@@ -134,11 +134,11 @@ def _playable_hint(view: View, allowed: set[str]) -> str | None:
     for hint, index, after in _hints(view, allowed):
         third = [hand for each, hand in enumerate(view.others) if each != index]
         sure = partial = 0.0
-        for before, held in zip(view.others[index], after, strict=True):
-            if held.card is None or not _playable(held.card, view) or held.card in _known(third, view):
+        for before, slot in zip(view.others[index], after, strict=True):
+            if slot.card is None or not _playable(slot.card, view) or slot.card in _known(third, view):
                 continue
             old = _share(_candidates(before, view, chain(*third)), lambda card: _playable(card, view))
-            new = _share(_candidates(held, view, chain(*third)), lambda card: _playable(card, view))
+            new = _share(_candidates(slot, view, chain(*third)), lambda card: _playable(card, view))
             sure += new == 1.0 and old < 1.0
             partial += max(0.0, new - old) * (old < 1.0)
         scored.append((sure, partial, -index, hint))
@@ -146,9 +146,9 @@ def _playable_hint(view: View, allowed: set[str]) -> str | None:
     return max(scored)[-1] if scored else None
 
 
-def _known(hands: Iterable[Iterable[Held]], view: View) -> set[Card | None]:
+def _known(hands: Iterable[Iterable[Slot]], view: View) -> set[Card | None]:
     """The cards of these hands whose owners have been told colour and rank."""
-    return {held.card for held in chain(*hands) if len(held.colours) == len(held.ranks) == 1}
+    return {slot.card for slot in chain(*hands) if len(slot.colours) == len(slot.ranks) == 1}
 
 
 def _telling_hint(view: View, allowed: set[str]) -> str | None:
@@ -159,42 +159,42 @@ def _telling_hint(view: View, allowed: set[str]) -> str | None:
     return max(scored)[-1] if scored else None
 
 
-def _possibilities(hand: Iterable[Held]) -> int:
-    return sum(len(held.colours) * len(held.ranks) for held in hand)
+def _possibilities(hand: Iterable[Slot]) -> int:
+    return sum(len(slot.colours) * len(slot.ranks) for slot in hand)
 
 
-def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Held, ...]]]:
+def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Slot, ...]]]:
     """Every legal hint, with whose hand of `view.others` it is about, and that hand as its owner sees it afterwards."""
-    found = []
+    hints = []
     for index, hand in enumerate(view.others):
         for colour in COLOURS:
-            if (name := view.hint(index, NAMES[colour])) in allowed:
-                found.append((name, index, tuple(_told_colour(held, colour) for held in hand)))
+            if (name := view.hint(index, COLOUR_NAMES[colour])) in allowed:
+                hints.append((name, index, tuple(_told_colour(slot, colour) for slot in hand)))
         for rank in COPIES:
             if (name := view.hint(index, str(rank))) in allowed:
-                found.append((name, index, tuple(_told_rank(held, rank) for held in hand)))
-    return found
+                hints.append((name, index, tuple(_told_rank(slot, rank) for slot in hand)))
+    return hints
 
 
-def _told_colour(held: Held, colour: str) -> Held:
-    touched = held.card is not None and held.card[0] == colour
-    return Held(held.card, held.hinted, colour if touched else held.colours.replace(colour, ""), held.ranks)
+def _told_colour(slot: Slot, colour: str) -> Slot:
+    touched = slot.card is not None and slot.card[0] == colour
+    return Slot(slot.card, slot.hinted, colour if touched else slot.colours.replace(colour, ""), slot.ranks)
 
 
-def _told_rank(held: Held, rank: int) -> Held:
-    touched = held.card is not None and held.card[1] == rank
-    ranks = (rank,) if touched else tuple(each for each in held.ranks if each != rank)
-    return Held(held.card, held.hinted, held.colours, ranks)
+def _told_rank(slot: Slot, rank: int) -> Slot:
+    touched = slot.card is not None and slot.card[1] == rank
+    ranks = (rank,) if touched else tuple(each for each in slot.ranks if each != rank)
+    return Slot(slot.card, slot.hinted, slot.colours, ranks)
 
 
-def _candidates(held: Held, view: View, hide: Iterable[Held] = ()) -> list[tuple[Card, int]]:
+def _candidates(slot: Slot, view: View, hide: Iterable[Slot] = ()) -> list[tuple[Card, int]]:
     """Return the cards that a card may be to its owner, with their unseen copies; `hide` are cards that the owner
     sees.
     """
     gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
     for colour, top in view.fireworks.items():
         gone.update((colour, rank) for rank in range(1, top + 1))
-    cards = [((colour, rank), COPIES[rank] - gone[colour, rank]) for colour in held.colours for rank in held.ranks]
+    cards = [((colour, rank), COPIES[rank] - gone[colour, rank]) for colour in slot.colours for rank in slot.ranks]
     return [(card, left) for card, left in cards if left > 0]
 
 
@@ -218,11 +218,11 @@ def _last_copy(card: Card, view: View) -> bool:
     return _useful(card, view) and Counter(view.discards)[card] == COPIES[card[1]] - 1
 
 
-TINTS: dict[str, Colour] = {
+CARD_TINTS: dict[str, Colour] = {
     "R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE,
 }  # fmt: skip
 NIGHT, BACK, FAINT = (44, 48, 66), (110, 114, 130), (170, 174, 186)
-ENOUGH = 14
+ENOUGH_POINTS = 14
 """Points of a game that count as success."""
 WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 
@@ -266,11 +266,11 @@ class Hanabi(SpielGame):
 
     def name_action(self, action: int) -> str:
         mover = self.state.current_player()
-        told = self.state.action_to_string(mover, action).strip("()").split()
-        if told[0] == "Reveal":
-            what = NAMES[told[-1]] if told[-2] == "color" else told[-1]
-            return name_hint(what, (mover + int(told[2])) % self.seats, self.seats)
-        return f"{told[0].lower()} {int(told[1]) + 1}"
+        words = self.state.action_to_string(mover, action).strip("()").split()
+        if words[0] == "Reveal":
+            what = COLOUR_NAMES[words[-1]] if words[-2] == "color" else words[-1]
+            return name_hint(what, (mover + int(words[2])) % self.seats, self.seats)
+        return f"{words[0].lower()} {int(words[1]) + 1}"
 
     def public_moves(self, seat: int) -> list[str]:
         """Return a seat's moves as known to a player who may not see the other cards: legal hints would tell what
@@ -278,7 +278,7 @@ class Hanabi(SpielGame):
         """
         places = [f"{verb} {place}" for verb in ("play", "discard") for place in range(1, self.cards + 1)]
         others = [player for player in range(self.seats) if player != self.player_of(seat)]
-        hints = [name_hint(what, each, self.seats) for each in others for what in (*NAMES.values(), *"12345")]
+        hints = [name_hint(what, each, self.seats) for each in others for what in (*COLOUR_NAMES.values(), *"12345")]
         return [*places, *hints]
 
     def view(self, seat: int) -> View:
@@ -300,7 +300,7 @@ class Hanabi(SpielGame):
         )
 
     def won(self, seat: int) -> bool:
-        return self.state.is_terminal() and self.state.returns()[0] >= ENOUGH
+        return self.state.is_terminal() and self.state.returns()[0] >= ENOUGH_POINTS
 
     def points(self, seat: int) -> float | None:
         return self.state.returns()[0] / 25
@@ -310,27 +310,27 @@ class Hanabi(SpielGame):
 
     def explain(self, seat: int, action: str) -> str:
         view = self.view(seat)
-        built = " ".join(f"{NAMES[colour]} {top}" for colour, top in view.fireworks.items())
-        cards = [[held.card for held in hand if held.card] for hand in view.others]
-        hands = "; ".join(" ".join(f"{NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
+        built = " ".join(f"{COLOUR_NAMES[colour]} {top}" for colour, top in view.fireworks.items())
+        cards = [[slot.card for slot in hand if slot.card] for hand in view.others]
+        hands = "; ".join(" ".join(f"{COLOUR_NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
         return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
         """Give a seat other cards that fit every hint it got: what OpenSpiel shows to it stays the same."""
         history = list(self.state.history())
         player = self.player_of(seat)
-        held, witness = self._dealt_at(player), (player + 1) % self.seats
-        seen, shown = self.state.observation_string(player), self.state.observation_string(witness)
+        places, witness = self._dealt_at(player), (player + 1) % self.seats
+        view, shown = self.state.observation_string(player), self.state.observation_string(witness)
         for _ in range(30):
             changed = list(history)
-            place = held[int(rng.integers(len(held)))]
+            place = places[int(rng.integers(len(places)))]
             if rng.random() < 0.5:
-                other = held[int(rng.integers(len(held)))]
+                other = places[int(rng.integers(len(places)))]
                 changed[place], changed[other] = changed[other], changed[place]
             else:
                 changed[place] = int(rng.integers(25))
             state = replay(self.spiel, changed)
-            if state is None or state.observation_string(player) != seen:
+            if state is None or state.observation_string(player) != view:
                 continue
             if state.observation_string(witness) != shown:
                 self.state = state
@@ -349,9 +349,9 @@ class Hanabi(SpielGame):
                 hands[receiver].append(index)
             else:
                 mover = state.current_player()
-                told = state.action_to_string(mover, action).strip("()").split()
-                if told[0] != "Reveal":
-                    hands[mover].pop(int(told[1]))
+                words = state.action_to_string(mover, action).strip("()").split()
+                if words[0] != "Reveal":
+                    hands[mover].pop(int(words[1]))
                     receiver = mover
             state.apply_action(action)
         return hands[player]
@@ -365,7 +365,7 @@ class Hanabi(SpielGame):
         canvas.text("Fireworks", 10, top + tall / 2, 15, WHITE, "lm")
         for place, colour in enumerate(COLOURS):
             x = 92 + 56 * place
-            canvas.box(x, top, 46, tall, TINTS[colour], WHITE, 2, 6)
+            canvas.box(x, top, 46, tall, CARD_TINTS[colour], WHITE, 2, 6)
             canvas.text(str(view.fireworks[colour]), x + 23, top + tall / 2, 26, _ink(colour), bold=0.6)
         if self.seats == 2:
             canvas.text("Other's cards, and what the other was told", 10, 94, 14, WHITE, "lm")
@@ -378,7 +378,7 @@ class Hanabi(SpielGame):
         for place, colour in enumerate(COLOURS):
             ranks = "".join(sorted(str(rank) for each, rank in view.discards if each == colour))
             x = 78 + 61 * place
-            canvas.box(x, discards - 11, 58, 22, TINTS[colour], None, 1, 3)
+            canvas.box(x, discards - 11, 58, 22, CARD_TINTS[colour], None, 1, 3)
             canvas.text(ranks or "-", x + 29, discards, 14 if len(ranks) < 8 else 10, _ink(colour))
         if self.last is not None:
             number = self.player_of(self.last[0]) + 1
@@ -398,24 +398,24 @@ class Hanabi(SpielGame):
             self._draw_hand(canvas, hand, (76, y, 304 / self.cards, tall), 8, own=row == len(view.others))
 
     def _draw_hand(
-        self, canvas: Canvas, hand: tuple[Held, ...], box: tuple[float, float, float, float], gap: float,
+        self, canvas: Canvas, hand: tuple[Slot, ...], box: tuple[float, float, float, float], gap: float,
         own: bool = False,
     ) -> None:  # fmt: skip
         """A row of cards, with what their owner was told below; `box` is the left edge, the top, the distance from
         card to card and the height."""
         x, y, pitch, tall = box
         wide = pitch - gap
-        for place, held in enumerate(hand):
-            told_colour, told_rank = held.hinted[0] if held.hinted[0] in COLOURS else "", held.hinted[1]
+        for place, slot in enumerate(hand):
+            told_colour, told_rank = slot.hinted[0] if slot.hinted[0] in COLOURS else "", slot.hinted[1]
             colour, label = told_colour, told_rank if told_rank.isdigit() else "?"
-            if held.card is not None:
-                colour, label = held.card[0], str(held.card[1])
+            if slot.card is not None:
+                colour, label = slot.card[0], str(slot.card[1])
             ink = _ink(colour) if colour else WHITE
-            canvas.box(x, y, wide, tall, TINTS[colour] if colour else BACK, WHITE, 2, 7)
+            canvas.box(x, y, wide, tall, CARD_TINTS[colour] if colour else BACK, WHITE, 2, 7)
             canvas.text(label, x + wide / 2, y + tall / 2, min(34, tall * 0.8), ink, bold=0.8)
             if own:
                 canvas.text(f"{place + 1}.", x + 5, y + 12, 14, ink, "lm")
-            known = [NAMES[told_colour]] if told_colour else []
+            known = [COLOUR_NAMES[told_colour]] if told_colour else []
             known += [told_rank] if told_rank.isdigit() else []
             below = y + tall + (14 if self.seats == 2 else 8)
             canvas.text(" ".join(known) or "nothing", x + wide / 2, below, 13, WHITE if known else FAINT)

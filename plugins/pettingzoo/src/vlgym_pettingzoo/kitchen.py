@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.errors import check_choice
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
-from .prompts import game_prompt
+from .base import GameAtOnce, game_prompt
 
 Cell = tuple[int, int]
 
@@ -25,7 +25,7 @@ LAYOUTS = {
 }
 """`X` counter, `O` onions, `D` dishes, `P` pot, `S` hatch, `.` floor."""
 
-STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+COOK_STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 ONIONS, COOKING = 3, 6
 """Onions of a soup, and the rounds that it cooks."""
 
@@ -90,7 +90,7 @@ class Kitchen:
         """
         wanted = list(self.places)
         for cook, move in moves.items():
-            if move in STEPS:
+            if move in COOK_STEPS:
                 self.facing[cook] = move
                 cell = step(self.places[cook], move)
                 wanted[cook] = cell if self.at(cell) == "." else self.places[cook]
@@ -106,30 +106,30 @@ class Kitchen:
         return served
 
     def _use(self, cook: int) -> int:
-        cell, held = self.ahead(cook), self.held[cook]
+        cell, thing = self.ahead(cook), self.held[cook]
         kind = self.at(cell)
-        if kind == "O" and not held:
+        if kind == "O" and not thing:
             self.held[cook] = "onion"
-        elif kind == "D" and not held:
+        elif kind == "D" and not thing:
             self.held[cook] = "dish"
-        elif kind == "P" and held == "onion" and not self.pots[cell].full:
+        elif kind == "P" and thing == "onion" and not self.pots[cell].full:
             self.pots[cell].onions += 1
             self.held[cook] = ""
-        elif kind == "P" and held == "dish" and self.pots[cell].ready:
+        elif kind == "P" and thing == "dish" and self.pots[cell].ready:
             self.pots[cell] = Pot()
             self.held[cook] = "soup"
-        elif kind == "S" and held == "soup":
+        elif kind == "S" and thing == "soup":
             self.held[cook] = ""
             return 1
-        elif kind == "X" and held and cell not in self.counters:
-            self.counters[cell], self.held[cook] = held, ""
-        elif kind == "X" and not held and cell in self.counters:
+        elif kind == "X" and thing and cell not in self.counters:
+            self.counters[cell], self.held[cook] = thing, ""
+        elif kind == "X" and not thing and cell in self.counters:
             self.held[cook] = self.counters.pop(cell)
         return 0
 
 
 def step(cell: Cell, move: str) -> Cell:
-    down, right = STEPS[move]
+    down, right = COOK_STEPS[move]
     return cell[0] + down, cell[1] + right
 
 
@@ -174,7 +174,7 @@ def _act(kitchen: Kitchen, cook: int, task: str, goals: set[Cell], way: list[Cel
     place = kitchen.places[cook]
     if kitchen.ahead(cook) in goals:
         return "stay" if task == "wait for soup" else "use"
-    beside = [move for move in STEPS if step(place, move) in goals]
+    beside = [move for move in COOK_STEPS if step(place, move) in goals]
     if beside:
         return beside[0]
     return _move(place, way[0]) if way else "stay"
@@ -190,39 +190,39 @@ def _lead_way(kitchen: Kitchen, cook: int, goals: set[Cell]) -> list[Cell]:
 
 def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cell]) -> list[Cell]:
     """Return the cells of a shortest way to a neighbour of a goal; empty where there is none, or nothing to walk."""
-    return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in STEPS), blocked)
+    return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in COOK_STEPS), blocked)
 
 
 def _walk(kitchen: Kitchen, place: Cell, arrived: object, blocked: Container[Cell]) -> list[Cell]:
     waiting: deque[list[Cell]] = deque([[place]])
-    seen = {place}
+    visited = {place}
     while waiting:
         way = waiting.popleft()
         if arrived(way[-1]):  # type: ignore[operator]
             return way[1:]
-        for move in STEPS:
+        for move in COOK_STEPS:
             after = step(way[-1], move)
-            if kitchen.at(after) == "." and after not in blocked and after not in seen:
-                seen.add(after)
+            if kitchen.at(after) == "." and after not in blocked and after not in visited:
+                visited.add(after)
                 waiting.append([*way, after])
     return []
 
 
 def _move(place: Cell, after: Cell) -> str:
-    return next(move for move in STEPS if step(place, move) == after)
+    return next(move for move in COOK_STEPS if step(place, move) == after)
 
 
 def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
     """Return a cook's task: by what is held, else by what is missing most; `taken` is the other's task."""
-    held, other = kitchen.held[cook], kitchen.held[1 - cook]
+    thing, other = kitchen.held[cook], kitchen.held[1 - cook]
     pots = kitchen.pots.values()
     room = sum(ONIONS - pot.onions for pot in pots)
     coming = sum(pot.full for pot in pots)
-    if held == "soup":
+    if thing == "soup":
         return "serve"
-    if held == "onion":
+    if thing == "onion":
         return "fill" if room else "put down"
-    if held == "dish":
+    if thing == "dish":
         ready = any(pot.ready for pot in pots)
         return "take soup" if ready else "wait for soup" if coming else "put down"
     dishes = (other == "dish") + (taken == "fetch dish")
@@ -249,14 +249,14 @@ def _goals(kitchen: Kitchen, task: str) -> set[Cell]:
     return set(kitchen.find(letter)) if letter else set()
 
 
-ENOUGH = 2
+ENOUGH_SOUPS = 2
 """Soups of a game that count as success."""
 
 _FLOOR, _COUNTER = (236, 226, 206), (150, 116, 84)
 _ONION, _DISH, _SOUP = (232, 190, 80), (250, 250, 250), (214, 120, 40)
 
 
-class KitchenPair(MultiVLEnv):
+class KitchenPair(GameAtOnce):
     """A kitchen: two cooks put onions into pots, wait, fill dishes with soup and serve them through the hatch.
 
     Goal: serve as many soups as possible. A soup needs three onions in one pot and six rounds on the fire; then a cook
@@ -280,7 +280,7 @@ class KitchenPair(MultiVLEnv):
     """
 
     symmetric: ClassVar[bool] = True
-    at_once: ClassVar[bool] = True
+    actions = (*COOK_STEPS, "use", "stay")
     prompt = game_prompt("You are a cook.")
 
     def __init__(self, *, layout: str | None = None, **kwargs: Any) -> None:
@@ -294,18 +294,9 @@ class KitchenPair(MultiVLEnv):
         floor = self.kitchen.find(".")
         self.kitchen.places = [floor[int(place)] for place in rng.permutation(len(floor))[:2]]
 
-    def movers(self) -> tuple[int, ...]:
-        return (0, 1)
-
-    def moves(self, seat: int) -> list[str]:
-        return [*STEPS, "use", "stay"]
-
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         served = float(self.kitchen.play(moves))
         return Round((served, served))
-
-    def idle(self, seat: int) -> str:
-        return "stay"
 
     def goal(self, seat: int) -> str:
         return (
@@ -318,7 +309,7 @@ class KitchenPair(MultiVLEnv):
         )
 
     def won(self, seat: int) -> bool:
-        return self.kitchen.served >= ENOUGH
+        return self.kitchen.served >= ENOUGH_SOUPS
 
     def points(self, seat: int) -> float | None:
         return float(self.kitchen.served)
@@ -331,11 +322,11 @@ class KitchenPair(MultiVLEnv):
 
     def explain(self, seat: int, action: str) -> str:
         kitchen, (row, column) = self.kitchen, self.kitchen.places[seat]
-        held = [each or "nothing" for each in kitchen.held]
+        things = [each or "nothing" for each in kitchen.held]
         pots = " and ".join(str(pot.onions) for pot in kitchen.pots.values())
         return (
-            f"I stand in row {row + 1}, column {column + 1}, look {kitchen.facing[seat]} and hold {held[seat]}, the "
-            f"other holds {held[1 - seat]}, in the pots are {pots} onions, so {action}"
+            f"I stand in row {row + 1}, column {column + 1}, look {kitchen.facing[seat]} and hold {things[seat]}, the "
+            f"other holds {things[1 - seat]}, in the pots are {pots} onions, so {action}"
         )
 
     def mirror(self) -> None:
@@ -379,18 +370,18 @@ class KitchenPair(MultiVLEnv):
         elif kind == "P":
             pot = kitchen.pots[cell]
             canvas.box(x + 3, y + 3, side - 6, side - 6, (70, 74, 84), INK, 2, 8)
-            told = "ready" if pot.ready else f"{pot.cooked}/{COOKING}" if pot.full else f"{pot.onions}/{ONIONS}"
+            progress = "ready" if pot.ready else f"{pot.cooked}/{COOKING}" if pot.full else f"{pot.onions}/{ONIONS}"
             word = "cooks" if pot.full and not pot.ready else "pot"
             canvas.text(word, middle[0], middle[1] - side * 0.18, size, WHITE)
             tint = _SOUP if pot.full else _ONION
             canvas.text(
-                told, middle[0], middle[1] + side * 0.18, size, (120, 240, 140) if pot.ready else tint, bold=0.3
+                progress, middle[0], middle[1] + side * 0.18, size, (120, 240, 140) if pot.ready else tint, bold=0.3
             )
         elif cell in kitchen.counters:
             self._draw_thing(canvas, kitchen.counters[cell], *middle, side * 0.3)
 
     def _draw_cook(self, canvas: Canvas, cook: int, x: float, y: float, side: float, tint: Colour) -> None:
-        down, right = STEPS[self.kitchen.facing[cook]]
+        down, right = COOK_STEPS[self.kitchen.facing[cook]]
         reach = side * 0.48
         wide = side * 0.2
         tip = (x + right * reach, y + down * reach)

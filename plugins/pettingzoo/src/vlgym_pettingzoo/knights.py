@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
-from .prompts import game_prompt
+from .base import GameAtOnce, game_prompt
 
 STEP, TURN, FALL = 25, 10, 5
 """A player's step in pixels, its turn in degrees, and a zombie's way down in pixels, each in one frame."""
@@ -188,13 +188,13 @@ os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # the engine import
 ACTIONS = {"forward": 0, "backward": 1, "turn left": 2, "turn right": 3, "attack": 4, "stay": 5}
 """Names of the engine's actions."""
 
-NAMES = ("archer", "knight")
+ROLES = ("archer", "knight")
 """Names of the seats."""
 
-FIRST = 4
+FIRST_ZOMBIES = 4
 """Zombies that are on their way when the game begins."""
 
-FRAMES, SPAWN_DELAY = 3, 10
+HOLD_FRAMES, SPAWN_DELAY = 3, 10
 """Frames of the engine that one decision holds for, and from one zombie to the next."""
 
 _LEFT, _TOP, _SCALE, _X0 = 8.0, 36.0, 0.307, 40
@@ -204,7 +204,7 @@ _TINT = (176, 74, 150)
 _MACE = (120, 84, 40)
 
 
-class KnightsArchersZombies(MultiVLEnv):
+class KnightsArchersZombies(GameAtOnce):
     """Knights, archers, zombies: an archer and a knight keep zombies from the bottom line, together.
 
     Goal: no zombie reaches the bottom line before the turns are over, and one of you stays alive. Seat 0 is the archer,
@@ -228,25 +228,24 @@ class KnightsArchersZombies(MultiVLEnv):
         turns; drawing, texts and planners.
     """
 
+    at_once = False  # the dead do not act
+    actions = tuple(ACTIONS)
     prompt = game_prompt("You defend a line.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin with a fresh engine: a reset of it leaves the time to the next zombie as it was."""
         self.engine = _load_engine()(spawn_delay=SPAWN_DELAY, num_archers=1, num_knights=1, max_cycles=10**9)
         self.engine.reset(seed=int(rng.integers(2**31)))
-        self.bodies = [self.engine.agent_map[f"{name}_0"] for name in NAMES]
+        self.bodies = [self.engine.agent_map[f"{name}_0"] for name in ROLES]
         self.rounds = self.killed = 0
-        while len(self.engine.zombie_list) < FIRST:
+        while len(self.engine.zombie_list) < FIRST_ZOMBIES:
             self._run_frame(dict.fromkeys((0, 1), "stay"))
 
     def movers(self) -> tuple[int, ...]:
         return () if self.engine.game_over else tuple(seat for seat in (0, 1) if self.bodies[seat].is_alive)
 
-    def moves(self, seat: int) -> list[str]:
-        return list(ACTIONS)
-
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        killed = sum(self._run_frame(moves) for _ in range(FRAMES))
+        killed = sum(self._run_frame(moves) for _ in range(HOLD_FRAMES))
         self.killed += killed
         self.rounds += 1
         over = bool(self.engine.game_over)
@@ -260,11 +259,8 @@ class KnightsArchersZombies(MultiVLEnv):
         while not engine.game_over and engine.agents and engine.frames == frame:
             name = engine.agent_selection
             gone = engine.terminations[name]
-            engine.step(None if gone else ACTIONS[moves[NAMES.index(name.split("_")[0])]])
+            engine.step(None if gone else ACTIONS[moves[ROLES.index(name.split("_")[0])]])
         return sum(zombie not in engine.zombie_list for zombie in zombies)
-
-    def idle(self, seat: int) -> str:
-        return "stay"
 
     def goal(self, seat: int) -> str:
         yours = (
@@ -274,7 +270,7 @@ class KnightsArchersZombies(MultiVLEnv):
             else "You are the knight: attack swings a mace through the space in front of you, then you cannot act for "
             "about two turns. It only reaches what is very close."
         )
-        degrees, pixels = TURN * FRAMES, self.bodies[seat].speed * FRAMES
+        degrees, pixels = TURN * HOLD_FRAMES, self.bodies[seat].speed * HOLD_FRAMES
         return (
             f"{yours} An archer and a knight, seen from above, keep zombies from the red line at the bottom. Zombies "
             "come from the top, walk down and stagger left and right. A zombie that touches a player kills it. All is "
@@ -285,7 +281,7 @@ class KnightsArchersZombies(MultiVLEnv):
         )
 
     def tell(self, seat: int) -> str:
-        return f"You are the {NAMES[seat]}. "
+        return f"You are the {ROLES[seat]}. "
 
     def won(self, seat: int) -> bool:
         return not self.engine.game_over and self.rounds >= self.max_turns
@@ -295,10 +291,10 @@ class KnightsArchersZombies(MultiVLEnv):
 
     def details(self, seat: int) -> dict[str, Any]:
         alive = [bool(body.is_alive) for body in self.bodies]
-        return {"role": NAMES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
+        return {"role": ROLES[seat], "alive": alive[seat], "other_alive": alive[1 - seat], "killed": self.killed}
 
     def advise(self, seat: int) -> str | None:
-        return choose(self.engine, self.bodies, seat, FRAMES)
+        return choose(self.engine, self.bodies, seat, HOLD_FRAMES)
 
     def explain(self, seat: int, action: str) -> str:
         here, zombies = self.bodies[seat].rect.center, [_middle(zombie) for zombie in self.engine.zombie_list]
@@ -350,8 +346,8 @@ class KnightsArchersZombies(MultiVLEnv):
             return
         _draw_heading(canvas, (x, y), body.direction, 20, tint)
         canvas.disc(x, y, 8, tint, INK, 2)
-        canvas.text(NAMES[other][0].upper(), x, y, 10, WHITE, bold=0.3)
-        words = f"you ({NAMES[other]})" if other == seat else NAMES[other]
+        canvas.text(ROLES[other][0].upper(), x, y, 10, WHITE, bold=0.3)
+        words = f"you ({ROLES[other]})" if other == seat else ROLES[other]
         if y > _TOP + _HIGH - 24:
             left = x < _LEFT + _WIDE / 2
             canvas.text(
@@ -374,7 +370,7 @@ class KnightsArchersZombies(MultiVLEnv):
         canvas.text("you look", middle[0], 359, 13)
         for row, other in enumerate((seat, 1 - seat)):
             y, who = 282 + 34 * row, "You" if other == seat else "Other"
-            canvas.text(f"{who}: {NAMES[other]},", 124, y, 16, BLUE if other == seat else _TINT, "lm", bold=0.3)
+            canvas.text(f"{who}: {ROLES[other]},", 124, y, 16, BLUE if other == seat else _TINT, "lm", bold=0.3)
             canvas.text(self._describe(other), 240, y, 16, INK, "lm")
         canvas.text("Z: zombie     red line: keep them off it", 124, 354, 13, GREY, "lm")
 

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vlgym.errors import check_number
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
-from .prompts import game_prompt
+from .base import GameAtOnce, game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # mpe2 imports pygame, which would print a greeting
 
@@ -28,13 +28,13 @@ _CODES = {"stay": 0, "left": 1, "right": 2, "down": 3, "up": 4}
 DT, DAMPING = 0.1, 0.25
 """The engine's seconds of a frame, and the part of the speed that is lost in each."""
 
-TRIES = 1000
+DEAL_TRIES = 1000
 _LEFT, _TOP, _SIDE = 26.0, 32.0, 332.0
 
 Point = tuple[float, float]
 
 
-class ParticleGame(MultiVLEnv):
+class ParticleGame(GameAtOnce):
     """Discs on a field that push themselves about, all at once. A subclass makes the engine, deals and scores.
 
     Attributes:
@@ -47,7 +47,7 @@ class ParticleGame(MultiVLEnv):
         **kwargs: of `MultiVLEnv`.
     """
 
-    at_once: ClassVar[bool] = True
+    actions = tuple(PUSHES)
     reach: ClassVar[float] = 1.25
     frames: ClassVar[int] = 1
     prompt = game_prompt("You move on a field.")
@@ -68,20 +68,11 @@ class ParticleGame(MultiVLEnv):
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.rounds = 0
-        for _ in range(TRIES):
+        for _ in range(DEAL_TRIES):
             self.engine.reset(seed=int(rng.integers(2**31)))
             if self.fits():
                 return
-        raise RuntimeError(f"{type(self).__name__}: {TRIES} deals, and none can be played")
-
-    def movers(self) -> tuple[int, ...]:
-        return tuple(range(self.seats))
-
-    def moves(self, seat: int) -> list[str]:
-        return list(PUSHES)
-
-    def idle(self, seat: int) -> str:
-        return "stay"
+        raise RuntimeError(f"{type(self).__name__}: {DEAL_TRIES} deals, and none can be played")
 
     def body_of(self, seat: int) -> Any:
         return self.engine.world.agents[seat]
@@ -517,10 +508,7 @@ class MPETag(ParticleGame):
     def _chase(self, seat: int, chaser: Any, place: Point) -> Any:
         """A chaser a turn on, that pushes straight towards a place (in any direction, more than it can)."""
         body, away = self.body_of(seat), math.dist(chaser[0], place) or 1.0
-        push = (
-            (place[0] - chaser[0][0]) / away * body.accel,
-            (place[1] - chaser[0][1]) / away * body.accel,
-        )
+        push = ((place[0] - chaser[0][0]) / away * body.accel, (place[1] - chaser[0][1]) / away * body.accel)
         return glide(chaser[0], chaser[1], push, self.frame_skip, body.max_speed)
 
     reach: ClassVar[float] = 1.15

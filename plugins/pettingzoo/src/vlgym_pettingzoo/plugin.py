@@ -193,8 +193,8 @@ def vlgym_suites() -> list[SuitePart]:
     ]
     against = [SuitePart("vs-bench", spec.id, ({},), episodes=MATCHES) for spec in AGAINST]
     items = tuple({"game": spec.id} for spec in VS_BENCH)
-    asked = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
-    return [*together, *against, *asked]
+    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
+    return [*together, *against, *questions]
 
 
 @hookimpl

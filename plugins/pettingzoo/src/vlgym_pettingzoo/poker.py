@@ -20,7 +20,7 @@ from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card, draw_turn
-from .prompts import game_prompt
+from .base import game_prompt
 from .spiel import SpielGame, load_game, replay
 
 

@@ -9,23 +9,23 @@ import numpy as np
 from PIL import Image as Pictures
 
 from vlgym.errors import NotInstalledError
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
 from vlgym.registry.installing import how_to_install
 from vlgym.types import Image
 
 from .art import Canvas, draw_turn
-from .prompts import game_prompt
+from .base import GameAtOnce, game_prompt
 
 FRAMES = 10
 """Frames of the console in a decision; a second has 60."""
 
-HELD = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
+STICKS = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
 """Action: the stick's code, and the frames that it is held for."""
 
 SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}
 """Rows that a paddle moves by an action."""
 
-ENOUGH = 3
+WINNING = 3
 """Points that win."""
 
 MODE = 4
@@ -44,7 +44,7 @@ SIDES = ("green paddle on the right", "orange paddle on the left")
 _FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
 
 
-class Pong(MultiVLEnv):
+class Pong(GameAtOnce):
     """Pong for two on the Atari 2600, by frames.
 
     Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the green paddle on the
@@ -66,7 +66,7 @@ class Pong(MultiVLEnv):
 
     prompt = game_prompt("You are playing Pong.")
     zero_sum: ClassVar[bool] = True
-    at_once: ClassVar[bool] = True
+    actions = tuple(STICKS)
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -108,7 +108,7 @@ class Pong(MultiVLEnv):
         before, self._seen = self.score_of(0) + self.score_of(1), []
         for frame in range(FRAMES):
             was = self.memory[BALL_X]
-            self._frame(tuple(code if frame < held else 0 for code, held in (HELD[action] for action in actions)))
+            self._frame(tuple(code if frame < length else 0 for code, length in (STICKS[action] for action in actions)))
             self.to_right = bool(self.memory[BALL_X] > was)
             if frame % 3 == 0:
                 self._seen.append(self._console.getScreenRGB()[_FIELD])
@@ -130,13 +130,10 @@ class Pong(MultiVLEnv):
         return int(self.memory[BALL_X]) - 128, int(self.memory[BALL_Y]) - 126
 
     def _won_by(self) -> int | None:
-        return next((seat for seat in (0, 1) if self.score_of(seat) == ENOUGH), None)
+        return next((seat for seat in (0, 1) if self.score_of(seat) == WINNING), None)
 
     def movers(self) -> tuple[int, ...]:
         return (0, 1) if self._won_by() is None else ()
-
-    def moves(self, seat: int) -> list[str]:
-        return list(HELD)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         before = self.score_of(0) - self.score_of(1)
@@ -148,14 +145,11 @@ class Pong(MultiVLEnv):
             self._serve()
         return Round((gained, -gained), terminated=over)
 
-    def idle(self, seat: int) -> str:
-        return "stay"
-
     def goal(self, seat: int) -> str:
         return (
             f"You are the {SIDES[seat]}. Paddles move up and down, and the ball bounces off them and off the upper and "
             "lower edge of the field. Who lets it out on the own side gives the other a point. "
-            f"The first with {ENOUGH} points wins. The ball and the paddles are shown as they are now; faint ones are "
+            f"The first with {WINNING} points wins. The ball and the paddles are shown as they are now; faint ones are "
             "where they were 3 and 6 frames before. A turn is 10 frames. up and down move your paddle by 28 of the "
             "field's 160 rows, up a bit and down a bit by 10 (a paddle is 16 rows high). The ball flies off steeper "
             "where it meets the end of a paddle, and faster the longer a rally is. Both of you act at once."
@@ -193,15 +187,15 @@ class Pong(MultiVLEnv):
 
     def _foresee(self, seat: int) -> int:
         """Return the ball's row when it reaches a seat's paddle, seen on a copy of the console."""
-        kept, state = self.memory, self._console.cloneState()
+        before, state = self.memory, self._console.cloneState()
         for _ in range(200):
             self._frame((0, 0))
             if not self.memory[BALL_Y] or (self.memory[BALL_X] - REACHED[seat]) * (1 - 2 * seat) >= 0:
                 break
-        row = int(self.memory[BALL_Y] or kept[BALL_Y])
+        row = int(self.memory[BALL_Y] or before[BALL_Y])
         self._console.restoreState(state)
         self._console.deleteState(state)
-        self.memory = kept
+        self.memory = before
         return row
 
     def explain(self, seat: int, action: str) -> str:

@@ -130,8 +130,8 @@ class SearchedGame(SpielGame):
         return [self.name_action(search(self.state, self.strong, salt)) for salt in salts]
 
     def explain(self, seat: int, action: str) -> str:
-        seen = self.describe_view(seat).replace("\n", " / ")
-        return f"{seen}; {action} wins most of the games that I played on in my head"
+        view = self.describe_view(seat).replace("\n", " / ")
+        return f"{view}; {action} wins most of the games that I played on in my head"
 
 
 @lru_cache(maxsize=32)

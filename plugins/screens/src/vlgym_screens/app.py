@@ -147,13 +147,13 @@ def press(app: App, state: State, widget: Widget, stop: int = -1) -> tuple[State
         return state._replace(menu=widget.value), "the options are open"
     if widget.value < 0:
         return state, "nothing happened"
-    held = state.values[widget.value]
-    number = held if isinstance(held, int) else 0
+    before = state.values[widget.value]
+    number = before if isinstance(before, int) else 0
     new = {
         "toggle": 1 - number, "check": 1 - number, "radio": widget.sets, "slider": stop,
         "minus": max(0, number - 1), "plus": min(MOST, number + 1),
     }[widget.kind]  # fmt: skip
-    return _set(state, widget.value, new), "changed" if new != held else "nothing changed"
+    return _set(state, widget.value, new), "changed" if new != before else "nothing changed"
 
 
 def write(state: State, text: str) -> tuple[State, str]:

@@ -28,8 +28,8 @@ _KIND = re.compile(r"the (row|tab|button|switch|checkbox|choice|slider|minus but
 
 def find_kind(sentence: str) -> str:
     """Return the kind of element that a sentence names; empty where it names none."""
-    found = _ICON.search(sentence) or _KIND.search(sentence)
-    return found.group(found.lastindex or 0) if found else ""
+    match = _ICON.search(sentence) or _KIND.search(sentence)
+    return match.group(match.lastindex or 0) if match else ""
 
 
 class Habit(BlindPlayer):

@@ -117,15 +117,15 @@ class ScreensClick(ScreenEnv):
             return None
         if self.found is None or self.solved:
             return "none" if self.solved else "nothing"
-        aim, found = self.aim.widget, self.found.widget
-        same_kind = aim.kind == found.kind and (aim.kind != "icon" or aim.label == found.label)
-        if name_widget(aim) == name_widget(found):
+        aim, target = self.aim.widget, self.found.widget
+        same_kind = aim.kind == target.kind and (aim.kind != "icon" or aim.label == target.label)
+        if name_widget(aim) == name_widget(target):
             return "twin"
-        if _row(aim) == _row(found) and _row(aim) is not None:
+        if _row(aim) == _row(target) and _row(aim) is not None:
             return "wrong column"
         if same_kind and aim.of:
             return "wrong row"
-        return "right kind" if aim.kind == found.kind else "wrong kind"
+        return "right kind" if aim.kind == target.kind else "wrong kind"
 
 
 def _row(widget: Widget) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from .app import MOST, State, Value
 from .layout import Box, Colour, Element, Layout
 
-ICONS: dict[str, list[Any]] = json.loads((files("vlgym_screens") / "icons.json").read_text(encoding="utf-8"))
+ICON_SHAPES: dict[str, list[Any]] = json.loads((files("vlgym_screens") / "icons.json").read_text(encoding="utf-8"))
 """Name -> areas, lines and discs in a circle of radius 1 round (0, 0); y counts downwards."""
 _FINER = 4  # corners are drawn that much larger, then scaled down
 
@@ -313,7 +313,7 @@ class Painter:
 
     def _shape(self, name: str, x: float, y: float, r: float, ink: Colour) -> None:
         """Draw a named icon of radius r round (x, y)."""
-        for kind, shape, *size in ICONS[name]:
+        for kind, shape, *size in ICON_SHAPES[name]:
             points = [(x + px * r, y + py * r) for px, py in shape]
             if kind == "area":
                 self.pen.polygon([self.at(*point) for point in points], ink)

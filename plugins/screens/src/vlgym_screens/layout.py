@@ -241,11 +241,11 @@ class Layout:
         side = max(40, self.theme.row - 12)
         top = y2 + 2 if y2 + 2 + side * len(options) < self.height else y1 - 2 - side * len(options)
         left = (x1 + x2) // 2
-        found = []
+        entries = []
         for at, option in enumerate(options):
             box = left, top + at * side, x2, top + (at + 1) * side - 1
-            found.append(Element(Widget("option", option, of=owner.widget.label, value=value, sets=at), box))
-        return found
+            entries.append(Element(Widget("option", option, of=owner.widget.label, value=value, sets=at), box))
+        return entries
 
 
 def hit(elements: list[Element], x: float, y: float) -> Element | None:

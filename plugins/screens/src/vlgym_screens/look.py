@@ -86,8 +86,8 @@ class ScreensLook(ScreenEnv):
 
     def act(self, action: str) -> Outcome:
         if action.startswith("answer("):
-            said = "".join(json.loads(action[len("answer(") : -1]).replace(",", " ").split())
-            self.solved = said.casefold() == self.code.replace(" ", "").casefold()
+            answer = "".join(json.loads(action[len("answer(") : -1]).replace(",", " ").split())
+            self.solved = answer.casefold() == self.code.replace(" ", "").casefold()
             return Outcome(float(self.solved) - self.step_cost, terminated=True)
         if action == "zoom_out()":
             self.zoomed = None

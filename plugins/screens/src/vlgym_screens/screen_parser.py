@@ -53,17 +53,8 @@ _STRING = re.compile(
 _PARAMETER = re.compile(r"<parameter=(?:content|text|answer)>([^<]{0,400})</")
 _WAY = re.compile(r"\b(up|down)\b", re.IGNORECASE)
 _COORDINATES = (
-    "coordinate",
-    "point",
-    "position",
-    "start_box",
-    "box",
-    "element",
-    "region",
-    "bbox_2d",
-    "bbox",
-    "point_2d",
-)
+    "coordinate", "point", "position", "start_box", "box", "element", "region", "bbox_2d", "bbox", "point_2d",
+)  # fmt: skip
 _TEXTS = ("text", "content", "value", "answer", "message", "input_text")
 
 
@@ -121,9 +112,9 @@ def _list_claims(text: str) -> Iterator[Claim]:
     ]
     taken = [(claim.start, claim.stop) for claim in claims]
     for pattern in (_CALL, _DO):
-        for found in pattern.finditer(text):
-            start, stop = found.span()
-            if not any(begin <= start < end for begin, end in taken) and (action := _read_call(found)):
+        for match in pattern.finditer(text):
+            start, stop = match.span()
+            if not any(begin <= start < end for begin, end in taken) and (action := _read_call(match)):
                 claims.append(Claim((action,), start, stop, stop))
     yield from sorted(claims, key=lambda claim: claim.start)
 
@@ -132,8 +123,8 @@ def _find_verb(name: str) -> str:
     return VERB.get(re.sub(r"[\W_]", "", name).casefold(), "")
 
 
-def _read_call(found: re.Match[str]) -> str:
-    parts = found.groupdict()
+def _read_call(match: re.Match[str]) -> str:
+    parts = match.groupdict()
     verb = _find_verb(parts["name"] or parts.get("function") or "")
     if parts.get("mark"):
         return f"click {int(parts['mark'])}" if verb == "click" else ""
@@ -202,14 +193,14 @@ def _read_object(value: Any, depth: int) -> str:
     inner = value.get("arguments", value.get("parameters", value.get("input")))
     if isinstance(inner, str) and "{" in inner:
         inner = next((each for each, _, _ in find_objects(inner)), None)
-    if isinstance(inner, Mapping) and (found := _read_object(inner, depth + 1)):
-        return found
+    if isinstance(inner, Mapping) and (claim := _read_object(inner, depth + 1)):
+        return claim
     verb = _find_verb(name)
     if verb:
         return _read_fields(verb, {**value, **inner} if isinstance(inner, Mapping) else value)
     if call := _CALL.fullmatch(name.strip()):
         return _read_call(call)
-    return next((found for each in value.values() if (found := _read_object(each, depth + 1))), "")
+    return next((claim for each in value.values() if (claim := _read_object(each, depth + 1))), "")
 
 
 def _read_fields(verb: str, value: Mapping[str, Any]) -> str:

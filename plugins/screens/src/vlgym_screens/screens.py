@@ -244,16 +244,16 @@ class ScreenEnv(VLEnv):
             "zoom": f"zoom(x, y), which shows the part round a place {ZOOM} times as large",
         }
         plain = {"back": "back()", "zoom_out": "zoom_out()", "answer": 'answer("words")'}
-        told = "; ".join({**forms, **plain}[verb] for verb in self.verbs)
+        notation = "; ".join({**forms, **plain}[verb] for verb in self.verbs)
         if self.marks and "zoom" not in self.verbs:
-            return told + "."
+            return notation + "."
         shown = "screen" if self.modality == "text" else "picture"
         unit = f"from 0 to 1000 over the whole {shown}"
         if self.coordinates == "pixels":
             unit = f"in pixels of the {shown} you see, which is {width} wide and {height} high"
         if self.coordinates == "grid":
             unit = f"from 0 to {GRID - 1} in a grid of {GRID} columns and {GRID} rows over the whole {shown}"
-        return f"{told}. x counts from the left and y from the top, {unit}."
+        return f"{notation}. x counts from the left and y from the top, {unit}."
 
     # ---- oracle ----
 
@@ -336,12 +336,12 @@ class ScreenEnv(VLEnv):
             tiny = widget.kind == "cell" and not (widget.sets or self.zoomed)
             words += ", too small to read" if tiny else f', "{widget.detail}"'
         if widget.value >= 0 and widget.kind not in ("minus", "plus", "option"):
-            held = self.state.values[widget.value]
+            value = self.state.values[widget.value]
             if widget.kind in ("toggle", "check", "radio"):
-                on = held == widget.sets if widget.kind == "radio" else bool(held)
+                on = value == widget.sets if widget.kind == "radio" else bool(value)
                 words += ", on" if on else ", off"
             else:
-                words += f', "{widget.options[int(held)] if widget.options else held}"'
+                words += f', "{widget.options[int(value)] if widget.options else value}"'
                 words += ", with the caret" if widget.kind == "field" and self.state.focus == widget.value else ""
         if element.live:
             place = self.write_point("at ", *element.centre)

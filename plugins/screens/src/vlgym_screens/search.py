@@ -54,8 +54,8 @@ def list_moves(layout: Layout, state: State, wanted: Mapping[int, Value]) -> lis
         elif widget.leads >= 0 or widget.saves:
             moves.append(Move(each))
         elif widget.value >= 0 and (goal := wanted.get(widget.value)) is not None:
-            held = state.values[widget.value]
-            if held != goal and _helps(widget.kind, widget.sets, held, goal):
+            value = state.values[widget.value]
+            if value != goal and _helps(widget.kind, widget.sets, value, goal):
                 moves.append(Move(each, int(goal) if widget.kind == "slider" else -1))
     if state.focus >= 0 and state.focus in wanted and state.values[state.focus] != wanted[state.focus]:
         moves.append(Move(verb="type", words=str(wanted[state.focus])))
@@ -68,11 +68,11 @@ def list_moves(layout: Layout, state: State, wanted: Mapping[int, Value]) -> lis
     return moves
 
 
-def _helps(kind: str, sets: int, held: Value, goal: Value) -> bool:
+def _helps(kind: str, sets: int, value: Value, goal: Value) -> bool:
     if kind in ("radio", "option"):
         return sets == goal
-    if kind in ("minus", "plus") and isinstance(held, int) and isinstance(goal, int):
-        return held > goal if kind == "minus" else held < goal
+    if kind in ("minus", "plus") and isinstance(value, int) and isinstance(goal, int):
+        return value > goal if kind == "minus" else value < goal
     return True
 
 

@@ -74,28 +74,28 @@ class ScreensSet(ScreenEnv):
         return self.stated // self.screens + (number < self.stated % self.screens)
 
     def _draw_goal(self, draws: Draws, widget: Widget, at: int) -> Value:
-        held = self.app.values[at]
-        if isinstance(held, str):
+        value = self.app.values[at]
+        if isinstance(value, str):
             return draws.pick(CITIES)
         if widget.kind in ("toggle", "check"):
-            return 1 - held
+            return 1 - value
         if widget.kind in ("radio", "dropdown"):
-            return (held + draws.number(1, 3)) % 4
-        low, high = max(0, held - 4), min(MOST, held + 4)
-        return draws.pick([number for number in range(low, high + 1) if number != held])
+            return (value + draws.number(1, 3)) % 4
+        low, high = max(0, value - 4), min(MOST, value + 4)
+        return draws.pick([number for number in range(low, high + 1) if number != value])
 
     def _state_goal(self, place: tuple[int, Widget], goal: Value) -> str:
         screen, widget = place
         label = widget.of if widget.kind == "radio" else widget.label
         if widget.kind in ("toggle", "check"):
-            said = "on" if goal else "off"
+            words = "on" if goal else "off"
         elif widget.kind == "radio":
             group = [block[0] for block in self.app.screens[screen].blocks if block[0].value == widget.value]
-            said = next(each.label for each in group if each.sets == goal)
+            words = next(each.label for each in group if each.sets == goal)
         else:
-            said = widget.options[int(goal)] if widget.options else str(goal)
+            words = widget.options[int(goal)] if widget.options else str(goal)
         where = f' in "{self.app.screens[screen].title}"' if screen else ""
-        return f'"{label}"{where}: {said}'
+        return f'"{label}"{where}: {words}'
 
     def done(self, state: State, seen: int) -> bool:
         return state.saved and all(state.values[at] == goal for at, goal in self.wanted.items())

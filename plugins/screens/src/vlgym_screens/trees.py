@@ -150,13 +150,13 @@ class ScreensFind(ScreenEnv):
         return int(not self.carry)
 
     def judge(self, action: str, feedback: str) -> Outcome:
-        given = action.startswith("answer(")
-        if given:
-            said = json.loads(action[len("answer(") : -1])
-            self.solved = not self.carry and _fold(said) == _fold(self.code)
+        is_answer = action.startswith("answer(")
+        if is_answer:
+            answer = json.loads(action[len("answer(") : -1])
+            self.solved = not self.carry and _fold(answer) == _fold(self.code)
         elif self.carry:
             self.solved = self.done(self.state, 1)
-        ends = given or self.state.saved
+        ends = is_answer or self.state.saved
         return Outcome(float(self.solved and ends) - self.step_cost, terminated=ends, feedback=feedback)
 
     def oracle(self) -> str | None:

@@ -49,11 +49,7 @@ class Canary(VLEnv):
         given: the answer that was given; `None` until then.
     """
 
-    prompt = PromptTemplate(
-        version=1,
-        instructions="{task}\n{format}",
-        turn="{state}\nLegal actions: {actions}",
-    )
+    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
 
     def __init__(self, *, shows: str = "colour", pictures: int = 1, asked: int = 1, **kwargs: Any) -> None:
         check_choice("shows", shows, ANSWERS)

@@ -81,11 +81,7 @@ class SeeHistory(Question):
     answers = tuple(COLOURS)
     skipped = 1078
     asked_as: ClassVar[tuple[str, ...]] = ("first", "second", "third", "last")
-    prompt = PromptTemplate(
-        version=1,
-        instructions="{task}\n{format}",
-        turn="{state}\nLegal actions: {actions}",
-    )
+    prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -25,7 +25,7 @@ from .solver import SOLVED, solve
 MAX_DEPTH = 300
 MAX_STATES = 300_000
 
-_TARGET, _BOX_PULLED, _BOX_AT_START, _PLAYER = 2, 3, 4, 5
+_TARGET, _BOX_AT_START, _PLAYER = 2, 4, 5
 
 
 def reverse_play(
@@ -58,7 +58,7 @@ def reverse_play(
     wall_mask = sum(1 << cell for cell, code in enumerate(fixed) if code == 0)
     steps = (-columns, columns, -1, 1)
 
-    seen: set[int] = set()
+    visited: set[int] = set()
     best: tuple[int, tuple[int, ...]] | None = None
     best_score = -1
     # An entry: depth left, player, boxes (in the order of their targets), mask of boxes ever pulled, mask of the
@@ -67,12 +67,12 @@ def reverse_play(
     while stack:
         depth, player, boxes, pulled, resting, pulls, distance = stack.pop()
         depth -= 1
-        if depth <= 0 or len(seen) >= MAX_STATES:
+        if depth <= 0 or len(visited) >= MAX_STATES:
             continue
         key = ((pulled << cells) | resting) << 10 | player
-        if key in seen:
+        if key in visited:
             continue
-        seen.add(key)
+        visited.add(key)
         occupied = pulled | resting
         covered = (occupied | (1 << player)) & target_mask
         score = 0 if covered else pulls * distance

@@ -39,8 +39,8 @@ class Guide:
 
     def is_lost(self, board: Board) -> bool:
         """True if it is proved that no solution exists from here; a proof that takes too many nodes is left open."""
-        found = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
-        return found.status == UNSOLVABLE
+        solution = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
+        return solution.status == UNSOLVABLE
 
     def plan(self, board: Board) -> str:
         """Return a solution from here in LURD notation; empty if solved, lost, or too hard for the solver."""
@@ -65,7 +65,7 @@ class Guide:
         self._plan, self.unsolvable = plan, unsolvable
 
     def _search(self, position: Level) -> str:
-        found = solve(position, self._house, max_nodes=SHORTEST_NODES)
-        if found.status != SOLVED:
-            found = solve(position, self._house, greed=GREED)
-        return found.moves
+        solution = solve(position, self._house, max_nodes=SHORTEST_NODES)
+        if solution.status != SOLVED:
+            solution = solve(position, self._house, greed=GREED)
+        return solution.moves

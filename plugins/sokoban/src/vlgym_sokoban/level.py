@@ -110,7 +110,7 @@ def _fill_outside(rows: Sequence[str], width: int) -> str:
     columns = width + 2  # a ring of cells around the rows is the outside
     ring = " " * columns
     cells = list(ring + "".join(f" {row} " for row in rows) + ring)
-    queue, seen = [0], {0}
+    queue, visited = [0], {0}
     for cell in queue:
         row, column = divmod(cell, columns)
         if cells[cell] != " ":
@@ -119,9 +119,9 @@ def _fill_outside(rows: Sequence[str], width: int) -> str:
                 "outside; close the wall (#)."
             )
         for beside in (cell - columns, cell + columns, cell - 1, cell + 1):
-            if 0 <= beside < len(cells) and cells[beside] != "#" and beside not in seen:
-                seen.add(beside)
+            if 0 <= beside < len(cells) and cells[beside] != "#" and beside not in visited:
+                visited.add(beside)
                 queue.append(beside)
-    for cell in seen:
+    for cell in visited:
         cells[cell] = "#"
     return "".join("".join(cells[row * columns + 1 :][:width]) for row in range(1, len(rows) + 1))

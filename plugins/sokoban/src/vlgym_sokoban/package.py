@@ -41,12 +41,12 @@ def find_file(path: str) -> Path:
         ) from None
     if distribution.version != VERSION:
         raise UserError(f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}. Install it: {_INSTALL}")
-    found = Path(str(distribution.locate_file(f"gym_sokoban/{path}")))
-    if not found.is_file():
+    file = Path(str(distribution.locate_file(f"gym_sokoban/{path}")))
+    if not file.is_file():
         raise UserError(
             f"gym-sokoban is installed without {path} (its source archive lacks files). Install the wheel: {_INSTALL}"
         )
-    return found
+    return file
 
 
 def load_generator() -> ModuleType:

@@ -227,11 +227,11 @@ def solve(
         reached = frontier = 1 << player
         walked = 0
         while frontier:
-            found = frontier & wanted
-            if found:
-                wanted ^= found
+            hits = frontier & wanted
+            if hits:
+                wanted ^= hits
                 for stands, step in ((stand_up, -up), (stand_down, up), (stand_left, -left), (stand_right, left)):
-                    here = found & stands
+                    here = hits & stands
                     while here:
                         lowest = here & -here
                         here ^= lowest

@@ -116,12 +116,12 @@ def _read_file(path: str) -> list[Level]:
 def _with_solution(level: Level) -> Level:
     if level.solution:
         return level
-    found = solve(level)
-    if found.status == UNSOLVABLE:
+    solution = solve(level)
+    if solution.status == UNSOLVABLE:
         raise UserError(f"Level {level.title} has no solution (proved). Move a box or a target.")
-    if found.status != SOLVED:
+    if solution.status != SOLVED:
         raise UserError(
-            f"Level {level.title} is too hard for the solver ({found.nodes} nodes). "
+            f"Level {level.title} is too hard for the solver ({solution.nodes} nodes). "
             "Add a line 'Solution: ...' under its board."
         )
-    return replace(level, solution=found.moves)
+    return replace(level, solution=solution.moves)

@@ -75,8 +75,8 @@ class Shopper(BlindPlayer):
 def list_fitting(text: str, legal: tuple[str, ...]) -> list[str]:
     """Return the clicks on option values all of whose words the instruction holds, in a row; the longest value last,
     because a later choice replaces an earlier one."""
-    found = _INSTRUCTION.search(text)
-    wish = f" {' '.join(_WORD.findall(found[1].lower()))} " if found else ""
+    match = _INSTRUCTION.search(text)
+    wish = f" {' '.join(_WORD.findall(match[1].lower()))} " if match else ""
     values = {action: action.removeprefix("click[").removesuffix("]") for action in legal}
     fitting = [
         action
@@ -114,19 +114,19 @@ class Guesser(BlindPlayer):
 
 def read_wish(text: str) -> str:
     """Return the instruction in lower case, without its price limit; empty where there is none."""
-    found = _INSTRUCTION.search(text)
-    return _PRICE.sub("", found[1].lower()) if found else ""
+    match = _INSTRUCTION.search(text)
+    return _PRICE.sub("", match[1].lower()) if match else ""
 
 
 def list_phrases(wish: str) -> list[str]:
     """Return the rows of words of a wish, up to four words between two commas, that neither begin nor end with a word
     that says nothing; shorter ones first, because a later choice replaces an earlier one."""
-    found: dict[str, int] = {}
+    phrases: dict[str, int] = {}
     for part in wish.split(","):
         words = _PHRASE_WORD.findall(part)
         for size in range(1, LONGEST_VALUE + 1):
             for start in range(len(words) - size + 1):
                 row = words[start : start + size]
                 if not {row[0], row[-1]} & _FILLERS:
-                    found.setdefault(" ".join(row), size)
-    return sorted(found, key=found.__getitem__)
+                    phrases.setdefault(" ".join(row), size)
+    return sorted(phrases, key=phrases.__getitem__)

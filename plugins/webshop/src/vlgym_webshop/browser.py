@@ -45,7 +45,7 @@ _FETCH = """fetch(%(url)s, {signal: AbortSignal.timeout(%(limit)d)}).then(answer
 })"""
 
 
-class Browser(BrowserPool["Window"]):
+class WindowPool(BrowserPool["Window"]):
     """Photographs pages with one Chromium at a time. Safe for threads; not to be carried over a fork.
 
     Args:

@@ -259,8 +259,8 @@ class WebShop(VLEnv):
         """Return the oracle's reason for an action, in a line."""
         kind, argument = read_action(action) or ("click", "")
         if kind == "search":
-            told = argument == suggest_search(self.goal.instruction)
-            return f"I search for {'what the instruction says' if told else 'the product by its name'}."
+            literal = argument == suggest_search(self.goal.instruction)
+            return f"I search for {'what the instruction says' if literal else 'the product by its name'}."
         if argument == self.goal.asin.lower():
             return f"{argument} fits the instruction."
         if argument == "buy now":

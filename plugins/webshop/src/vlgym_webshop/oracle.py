@@ -75,11 +75,11 @@ def best_query(shop: Shop, goal: Goal) -> str | None:
     instruction's telling words, the product's name, more of its text."""
     early: tuple[int, str] | None = None
     for query in _queries(shop, goal):
-        found = shop.search(query)
-        if goal.asin in found[:PAGE]:
+        hits = shop.search(query)
+        if goal.asin in hits[:PAGE]:
             return query
-        if goal.asin in found and (early is None or found.index(goal.asin) < early[0]):
-            early = found.index(goal.asin), query
+        if goal.asin in hits and (early is None or hits.index(goal.asin) < early[0]):
+            early = hits.index(goal.asin), query
     return early[1] if early else None
 
 
@@ -93,10 +93,10 @@ def _queries(shop: Shop, goal: Goal) -> Iterator[str]:
 
 
 def _turn_pages(shop: Shop, goal: Goal, page: Page) -> str:
-    found = shop.search(page.query)
-    if goal.asin not in found:
+    hits = shop.search(page.query)
+    if goal.asin not in hits:
         return f"click[{BACK}]"
-    wanted = found.index(goal.asin) // PAGE + 1
+    wanted = hits.index(goal.asin) // PAGE + 1
     if wanted == page.number:
         return f"click[{goal.asin.lower()}]"
     if abs(wanted - page.number) > 3 and page.query != best_query(shop, goal):

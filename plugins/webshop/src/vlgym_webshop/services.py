@@ -1,4 +1,4 @@
-"""Services that the environments of one process share: the browser, the web server and the shops.
+"""Services that the environments of one process share: the windows of a browser, the web server and the shops.
 
 They are made at first use and ended with the last user. A forked process shares none of them: it makes its own.
 Constructing an environment starts nothing.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from vlgym.types import Image
 
-from .browser import Browser
+from .browser import WindowPool
 from .session import Page
 from .shop import Shop, ShopConfig
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """Browser, server and shops of this process, with a count of the environments that use them.
+    """Windows, server and shops of this process, with a count of the environments that use them.
 
     Attributes:
         server: `None` while none runs.
-        browser: reaches the server and nothing else; it starts at the first photograph.
+        windows: they reach the server and nothing else; Chromium starts at the first photograph.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Services:
         self._users: set[int] = set()
         self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
         self.server: ShopServer | None = None
-        self.browser = Browser(self.serve)
+        self.windows = WindowPool(self.serve)
 
     def join(self, user: int) -> None:
         """Count an environment, by its number, as a user."""
@@ -65,12 +65,12 @@ class Services:
 
     def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
         """Return the picture of a page: `[H, W, 3] uint8`, read-only."""
-        return self.browser.photograph(self.url(config, goal, page))
+        return self.windows.photograph(self.url(config, goal, page))
 
     def close(self) -> None:
         """End browser and server and close the shops; they are made again when they are wanted."""
         with self._lock:
-            self.browser.close()
+            self.windows.close()
             if self.server is not None:
                 self.server.close()
             for _, shop in self._shops.values():

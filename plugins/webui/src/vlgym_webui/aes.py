@@ -104,10 +104,10 @@ def score_pages(
             continue
         for match in match_elements(wanted, page, compat):
             weights[moment] += match.weight
-            seen = 1.0 if agree is None or match.found is None else agree(moment, match.target.box, match.found.box)
-            points[moment] += seen * match.score * match.weight
+            share = 1.0 if agree is None or match.found is None else agree(moment, match.target.box, match.found.box)
+            points[moment] += share * match.score * match.weight
             lost["Mat" if match.found is None else "Attr"] += (1 - match.score) * match.weight
-            lost["Vis"] += (1 - seen) * match.score * match.weight
+            lost["Vis"] += (1 - share) * match.score * match.weight
     total = float(weights.sum())
     if total == 0:
         return lose_all("Mat", len(targets))
@@ -146,9 +146,9 @@ def match_elements(targets: Sequence[Element], candidates: Sequence[Element], co
     for row, target in enumerate(targets):
         if row in penalised and compat:
             continue
-        found = candidates[partners[row]] if row in partners else None
-        score = score_element(target, found, compat) if found is not None else 0.0
-        matches.append(Match(target, found, score, weigh(target)))
+        partner = candidates[partners[row]] if row in partners else None
+        score = score_element(target, partner, compat) if partner is not None else 0.0
+        matches.append(Match(target, partner, score, weigh(target)))
     return matches
 
 
@@ -167,20 +167,20 @@ def pair_costs(targets: Sequence[Element], candidates: Sequence[Element], compat
     return np.where(value >= -1.0, -value, NO_MATCH)
 
 
-def score_element(target: Element, found: Element, compat: bool) -> float:
+def score_element(target: Element, candidate: Element, compat: bool) -> float:
     """Return the weighted mean similarity in [0, 1] of the target's properties and of its position."""
     points = weights = 0.0
     for method in target.eval_by:
         similar = []
         for name in expand(method, target.styles, compat):
             try:
-                similar.append((compare(name, target.styles, found.styles, compat), PROPERTIES[name].weight))
+                similar.append((compare(name, target.styles, candidate.styles, compat), PROPERTIES[name].weight))
             except NotComparable:
                 continue
         if similar:
             points += sum(value * weight for value, weight in similar) / len(similar)
             weights += sum(weight for _, weight in similar) / len(similar)
-    giou, cover = box_overlaps(_boxes([target]), _boxes([found]))
+    giou, cover = box_overlaps(_boxes([target]), _boxes([candidate]))
     position = 0.5 + 0.5 * cover[0, 0] if cover[0, 0] > 0 else (giou[0, 0] + 1) / 2
     return float((points + POSITION_WEIGHT * position) / (weights + POSITION_WEIGHT))
 

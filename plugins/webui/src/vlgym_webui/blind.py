@@ -29,37 +29,37 @@ class PageWriter(BlindPlayer):
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
         """Return the blocks of all three files."""
-        told = text.split("The page is compared at first")[0].replace("\n", " ")
-        page = write_accordion(told) if _ACCORDION.search(told) else write_page(told)
+        description = text.split("The page is compared at first")[0].replace("\n", " ")
+        page = write_accordion(description) if _ACCORDION.search(description) else write_page(description)
         return "\n".join(f"```{language}\n{code}\n```" for language, code in page.items())
 
 
-def write_page(told: str) -> dict[str, str]:
+def write_page(description: str) -> dict[str, str]:
     """Return html, css and javascript of a page that shows what is quoted before the first interaction."""
-    told = told.split("## After")[0]
-    colours = _COLOUR.findall(told)
+    description = description.split("## After")[0]
+    colours = _COLOUR.findall(description)
     lines, rules = [], []
-    for number, found in enumerate(_QUOTED.finditer(told)):
-        words, looks = found[1], found[2] or ""
+    for number, match in enumerate(_QUOTED.finditer(description)):
+        words, looks = match[1], match[2] or ""
         named = _CLASS.search(looks)
         classes = f"line-{number} {named[1] or named[2]}" if named else f"line-{number}"
         lines.append(f'<div class="{classes}">{html.escape(words)}</div>')
         rules.append(f".line-{number} {{ margin: 12px 0; {_style(looks)} }}")
-    width, top = _WIDTH.search(told), _TOP.search(told)
+    width, top = _WIDTH.search(description), _TOP.search(description)
     rules.insert(0, f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}")
     return _join(colours[0] if colours else "#ffffff", f"<main>{''.join(lines)}</main>", rules, "")
 
 
-def write_accordion(told: str) -> dict[str, str]:
+def write_accordion(description: str) -> dict[str, str]:
     """Return a page with a heading and boxes that hold a question and, when they are open, an answer."""
-    before, *after = told.split("## After")
+    before, *after = description.split("## After")
     quoted = _QUOTED.findall(before)
     (heading, heading_looks), questions = quoted[0], quoted[1:]
-    answers = [found[0] for part in after for found in _QUOTED.findall(part) if found[0].endswith((".", "!"))]
+    answers = [match[0] for part in after for match in _QUOTED.findall(part) if match[0].endswith((".", "!"))]
     width, top, corners, border = (each.search(before) for each in (_WIDTH, _TOP, _ROUND, _BORDER))
     shown = _ANSWER.search(" ".join(after))
     ground, opened = _COLOUR.findall(before), _COLOUR.findall(after[0]) if after else []
-    looks = next((told for _, told in reversed(questions) if _COLOUR.search(told)), "")
+    looks = next((description for _, description in reversed(questions) if _COLOUR.search(description)), "")
     padding = _PADDING.search(looks)
     inside = padding[1].replace(" px", "px").strip() if padding else ""
     boxes = "".join(

@@ -21,10 +21,7 @@ GAP = 6
 
 
 def draw_board(
-    targets: Sequence[bytes],
-    yours: Sequence[bytes | None] | None,
-    names: Sequence[str],
-    size: tuple[int, int],
+    targets: Sequence[bytes], yours: Sequence[bytes | None] | None, names: Sequence[str], size: tuple[int, int]
 ) -> Image:
     """Return `[H, W, 3] uint8`: the target's moments, and in the lower half those of the own page, as large as they
     fit.

@@ -177,8 +177,8 @@ class Browser(Chromium):
                             try:
                                 for step in interaction.steps:
                                     self._do(step)
-                                seen = self._look(files, annotated)
-                                tables[number + 1], shots[number + 1], views[number + 1] = seen
+                                look = self._look(files, annotated)
+                                tables[number + 1], shots[number + 1], views[number + 1] = look
                             except StepFailure as problem:
                                 problems[number] = str(problem)
                     except PageFailure as problem:
@@ -295,16 +295,16 @@ class Browser(Chromium):
         return bool(history["currentIndex"] == len(history["entries"]) - 1)
 
     def _look(self, files: Mapping[str, bytes], annotated: bool) -> tuple[Table, bytes, tuple[float, float]]:
-        seen = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
-        if seen["where"] != ORIGIN:
+        answer = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
+        if answer["where"] != ORIGIN:
             raise PageFailure("left_page")
-        if seen["left_out"]:
+        if answer["left_out"]:
             raise PageFailure("too_many_elements")
-        for row in seen["rows"]:
+        for row in answer["rows"]:
             for name in ("src", "background-image"):
                 row["styles"][name] = name_contents(row["styles"][name], files)
         shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
-        return read_table(seen["rows"]), base64.b64decode(shot), (float(seen["view"][0]), float(seen["view"][1]))
+        return read_table(answer["rows"]), base64.b64decode(shot), (float(answer["view"][0]), float(answer["view"][1]))
 
     def _ask(self, function: str, *arguments: Any) -> Any:
         """Call a function of `harness.js` in its own world, which is another one where the page has reloaded itself."""
@@ -345,7 +345,7 @@ def name_contents(value: str, files: Mapping[str, bytes]) -> str:
     there.
     """
     if "url(" in value:
-        return _URL.sub(lambda found: f"url({_digest(found[1], files)})", value)
+        return _URL.sub(lambda match: f"url({_digest(match[1], files)})", value)
     return _digest(value, files) if value.startswith(("http:", "https:", "data:", "blob:", "file:")) else value
 
 

@@ -103,9 +103,9 @@ def _find_close(text: str, fence: re.Match[str]) -> tuple[int, int]:
 
     A fence with a language tag opens the next block, so the block before it was left open.
     """
-    for found in _FENCE.finditer(text, fence.end()):
-        if found[1][0] == fence[1][0]:
-            return found.start(), found.start() if found[2].strip() else found.end()
+    for match in _FENCE.finditer(text, fence.end()):
+        if match[1][0] == fence[1][0]:
+            return match.start(), match.start() if match[2].strip() else match.end()
     return len(text), len(text)
 
 
@@ -115,8 +115,8 @@ def _language(tag: str, before: str, body: str) -> str | None:
     if word is not None:
         return _TAGS.get(word[0]) or _NAMES.get(word[0]) or _TAGS.get(word[0].rsplit(".", 1)[-1])
     lines = [line for line in before.splitlines() if line.strip()]
-    for found in reversed(_WORD.findall(lines[-1].lower()) if lines else []):
-        language = _NAMES.get(found.rstrip(".")) or _TAGS.get(found.rstrip("."))
+    for tag in reversed(_WORD.findall(lines[-1].lower()) if lines else []):
+        language = _NAMES.get(tag.rstrip(".")) or _TAGS.get(tag.rstrip("."))
         if language:
             return language
     return _guess(body)

@@ -38,7 +38,7 @@ class Photographs:
         self._tables: dict[tuple[int, int], np.ndarray | None] = {}
         self._whole: dict[int, float] = {}
 
-    def agree(self, moment: int, target: Box, found: Box) -> float:
+    def agree(self, moment: int, target: Box, box: Box) -> float:
         """Return how far an element is to be seen as its target is, from 0 to 1.
 
         Where the target itself shows nothing (outside the window, or the same colour as all around it), the whole
@@ -47,7 +47,7 @@ class Photographs:
         Args:
             moment: number of the page, the initial one is 0.
             target: box of the target, x, y, width and height in pixels of the document.
-            found: box of the element that was found.
+            box: box of the element that is compared with it.
         """
         first, second = self._table(0, moment), self._table(1, moment)
         if first is None or second is None:
@@ -56,11 +56,11 @@ class Photographs:
         if area is None:
             return self._agree_whole(moment)
         x, y, width, height = area
-        wide, high = max(found[2], 1.0) / max(target[2], 1.0), max(found[3], 1.0) / max(target[3], 1.0)
+        wide, high = max(box[2], 1.0) / max(target[2], 1.0), max(box[3], 1.0) / max(target[3], 1.0)
         left, top = self._renders[0].views[moment]
         own_left, own_top = self._renders[1].views[moment]
         partner = (
-            found[0] - own_left + (x - target[0] + left) * wide, found[1] - own_top + (y - target[1] + top) * high,
+            box[0] - own_left + (x - target[0] + left) * wide, box[1] - own_top + (y - target[1] + top) * high,
             width * wide, height * high,
         )  # fmt: skip
         wanted = _read_cells(first, area, _count_cells(width, height))
@@ -131,8 +131,8 @@ def _bounds(edges: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     return begin, np.maximum(end, begin + 1)
 
 
-def _share(wanted: np.ndarray, found: np.ndarray) -> float:
-    first, second = wanted - wanted.mean(axis=(0, 1)), found - found.mean(axis=(0, 1))
+def _share(wanted: np.ndarray, candidate: np.ndarray) -> float:
+    first, second = wanted - wanted.mean(axis=(0, 1)), candidate - candidate.mean(axis=(0, 1))
     total = float((first**2).sum() + (second**2).sum())
     agreement = 2 * abs(float((first * second).sum())) / total if total > 0 else 1.0
     return min(1.0, max(0.0, (agreement - NOTHING) / (ALL - NOTHING)))

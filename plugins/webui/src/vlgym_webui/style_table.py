@@ -330,16 +330,16 @@ def value_of(name: str, styles: Styles, compat: bool) -> str:
 
 
 def _read_px(text: str) -> float:
-    found = _NUMBER.match(text.strip())
-    if found is None:
+    match = _NUMBER.match(text.strip())
+    if match is None:
         raise NotComparable(f"{text!r} is not a length")
-    return float(found[0])
+    return float(match[0])
 
 
 def _read_colors(text: str) -> list[tuple[float, ...]]:
     colors = []
-    for found in _COLOR.finditer(text):
-        numbers = [float(number) for number in _NUMBER.findall(found[1])]
+    for match in _COLOR.finditer(text):
+        numbers = [float(number) for number in _NUMBER.findall(match[1])]
         if len(numbers) in (3, 4):
             colors.append((*numbers[:3], numbers[3] if len(numbers) == 4 else 1.0))
     return colors

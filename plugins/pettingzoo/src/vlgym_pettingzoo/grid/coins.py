@@ -11,11 +11,8 @@ from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from ..art import INK, WHITE
-from ..prompts import game_prompt
+from ..base import game_prompt
 from .walkers import NAMES, STEPS, TINTS, Walkers
-
-ENOUGH = 4.0
-"""Return of both together that counts as success."""
 
 
 class CoinGame(Walkers):
@@ -38,19 +35,16 @@ class CoinGame(Walkers):
     """
 
     side: ClassVar[int] = 4
+    enough: ClassVar[float] = 4.0
     prompt = game_prompt("You are playing a coin game.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.chance_rng = rng
-        self.flipped = 0
-        self.places = [self.cells()[int(cell)] for cell in rng.permutation(self.side**2)[:2]]
-        self.earned = [0.0, 0.0]
+        self.set_out(rng)
         self.taken = 0
         self._lay_coin()
 
     def _lay_coin(self) -> None:
-        free = self.cells(self.places)
-        self.coin = free[int(self.chance_rng.integers(len(free)))]
+        self.coin = self.draw_cell(self.places)
         self.drawn = int(self.chance_rng.integers(2))
 
     def moves(self, seat: int) -> list[str]:
@@ -68,8 +62,7 @@ class CoinGame(Walkers):
         if self.coin in self.places:
             self.taken += 1
             self._lay_coin()
-        self.earned = [before + more for before, more in zip(self.earned, rewards, strict=True)]
-        return Round((rewards[0], rewards[1]))
+        return self.pay(rewards)
 
     def goal(self, seat: int) -> str:
         mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
@@ -81,10 +74,10 @@ class CoinGame(Walkers):
         )
 
     def won(self, seat: int) -> bool:
-        return sum(self.earned) >= ENOUGH and min(self.earned) >= 0
+        return super().won(seat) and min(self.earned) >= 0
 
     def details(self, seat: int) -> dict[str, Any]:
-        return {"earned": self.earned[seat], "other_earned": self.earned[1 - seat], "coins_taken": self.taken}
+        return {**super().details(seat), "coins_taken": self.taken}
 
     def advise(self, seat: int) -> str | None:
         """Walk to a coin of the own colour; for one of the other's, keep off its square."""

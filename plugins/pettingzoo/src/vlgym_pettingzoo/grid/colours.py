@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from ..art import INK
-from ..prompts import game_prompt
+from ..base import game_prompt
 from .walkers import NAMES, Cell, Walkers, distance
 
 FIRST, SECOND = 2.0, 1.0
-ENOUGH = 30.0
-"""Return of both together that counts as success."""
 
 
 class BattleOfTheColors(Walkers):
@@ -37,12 +35,11 @@ class BattleOfTheColors(Walkers):
         are this package's.
     """
 
+    enough: ClassVar[float] = 30.0
     prompt = game_prompt("You are playing Battle of the Colors.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.chance_rng, self.flipped, self.earned = rng, 0, [0.0, 0.0]
-        one, other, *self.blocks = [self.cells()[int(index)] for index in rng.permutation(25)[:4]]
-        self.places = [one, other]
+        self.blocks = self.set_out(rng, 2)
         self.met, self.split = [0, 0], 0
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -57,10 +54,8 @@ class BattleOfTheColors(Walkers):
             self.split += 1
             fresh = [0, 1]
         for colour in fresh:
-            free = self.cells((*self.places, *self.blocks))
-            self.blocks[colour] = free[int(self.chance_rng.integers(len(free)))]
-        self.earned = [before + more for before, more in zip(self.earned, rewards, strict=True)]
-        return Round((rewards[0], rewards[1]))
+            self.blocks[colour] = self.draw_cell((*self.places, *self.blocks))
+        return self.pay(rewards)
 
     def goal(self, seat: int) -> str:
         mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
@@ -72,13 +67,10 @@ class BattleOfTheColors(Walkers):
             "as you can."
         )
 
-    def won(self, seat: int) -> bool:
-        return sum(self.earned) >= ENOUGH
-
     def details(self, seat: int) -> dict[str, Any]:
         return {
-            "earned": self.earned[seat], "other_earned": self.earned[1 - seat],
-            "met_on": dict(zip(NAMES, self.met, strict=True)), "on_different_blocks": self.split,
+            **super().details(seat), "met_on": dict(zip(NAMES, self.met, strict=True)),
+            "on_different_blocks": self.split,
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:

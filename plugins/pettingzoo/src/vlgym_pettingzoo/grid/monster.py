@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,12 +11,10 @@ from vlgym.games.multi import Round
 from vlgym.types import Image
 
 from ..art import GOLD, GREEN, INK, WHITE, Canvas
-from ..prompts import game_prompt
+from ..base import game_prompt
 from .walkers import NAMES, STEPS, Cell, Walkers, distance
 
-APPLE, ALONE, TOGETHER = 2.0, -2.0, 5.0
-ENOUGH = 60.0
-"""Return of both together that counts as success."""
+APPLE, MET_ALONE, MET_TOGETHER = 2.0, -2.0, 5.0
 
 
 class MonsterHunt(Walkers):
@@ -38,12 +36,11 @@ class MonsterHunt(Walkers):
         stag hunts. Drawing, texts and players are this package's.
     """
 
+    enough: ClassVar[float] = 60.0
     prompt = game_prompt("You are playing Monster Hunt.")
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.chance_rng, self.flipped, self.earned = rng, 0, [0.0, 0.0]
-        one, other, self.monster, *self.apples = [self.cells()[int(index)] for index in rng.permutation(25)[:5]]
-        self.places = [one, other]
+        self.monster, *self.apples = self.set_out(rng, 3)
         self.eaten, self.alone, self.defeated = [0, 0], [0, 0], 0
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -56,22 +53,17 @@ class MonsterHunt(Walkers):
             self.eaten[seat] += ate
         met = [seat for seat in (0, 1) if self.places[seat] == self.monster]
         for seat in met:
-            rewards[seat] += TOGETHER if len(met) == 2 else ALONE
+            rewards[seat] += MET_TOGETHER if len(met) == 2 else MET_ALONE
             self.alone[seat] += len(met) == 1
         for index, apple in enumerate(self.apples):
             if apple in (*self.places, self.monster):
-                self.apples[index] = self._draw((*self.places, self.monster, *self.apples))
+                self.apples[index] = self.draw_cell((*self.places, self.monster, *self.apples))
         if len(met) == 2:
             self.defeated += 1
-            self.monster = self._draw((*self.places, *self.apples))
+            self.monster = self.draw_cell((*self.places, *self.apples))
         elif met:
-            self.places[met[0]] = self._draw((*self.places, self.monster, *self.apples))
-        self.earned = [before + more for before, more in zip(self.earned, rewards, strict=True)]
-        return Round((rewards[0], rewards[1]))
-
-    def _draw(self, taken: Collection[Cell]) -> Cell:
-        free = self.cells(taken)
-        return free[int(self.chance_rng.integers(len(free)))]
+            self.places[met[0]] = self.draw_cell((*self.places, self.monster, *self.apples))
+        return self.pay(rewards)
 
     def _move_monster(self) -> None:
         least = min(distance(place, self.monster) for place in self.places)
@@ -91,13 +83,10 @@ class MonsterHunt(Walkers):
             "you can."
         )
 
-    def won(self, seat: int) -> bool:
-        return sum(self.earned) >= ENOUGH
-
     def details(self, seat: int) -> dict[str, Any]:
         return {
-            "earned": self.earned[seat], "other_earned": self.earned[1 - seat], "apples": self.eaten[seat],
-            "met_alone": self.alone[seat], "defeated": self.defeated,
+            **super().details(seat), "apples": self.eaten[seat], "met_alone": self.alone[seat],
+            "defeated": self.defeated,
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from vlgym.games.multi import MultiVLEnv
+import numpy as np
+
+from vlgym.games.multi import Round
 
 from ..art import BLUE, GREY, INK, RED, WHITE, Canvas, Grid, draw_turn
+from ..base import GameAtOnce
 
 Cell = tuple[int, int]
 
@@ -20,19 +23,21 @@ def distance(one: Cell, other: Cell) -> int:
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 
-class Walkers(MultiVLEnv):
+class Walkers(GameAtOnce):
     """A red and a blue player on a board of `side` x `side` squares; both move at once, and may share a square.
 
     Attributes:
         side: squares in a row.
+        enough: return of both together that counts as success.
         places: each player's square.
         earned: each player's return.
         flipped: 1 where seat 0 is blue.
     """
 
     symmetric: ClassVar[bool] = True
-    at_once: ClassVar[bool] = True
+    actions = tuple(STEPS)
     side: ClassVar[int] = 5
+    enough: ClassVar[float]
     places: list[Cell]
     earned: list[float]
     flipped: int
@@ -41,14 +46,22 @@ class Walkers(MultiVLEnv):
         """0 for red, 1 for blue."""
         return seat ^ self.flipped
 
-    def movers(self) -> tuple[int, ...]:
-        return (0, 1)
+    def set_out(self, rng: np.random.Generator, things: int = 0) -> list[Cell]:
+        """Begin a game with both players on drawn squares; return other squares for so many things."""
+        self.chance_rng, self.flipped, self.earned = rng, 0, [0.0, 0.0]
+        drawn = [self.cells()[int(index)] for index in rng.permutation(self.side**2)[: 2 + things]]
+        self.places = drawn[:2]
+        return drawn[2:]
 
-    def moves(self, seat: int) -> list[str]:
-        return list(STEPS)
+    def pay(self, rewards: list[float]) -> Round:
+        self.earned = [before + more for before, more in zip(self.earned, rewards, strict=True)]
+        return Round(tuple(rewards))
 
-    def idle(self, seat: int) -> str:
-        return "stay"
+    def won(self, seat: int) -> bool:
+        return sum(self.earned) >= self.enough
+
+    def details(self, seat: int) -> dict[str, Any]:
+        return {"earned": self.earned[seat], "other_earned": self.earned[1 - seat]}
 
     def tell(self, seat: int) -> str:
         return f"You are {NAMES[self.colour_of(seat)]}. "
@@ -74,6 +87,10 @@ class Walkers(MultiVLEnv):
         """Return the squares that are not taken."""
         every = [(row, column) for row in range(self.side) for column in range(self.side)]
         return [cell for cell in every if cell not in taken]
+
+    def draw_cell(self, taken: Collection[Cell]) -> Cell:
+        free = self.cells(taken)
+        return free[int(self.chance_rng.integers(len(free)))]
 
     def nearer(self, seat: int, goal: Cell) -> list[str]:
         """Return the first moves of the shortest ways to a square: `stay` on it."""

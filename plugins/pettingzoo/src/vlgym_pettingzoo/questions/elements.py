@@ -9,12 +9,12 @@ import numpy as np
 
 from vlgym.errors import check_choice
 
+from ..base import game_prompt
 from ..grid.walkers import Cell
-from ..hanabi import NAMES as COLOURS
-from ..prompts import game_prompt
+from ..hanabi import COLOUR_NAMES
 from .next_move import NextMove
 
-TRIES = 12
+QUESTION_TRIES = 12
 """Positions that are drawn until one has an element with the drawn answer."""
 
 Questions = Iterator[tuple[str, str]]
@@ -53,8 +53,8 @@ def _breakthrough(game: Any, me: int) -> Questions:
 
 
 def _hanabi(game: Any, me: int) -> Questions:
-    for place, held in enumerate(game.view(me).others[0]):
-        yield f"Which colour has the other's card {place + 1} from the left?", COLOURS[held.card[0]]
+    for place, slot in enumerate(game.view(me).others[0]):
+        yield f"Which colour has the other's card {place + 1} from the left?", COLOUR_NAMES[slot.card[0]]
 
 
 def _kuhn(game: Any, me: int) -> Questions:
@@ -94,7 +94,7 @@ def _pong(game: Any, me: int) -> Questions:
 
 
 ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
-    "vlgym/Hanabi-v0": (tuple(COLOURS.values()), _hanabi),
+    "vlgym/Hanabi-v0": (tuple(COLOUR_NAMES.values()), _hanabi),
     "vlgym/KitchenPair-v0": (("up", "down", "left", "right"), _kitchen),
     "vlgym/KnightsArchersZombies-v0": (QUARTERS, _knights),
     "vlgym/Breakthrough-v0": (("a black piece", "a white piece", "nothing"), _breakthrough),
@@ -139,7 +139,7 @@ class NameElement(NextMove):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         answers, ask = ASKED[self.game]
         wanted = answers[int(rng.integers(len(answers)))]
-        for _ in range(TRIES):
+        for _ in range(QUESTION_TRIES):
             self.draw_position(rng)
             every = list(ask(self._table.game, self._seats[0]))
             fitting = [each for each in every if each[1] == wanted] or every

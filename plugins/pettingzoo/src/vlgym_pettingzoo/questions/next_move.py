@@ -11,7 +11,7 @@ from vlgym.env import VLEnv
 from vlgym.errors import UserError
 from vlgym.types import Image, Outcome
 
-from ..prompts import game_prompt
+from ..base import game_prompt
 
 DEEPEST = 12
 """Rounds that are played before the question, at most."""

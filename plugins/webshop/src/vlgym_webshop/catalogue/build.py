@@ -16,8 +16,7 @@ from vlgym.files import find_cache, open_end
 
 from .files import find_files, read_goals, read_products
 from .generate import VERSION, generate_product
-from .lookalikes import VERSION as LOOKALIKES_VERSION
-from .lookalikes import generate_lookalike, generate_lookalike_goals
+from .lookalikes import LOOKALIKES_VERSION, generate_lookalike, generate_lookalike_goals
 from .records import Product
 from .store import FILE, Catalogue, write_goals, write_products
 from .wishes import generate_goals
@@ -90,9 +89,9 @@ def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
             write_goals(scratch, goals(source.products, source.seed))
         else:
             items, attributes, human = find_files(Path(source.data).expanduser())
-            kept: list[Product] = []
-            write_products(scratch, _keep_briefs(read_products(items, attributes), kept))
-            write_goals(scratch, read_goals(human, iter(kept)))
+            briefs: list[Product] = []
+            write_products(scratch, _keep_briefs(read_products(items, attributes), briefs))
+            write_goals(scratch, read_goals(human, iter(briefs)))
         if folder.exists():
             shutil.rmtree(folder)
         scratch.rename(folder)
@@ -100,11 +99,11 @@ def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _keep_briefs(products: Iterator[Product], kept: list[Product]) -> Iterator[Product]:
+def _keep_briefs(products: Iterator[Product], briefs: list[Product]) -> Iterator[Product]:
     """Pass products on, keeping what goals need of each (no texts), so that the full catalogue fits in memory."""
     for product in products:
         brief = replace(product, description="", bullets=(), options={}, attributes=(), reviews=())
-        kept.append(brief)
+        briefs.append(brief)
         yield product
 
 

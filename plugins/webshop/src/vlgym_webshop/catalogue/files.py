@@ -60,16 +60,16 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
         UserError: a file is not the JSON it should be; the message names file and product.
     """
     known = _read_mapping(attributes)
-    seen: set[str] = set()
+    asins: set[str] = set()
     for number, entry in enumerate(read_array(items)):
         if not isinstance(entry, dict):
             raise UserError(
                 f"{items}: product {number} is {type(entry).__name__}, not an object. Download the file again."
             )
         asin = entry.get("asin")
-        if not isinstance(asin, str) or asin == "nan" or len(asin) > 10 or asin in seen:
+        if not isinstance(asin, str) or asin == "nan" or len(asin) > 10 or asin in asins:
             continue
-        seen.add(asin)
+        asins.add(asin)
         try:
             yield _product(asin, entry, known.get(asin, {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

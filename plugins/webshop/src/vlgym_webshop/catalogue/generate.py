@@ -20,23 +20,9 @@ _BRAND_STARTS = (
     "Pell", "Quin", "Ros", "Sel", "Tam", "Ulv", "Ver", "Wex",
 )  # fmt: skip
 _BRAND_ENDS = (
-    "bury",
-    "dane",
-    "ette",
-    "ford",
-    "gate",
-    "holm",
-    "ique",
-    "kin",
-    "lyn",
-    "mere",
-    "ora",
-    "ric",
-    "sen",
-    "ton",
-    "vale",
+    "bury", "dane", "ette", "ford", "gate", "holm", "ique", "kin", "lyn", "mere", "ora", "ric", "sen", "ton", "vale",
     "wick",
-)
+)  # fmt: skip
 _SERIES = (
     "Aero", "Bay", "Cedar", "Dune", "Echo", "Fern", "Glade", "Harbor", "Iris", "Juniper", "Kite", "Lark", "Meadow",
     "North", "Opal", "Prairie", "Quest", "Ridge", "Summit", "Trail", "Umber", "Vista", "Willow", "Zephyr",
@@ -60,7 +46,7 @@ _CLOSINGS = (
     "Makes a thoughtful present, too.",
     "Every piece is checked by hand before it leaves us.",
 )
-_FILLERS = (
+_EXTRA_BULLETS = (
     "{material} quality that you can see and feel.",
     "Made for {use}.",
     "Part of the {series} line by {brand}.",
@@ -99,12 +85,12 @@ def write_product(rng: random.Random, kind: Kind, index: int, seed: int) -> Prod
     words["features"] = ", ".join(text.title() for text in attributes[: rng.randint(1, 2)])
     title = rng.choice(_TITLES).format(**words)
     bullets = [f"{text.capitalize()}: {taxonomy.sentences[text]}" for text in attributes]
-    bullets.insert(rng.randint(0, len(bullets)), rng.choice(_FILLERS).format(**words))
+    bullets.insert(rng.randint(0, len(bullets)), rng.choice(_EXTRA_BULLETS).format(**words))
     opening = rng.choice(_OPENINGS).format(
         **{**words, "head": words["head"].lower(), "use": words["use"].lower(), "material": words["material"].lower()}
     )
-    told = rng.sample(attributes, min(2, len(attributes)))
-    description = f"{opening} {' '.join(taxonomy.sentences[text] for text in told)} {rng.choice(_CLOSINGS)}"
+    mentions = rng.sample(attributes, min(2, len(attributes)))
+    description = f"{opening} {' '.join(taxonomy.sentences[text] for text in mentions)} {rng.choice(_CLOSINGS)}"
     price = _price(rng, kind)
     reviews = tuple(
         Review(

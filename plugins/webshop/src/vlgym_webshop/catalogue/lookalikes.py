@@ -22,7 +22,7 @@ from .records import Goal, Product
 from .taxonomy import Kind, load_taxonomy
 from .wishes import draw_targets, split_of_target, write_goal
 
-VERSION = 1
+LOOKALIKES_VERSION = 1
 """Bump it with every change that alters a product or goal of these catalogues."""
 
 MARKS = 4
@@ -45,9 +45,9 @@ def generate_lookalike(index: int, seed: int = 0) -> Product:
     group, place = divmod(index, GROUP)
     kinds = load_taxonomy().kinds
     kind = kinds[group % len(kinds)]
-    told, _ = share_attributes(kind)
+    common, _ = share_attributes(kind)
     base = write_product(
-        random.Random(f"webshop look-alikes {seed} {group}"), replace(kind, attributes=told), index, seed
+        random.Random(f"webshop look-alikes {seed} {group}"), replace(kind, attributes=common), index, seed
     )
     marks, dear = arrange(group, seed)[place]
     sentences = load_taxonomy().sentences
@@ -88,11 +88,11 @@ def share_attributes(kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _share(name: str, attributes: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    kept: list[str] = []
+    chosen: list[str] = []
     for text in random.Random(f"webshop marks {name}").sample(attributes, len(attributes)):
-        if not any(text in pair and set(pair) & set(kept) for pair in CONTRADICTIONS):
-            kept.append(text)
-    return tuple(kept[MARKS:]), tuple(kept[:MARKS])
+        if not any(text in pair and set(pair) & set(chosen) for pair in CONTRADICTIONS):
+            chosen.append(text)
+    return tuple(chosen[MARKS:]), tuple(chosen[:MARKS])
 
 
 @lru_cache(maxsize=4096)

@@ -11,14 +11,14 @@ from ..session import Page
 
 def write_address(shop: str, goal: int, page: Page) -> str:
     """Return the path and query string of a page, beginning with `/`."""
-    told = {
+    fields = {
         "q": page.query,
         "p": page.number if page.number > 1 else "",
         "asin": page.asin,
         "detail": page.detail,
         "o": json.dumps(page.options) if page.options else "",
     }
-    query = urlencode({name: value for name, value in told.items() if value})
+    query = urlencode({name: value for name, value in fields.items() if value})
     return f"/{quote(shop)}/{goal}/{page.kind}{'?' if query else ''}{query}"
 
 

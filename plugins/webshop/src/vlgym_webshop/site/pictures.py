@@ -37,7 +37,7 @@ def draw_picture(name: str, asin: str, options: dict[str, str]) -> str:
         asin: decides the colour where no option does, and makes the gradient's name unique on a page.
         options: option name -> value; the first that names a colour decides.
     """
-    colour = next((found for axis in _COLOUR_AXES if axis in options and (found := _find_shade(options[axis]))), None)
+    colour = next((shade for axis in _COLOUR_AXES if axis in options and (shade := _find_shade(options[axis]))), None)
     digest = hashlib.sha256(asin.encode()).digest()
     return _draw(
         name if name in DRAWINGS else "box",

@@ -28,15 +28,10 @@ POLICY = (
 """Content policy of every page: nothing is loaded from anywhere else."""
 
 _TILES = (
-    ("Shoes", "shoe", "navy"),
-    ("Clothing", "hoodie", "wine"),
-    ("Bags", "backpack", "green"),
-    ("Audio", "headphones", "teal"),
-    ("Home", "sofa", "mustard"),
-    ("Kitchen", "mug", "denim"),
-    ("Snacks", "bag", "orange"),
-    ("Beauty", "lipstick", "ruby"),
-)
+    ("Shoes", "shoe", "navy"), ("Clothing", "hoodie", "wine"), ("Bags", "backpack", "green"),
+    ("Audio", "headphones", "teal"), ("Home", "sofa", "mustard"), ("Kitchen", "mug", "denim"),
+    ("Snacks", "bag", "orange"), ("Beauty", "lipstick", "ruby"),
+)  # fmt: skip
 _LABELS = {BACK: "Back to Search", PREVIOUS: "< Prev", NEXT: "Next >"}
 
 

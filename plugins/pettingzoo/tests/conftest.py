@@ -1,0 +1,6 @@
+"""Makes `playing` importable for the tests of games."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,31 @@
+"""Games in a position, single rounds and whole games for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import vlgym
+from vlgym.games.loop import read_moves
+from vlgym.games.table import Table
+
+
+def begin(title: str, seed: int = 0, **kwargs: Any) -> Table:
+    """Return a game that remembers no pictures, at its first move."""
+    table = vlgym.open_table(f"vlgym/{title}-v0", **kwargs)
+    table.remembers = set()
+    table.reset(seed=seed)
+    return table
+
+
+def move(table: Table, *actions: str) -> tuple[float, ...]:
+    """Play one round, in which the seats that move do so by these actions; return the rewards."""
+    return table.step({seat: table.game.parser.format([actions[seat]]) for seat in table.movers}).rewards
+
+
+def finish(table: Table, players: Sequence[str], seed: int) -> list[float]:
+    """Let the game's own players, of the seats in order, play a whole game; return the returns."""
+    table.reset(seed=seed)
+    while not table.over:
+        table.play(read_moves(table, table.movers, players, {}))
+    return table.returns
