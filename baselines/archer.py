@@ -389,8 +389,8 @@ class ArCHer:
         """Fit Q to transitions of the buffer and V to Q of new replies, [B, H] and [B, 2 H]."""
         c = self.config
         for _ in range(c.critic_steps):
-            seen = self.replay.draw(c.critic_batch, self.run.order)
-            before, taken, q_targets = self.lay_out_td(seen)
+            sample = self.replay.draw(c.critic_batch, self.run.order)
+            before, taken, q_targets = self.lay_out_td(sample)
             with torch.no_grad():
                 v_targets = self.targets.q(states, actions)
             q = losses.twin_loss(self.critics.q(before, taken), q_targets)

@@ -134,9 +134,9 @@ class LOOP:
         metrics.add("rollout/used_episodes", float(used.float().mean()))
         for _ in range(c.epochs):
             for rows, size in minibatches(batch.units, c.minibatch, run.world, run.order):
-                kept = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
-                if distributed.any_of(len(kept) > 0, run.world):
-                    self.policy_step(batch, kept, shares / size, metrics)
+                taught = rows[self.teaches(batch.advantages[rows]).to(rows.device)]  # the order is the host's
+                if distributed.any_of(len(taught) > 0, run.world):
+                    self.policy_step(batch, taught, shares / size, metrics)
         return metrics.means()
 
     def teaches(self, advantages: Tensor) -> Tensor:

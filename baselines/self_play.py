@@ -18,7 +18,7 @@ from . import vldac
 from .learning.batch import Batch, pack
 from .learning.collect import Rows, episode_metrics, rollout_metrics
 from .learning.command import main
-from .learning.games import POOL_FOLDER, Games, Pool, PoolOptions, rate_pool
+from .learning.game_collector import POOL_FOLDER, GameCollector, Pool, PoolOptions, rate_pool
 from .learning.run import Run
 
 
@@ -52,10 +52,10 @@ class SelfPlay(vldac.VLDAC):
 
     config: Config
 
-    def make_collector(self) -> Games:
+    def make_collector(self) -> GameCollector:
         """The tables."""
         pool = Pool(self.run.out / POOL_FOLDER, self.run.weights, self.config.pool, self.config.device)
-        return Games(self.run.envs, self.run.policy, pool, shaping=self.config.reward, seed=self.config.seed)
+        return GameCollector(self.run.envs, self.run.policy, pool, shaping=self.config.reward, seed=self.config.seed)
 
     def play(self) -> tuple[Batch, Rows, dict[str, float]]:
         """Play whole games; return the batch, the turns one after the other and the metrics."""

@@ -121,15 +121,15 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
     for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
         batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
         for name, estimate in apply(fast, batch).items():
-            found = cosine(sum_gradient(estimate, batch, plus), target, gram.double())
-            curve[name].setdefault(size, []).append(found)
+            agreement = cosine(sum_gradient(estimate, batch, plus), target, gram.double())
+            curve[name].setdefault(size, []).append(agreement)
         explained[size].append(explain(batch))
     return row | {"truth": "exact", "steps": steps, "curve": curve, "explained": explained}
 
 
 def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
     """Run a cell of another environment: truth by branches of saved states; no critics."""
-    env, eyes = (unwrap(vlgym.make(cell.env, modality=seen, **dict(cell.kwargs))) for seen in ("none", "image"))
+    env, eyes = (unwrap(vlgym.make(cell.env, modality=modality, **dict(cell.kwargs))) for modality in ("none", "image"))
     policy = noisy_oracle(ERRORS[cell.policy])
     episodes, turns = play(env, eyes, policy, groups=cell.groups, size=SIZE, seed=0)
     truth = sample_truth(env, episodes, turns, policy, branches=cell.branches, most=cell.turns)
@@ -140,8 +140,8 @@ def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
 
 def apply(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
     """Return the estimates of those estimators that have what they need."""
-    found = {name: estimator(episodes) for name, estimator in estimators.items()}
-    return {name: torch.as_tensor(each).double() for name, each in found.items() if each is not None}
+    estimates = {name: estimator(episodes) for name, estimator in estimators.items()}
+    return {name: torch.as_tensor(each).double() for name, each in estimates.items() if each is not None}
 
 
 def explain(episodes: EpisodeBatch) -> float | None:

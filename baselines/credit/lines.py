@@ -131,8 +131,8 @@ class TinyPolicy:
         self.prompts, self.thoughts = [], []
         for key in self.keys:
             observation, info = env.reset(seed=0, options={"target": key // 6, "current": key % 6})
-            told = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
-            self.prompts.append(self.engine.family.encode(PromptBuilder().build(*told)))
+            parts = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
+            self.prompts.append(self.engine.family.encode(PromptBuilder().build(*parts)))
             self.thoughts.append(torch.tensor(encode(env.think(""))))
 
     def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
@@ -176,7 +176,7 @@ class TinyPolicy:
     def states(self) -> Tensor:
         """Return the states of the prompts' last tokens, [36, H]."""
         return (
-            (found := self.engine.last_hidden(self.prompts))
-            .new_zeros(36, found.shape[1])
-            .index_copy(0, torch.tensor(self.keys), found)
+            (states := self.engine.last_hidden(self.prompts))
+            .new_zeros(36, states.shape[1])
+            .index_copy(0, torch.tensor(self.keys), states)
         )

@@ -45,8 +45,8 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     draws = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
     weights, row = np.vstack([np.ones(len(used)), draws]), dict[str, Any]()
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = correlate(weights @ sums), np.divide(*(weights @ signs).T)
-    for name, values in zip(("correlation", "sign"), found, strict=True):
+        values_by_part = correlate(weights @ sums), np.divide(*(weights @ signs).T)
+    for name, values in zip(("correlation", "sign"), values_by_part, strict=True):
         known = values[np.isfinite(values)]
         row |= {name: float(values[0]), f"{name}_sd": float(known[1:].std()) if len(known) > 1 else float("nan")}
     row["bias"], row["variance"] = decompose(x, a, b, group, alike)
@@ -106,10 +106,10 @@ def show(value: float | None, deviation: float | None = None) -> str:
 def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return a line per cell and estimator, under `HEADERS`."""
     return [
-        [row["cell"], name, *(show(found[part], found[f"{part}_sd"]) for part in ("correlation", "sign")),
-         *(show(found[part]) for part in ("bias", "variance", "zero")),
+        [row["cell"], name, *(show(measures[part], measures[f"{part}_sd"]) for part in ("correlation", "sign")),
+         *(show(measures[part]) for part in ("bias", "variance", "zero")),
          ", ".join(f"{size}: {show(mean(values))}" for size, values in row.get("curve", {}).get(name, {}).items())]
-        for row in rows for name, found in row["measures"].items()
+        for row in rows for name, measures in row["measures"].items()
     ]  # fmt: skip
 
 
@@ -134,8 +134,8 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     for number, name in enumerate(dict.fromkeys(name for row in lines for name in row["measures"])):
         style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
                  "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
-        found = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
-        left.plot(targets, [mean(value for n, value in found if n == own) for own in targets], **style)
+        points = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
+        left.plot(targets, [mean(value for n, value in points if n == own) for own in targets], **style)
         both = [row["curve"].get(name, {}) for row in curves]
         right.plot(sizes, [mean(v for curve in both for v in curve.get(str(size), ())) for size in sizes], **style)
     left.set(xlabel="targets of NumberLine", ylabel="correlation with the true advantage")

@@ -123,8 +123,8 @@ class Engine(Scorer):
         def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
-        asked = over if rules else None
-        ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws.to(self.family.device), temperature, asked)
+        rule = over if rules else None
+        ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws.to(self.family.device), temperature, rule)
         lengths = mask.sum(-1).tolist()
         rows = [row[:length] for row, length in zip(ids.tolist(), lengths, strict=True)]
         for i, row in enumerate(rows):
@@ -178,20 +178,20 @@ class Engine(Scorer):
         note(first)
         run = advance
         for done in range(1, limit + 1):
-            asked = done % CHECK == 0
-            if over is not None and asked:
+            due = done % CHECK == 0
+            if over is not None and due:
                 going = (~ended).nonzero().squeeze(-1)
                 replies = ids[rows[going], :done].tolist()
                 ended[going] = torch.tensor(over(rows[going].tolist(), replies), dtype=torch.bool, **new)
             # Counting waits for the device, which a graph would leave idle. The last count ends before the graph does.
-            counted = asked or not static or done == limit
+            counted = due or not static or done == limit
             alive = len(rows) - int(ended.sum()) if counted else len(rows)
             if done == limit or alive == 0:
                 break
             if alive <= len(rows) // 2 and not static:  # most rows have ended: go on with the others alone
-                kept = (~ended).nonzero().squeeze(-1)
-                state.keep(kept)
-                rows, token, ended = rows[kept], token[kept], ended[kept]
+                running = (~ended).nonzero().squeeze(-1)
+                state.keep(running)
+                rows, token, ended = rows[running], token[running], ended[running]
             if done == 1 and static:
                 run = self.record(advance)
             else:
@@ -278,8 +278,8 @@ class PlainEngine(Engine):
                 **self.family.inputs(prompts, ids, mask[:, :length]), logits_to_keep=length + 1, use_cache=False
             )
         scores = torch.log_softmax(self.restrict(out.logits[:, -length - 1 : -1].float()), dim=-1)
-        found = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1).where(mask[:, :length], 0.0)
-        return F.pad(found, spare), states[0][:, -length - 1]
+        logp = scores.gather(-1, ids.unsqueeze(-1)).squeeze(-1).where(mask[:, :length], 0.0)
+        return F.pad(logp, spare), states[0][:, -length - 1]
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -335,8 +335,8 @@ class _Stop(StoppingCriteria):
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         new = input_ids[:, self.width :]
-        asked = new.shape[1] % CHECK == 0
-        ended = self.over(range(len(new)), new.tolist()) if asked else [False] * len(new)
+        due = new.shape[1] % CHECK == 0
+        ended = self.over(range(len(new)), new.tolist()) if due else [False] * len(new)
         return torch.tensor(ended, device=input_ids.device)
 
 
@@ -359,8 +359,8 @@ def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
     where = "cpu" if device.type == "mps" else device  # MPS has no float64
     cumulative = log_probs.to(where).double().exp().cumsum(-1)
     target = uniform.to(where).double().unsqueeze(-1) * cumulative[:, -1:]
-    found = torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
-    return found.to(device)
+    tokens = torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp(max=log_probs.shape[-1] - 1)
+    return tokens.to(device)
 
 
 # ---- the engine as a policy ------------------------------------------------------------------------------------------

@@ -111,8 +111,8 @@ class Prefill:
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), computed once while the weights stay."""
         self._forget_stale()
-        found = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
-        distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in found}.values())
+        entries = {prompt.key: self._entries[prompt.key] for prompt in prompts if prompt.key in self._entries}
+        distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in entries}.values())
         size = max(1, PREFILL_TOKENS // max(map(len, distinct), default=1))
         for at in range(0, len(distinct), size):
             missing = distinct[at : at + size]
@@ -124,8 +124,8 @@ class Prefill:
                     pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
                     parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
                 keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
-                found[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
-        return [found[prompt.key] for prompt in prompts]
+                entries[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
+        return [entries[prompt.key] for prompt in prompts]
 
     def place_images(
         self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool

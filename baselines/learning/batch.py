@@ -65,9 +65,9 @@ def moments(batch: Batch) -> dict[str, float]:
     if not advantages.isfinite().all():
         return {}
     named = {"returns": batch.returns, "values": batch.values, "advantages": advantages}
-    given = {name: x for name, x in named.items() if x is not None}
-    means = {f"rollout/{name}_mean": float(x.mean()) for name, x in given.items()}
-    return means | {f"rollout/{name}_std": float(x.std(correction=0)) for name, x in given.items()}
+    numbers = {name: x for name, x in named.items() if x is not None}
+    means = {f"rollout/{name}_mean": float(x.mean()) for name, x in numbers.items()}
+    return means | {f"rollout/{name}_std": float(x.std(correction=0)) for name, x in numbers.items()}
 
 
 # ---- cutting ---------------------------------------------------------------------------------------------------------
@@ -123,11 +123,11 @@ def log_probs(engine: Engine | None, batch: Batch, passes: Passes) -> Tensor | N
     """Log-probabilities [B, R] of the whole batch under an engine's weights, without gradients; None without one."""
     if engine is None:
         return None
-    found = torch.zeros_like(batch.old)
+    logp = torch.zeros_like(batch.old)
     alike = sorted(range(len(batch.samples)), key=lambda row: batch.samples[row].prompt.key)  # run once in one pass
     for part in micro_batches(batch, torch.tensor(alike, dtype=torch.int64), passes):
-        found[part] = score(engine, batch, part, passes)[0]
-    return found
+        logp[part] = score(engine, batch, part, passes)[0]
+    return logp
 
 
 CHECKED = 16

@@ -119,12 +119,12 @@ class Environments:
 
     def parsers(self) -> tuple[Parser, ...]:
         """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
-        found: dict[tuple[str, int, type], Parser] = {}
+        parsers: dict[tuple[str, int, type], Parser] = {}
         for env_id in self.ids:
             env = self.make(0, env_id)
-            found.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
+            parsers.setdefault((env.parser.name, env.parser.version, type(env.parser)), env.parser)
             env.close()
-        return tuple(found.values())
+        return tuple(parsers.values())
 
     def make_runner(self) -> Runner:
         """Endless training episodes."""
@@ -136,16 +136,16 @@ class Environments:
 
     def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
         """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
-        found, policy = list[Prompt](), RandomPolicy()
+        prompts, policy = list[Prompt](), RandomPolicy()
         for index, env_id in enumerate(self.ids):
             runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
             for _ in range(turns):
                 waiting = runner.turns()
-                found += [encode(turn.messages) for turn in waiting]
+                prompts += [encode(turn.messages) for turn in waiting]
                 replies = policy.reply(waiting)
                 runner.advance(waiting, [replace(reply, text="a " * words + reply.text) for reply in replies])
             runner.close()
-        return max(found, key=len)
+        return max(prompts, key=len)
 
     def close(self) -> None:
         """Close what a curriculum put aside, and end the workers, where there are any."""
@@ -210,8 +210,8 @@ def repeats_itself(record: StepRecord) -> bool:
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]
     words = text.split()
-    seen = Counter(tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1))
-    return max(seen.values(), default=0) >= REPEATS
+    counts = Counter(tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1))
+    return max(counts.values(), default=0) >= REPEATS
 
 
 Rows = Sequence[Sequence[StepRecord]]

@@ -41,18 +41,18 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
     Raises:
         UserError: an unknown preset, or one of another learner.
     """
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
     if not issubclass(config, RunConfig):
-        return tyro.cli(config, prog=program, description=text, args=given)
-    if "--help-all" in given:
-        given = ["--help"]
-    elif {"-h", "--help"} & {*given}:
+        return tyro.cli(config, prog=program, description=text, args=words)
+    if "--help-all" in words:
+        words = ["--help"]
+    elif {"-h", "--help"} & {*words}:
         text += "\n\n`--help-all` lists the rarer options, too."
-        return tyro.cli(_without_rare(config), prog=program, description=text, args=given)
-    return tyro.cli(config, prog=program, description=text, default=chosen(config, given), args=given)
+        return tyro.cli(_without_rare(config), prog=program, description=text, args=words)
+    return tyro.cli(config, prog=program, description=text, default=chosen(config, words), args=words)
 
 
 def _without_rare(config: type[Any], group: str = "") -> type[Any]:
@@ -88,12 +88,12 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
     done = []
 
     def work() -> None:
-        told = io.StringIO()
+        errors = io.StringIO()
         try:
-            with redirect_stderr(told):
+            with redirect_stderr(errors):
                 options = parse(config, description)
         finally:
-            sys.stderr.write(show_safe(told.getvalue()))
+            sys.stderr.write(show_safe(errors.getvalue()))
         done.append(run(options))
 
     status = run_command("error", work)

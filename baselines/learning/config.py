@@ -461,8 +461,10 @@ def listing() -> str:
     """One line for each preset: hardware, environment steps, minutes."""
     lines = []
     for name, values in PRESETS.items():
-        told = {key: values[key][0] for key in ("env_steps", "updates", "num_envs", "rollout_steps") if key in values}
-        steps = told.get("env_steps") or told.get("updates", 0) * told.get("num_envs", 0) * told.get("rollout_steps", 0)
+        sizes = {key: values[key][0] for key in ("env_steps", "updates", "num_envs", "rollout_steps") if key in values}
+        steps = sizes.get("env_steps") or sizes.get("updates", 0) * sizes.get("num_envs", 0) * sizes.get(
+            "rollout_steps", 0
+        )
         time = f"{steps:,} steps, {steps / H200 / 60:.0f} minutes with 7B on an H200" if steps else "steps of the run"
         lines.append(f"{name:16} {HARDWARE.get(name, '7B, 80 GB'):24} {time}")
     return "\n".join(lines)

@@ -217,11 +217,11 @@ def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _follow(evaluations: list[dict[str, Any]], pictures: str) -> list[tuple[int, float]]:
     """Environment steps and mean success of the evaluations with other pictures."""
-    found: dict[int, list[float]] = {}
+    scores: dict[int, list[float]] = {}
     for entry in evaluations:
         if pictures in entry:
-            found.setdefault(entry["env_steps"], []).append(entry[pictures]["success"])
-    return [(at, sum(each) / len(each)) for at, each in sorted(found.items())]
+            scores.setdefault(entry["env_steps"], []).append(entry[pictures]["success"])
+    return [(at, sum(each) / len(each)) for at, each in sorted(scores.items())]
 
 
 def _mean(bounds: Sequence[Bound | None]) -> Bound | None:

@@ -44,7 +44,7 @@ class EpisodeRecorder:
         self.folder, self.every, self.keep = folder, every, keep
         self.header = {name: record[name] for name in _NAMED if name in record} | {"split": "train"}
         self._slots: dict[str, int] = {}  # environment id -> the first environment of it
-        self._asked: set[str] | None = None  # ids that this update has asked for; None where it asks for none
+        self._requested: set[str] | None = None  # ids that this update has asked for; None where it asks for none
         self._wanted: set[str] = set()
         self._open: dict[str, list[StepRecord]] = {}
         self._ended: list[list[StepRecord]] = []
@@ -53,9 +53,9 @@ class EpisodeRecorder:
 
     def begin(self, update: int) -> bool:
         """Return if the update that comes, from 1, has turns to record: the first one does."""
-        self._asked = set() if (update - 1) % self.every == 0 else None
+        self._requested = set() if (update - 1) % self.every == 0 else None
         self._fresh = []
-        return self._asked is not None or bool(self._wanted or self._open)
+        return self._requested is not None or bool(self._wanted or self._open)
 
     def see(self, row: Iterable[tuple[int, StepRecord]]) -> None:
         """Look at the records of one step, each with the number of its environment."""
@@ -63,8 +63,8 @@ class EpisodeRecorder:
             name = record.env_id
             if self._slots.setdefault(name, slot) != slot:
                 continue
-            if self._asked is not None and name not in self._asked:
-                self._asked.add(name)
+            if self._requested is not None and name not in self._requested:
+                self._requested.add(name)
                 self._wanted |= {name} - self._open.keys()
             if record.turn == 0 and name in self._wanted:
                 self._wanted.discard(name)

@@ -81,15 +81,15 @@ SUMS = ("steps", "tokens", "episode/count", "env/failures")
 def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float]:
     """Metrics of an update over all processes: sums of counts, the largest maximum, else the mean of the processes that
     have a number."""
-    found: defaultdict[str, list[float]] = defaultdict(list)
+    collected: defaultdict[str, list[float]] = defaultdict(list)
     for each in distributed.gather_objects(dict(metrics), world):
         for name, value in each.items():
-            found[name] += [value] if math.isfinite(value) else []
+            collected[name] += [value] if math.isfinite(value) else []
     return {
         name: math.nan if not values
         else sum(values) if name in SUMS or (name.startswith(PLAYED) and name != LEVEL_MEAN)
         else max(values) if name.endswith("_max") else sum(values) / len(values)
-        for name, values in found.items()
+        for name, values in collected.items()
     }  # fmt: skip
 
 
@@ -110,10 +110,10 @@ class Run(Setup[C]):
         except Exception as error:
             if (line := explain_system_error(error)) is None:
                 raise
-            told = "Then give the command again."
+            advice = "Then give the command again."
             if checkpoints(self.out / "checkpoints"):
-                told = f"The newest checkpoint is intact; go on: {self._resume()}"
-            raise UserError(f"{line} {told}") from error
+                advice = f"The newest checkpoint is intact; go on: {self._resume()}"
+            raise UserError(f"{line} {advice}") from error
 
     def _updates(self) -> Iterator[Update]:
         c, state = self.config, self.state
@@ -141,7 +141,7 @@ class Run(Setup[C]):
             update = Update(state.update + 1, self._advice(), self.weights.engines())
             if self.recorder is not None:
                 recording = self.recorder.begin(update.number)
-                self.kept.collector.recorder = self.recorder if recording else None
+                self.learner.collector.recorder = self.recorder if recording else None
             yield update
             self._record(update)
             self._validate()
@@ -239,7 +239,7 @@ class Run(Setup[C]):
     def save(self) -> None:
         """Write a checkpoint; what it relies on is on the disk first."""
         self.log.sync()
-        self.state.save(self.out / "checkpoints", self.kept)
+        self.state.save(self.out / "checkpoints", self.learner)
 
     def save_model(self) -> list[Path]:
         """Write the trained model, adapters merged, and the adapters if there are any; return the folders. The first
@@ -262,7 +262,7 @@ class Run(Setup[C]):
             raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
         (batch, metrics), state, c = update.result, self.state, self.config
         failures = float(self._gather_failures(update.number))
-        metrics |= moments(batch) | {"skipped": float(self.kept.optimizers.skips), "env/failures": failures}
+        metrics |= moments(batch) | {"skipped": float(self.learner.optimizers.skips), "env/failures": failures}
         row = merge_metrics(metrics | {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}, self.world)
         steps, tokens = int(row.pop("steps")), row.pop("tokens")
         row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
@@ -281,7 +281,7 @@ class Run(Setup[C]):
             rate = f"{steps / seconds:.3g} steps/s"
             self.log.say(f"update {state.update}: {rate}, {hours:.2g} hours to the end without evaluations")
         self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
-        if self.recorder is not None and self.kept.collector.recorder is not None:  # this update records
+        if self.recorder is not None and self.learner.collector.recorder is not None:  # this update records
             self.recorder.note(batch, self.weights.family)
             if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
                 self.log.tracker.show(*turn, state.update)

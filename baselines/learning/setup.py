@@ -32,7 +32,7 @@ from .collect import count_image_tokens
 from .config import DEFAULT_MODEL, RunConfig
 from .evaluation import BEST, read_best
 from .recording import EPISODES_FOLDER, EpisodeRecorder
-from .state import Kept, RunState, Weights, saved_config
+from .state import LearnerParts, RunState, Weights, saved_config
 from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ class MemoryProbe:
     seconds: float  # of one row
 
     def __str__(self) -> str:
-        held = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
-        return f"memory probe: {held}, {self.seconds:.2f} s a row"
+        size = f"{self.rows} rows of {self.tokens} tokens a pass, peak {self.peak / 2**30:.2f} GiB"
+        return f"memory probe: {size}, {self.seconds:.2f} s a row"
 
 
 def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> MemoryProbe:
@@ -64,20 +64,20 @@ def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: 
     rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
     words = (engine.suppress == 0).nonzero().flatten().tolist()
     while True:
-        start, held = time.perf_counter(), list[Tensor]()
+        start, tensors = time.perf_counter(), list[Tensor]()
         try:
-            held += [torch.zeros_like(p) for p in parameters for _ in range(2)]
+            tensors += [torch.zeros_like(p) for p in parameters for _ in range(2)]
             ids = [torch.cat([torch.tensor(words[row % len(words)])[None], prompt.ids[1:]]) for row in range(rows)]
             prompts = [engine.family.place(each, prompt.images) for each in ids]  # which share no beginning
             reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
-            held += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
-            held[-2].mean().backward()
+            tensors += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
+            tensors[-2].mean().backward()
             return MemoryProbe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or rows == 1:
                 raise
         finally:
-            held.clear()
+            tensors.clear()
             for parameter in parameters:
                 parameter.grad = None
             engine.forget()
@@ -107,7 +107,7 @@ class Setup(Generic[C]):
         weights: the model's, see `Weights`; policy: samples with them.
         order: generator of everything that is not sampled by the policy, such as the order of minibatches.
         state: counters, evaluations and the rest of what a checkpoint holds.
-        kept: what the learner has in addition to the model; log: where metrics go. Both are there after `keep`.
+        learner: what the learner has in addition to the model; log: where metrics go. Both are there after `keep`.
         stopped_by: the signal (Ctrl-C or SIGTERM) that ended the run before its last update; 0 for none.
 
     Raises:
@@ -115,7 +115,7 @@ class Setup(Generic[C]):
             or an option is wrong.
     """
 
-    kept: Kept
+    learner: LearnerParts
     log: RunLog
     stopped_by = 0
 
@@ -229,23 +229,23 @@ class Setup(Generic[C]):
         c, engine = self.config, self.weights.engine
         with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
             prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
-            found = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+            result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
             start = time.perf_counter()
             engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
-            seconds = (time.perf_counter() - start) / self.envs.count + found.seconds / 3
+            seconds = (time.perf_counter() - start) / self.envs.count + result.seconds / 3
             engine.forget()
         turns = sum(get_registry().get(env_id).max_turns for env_id in self.envs.ids) * (1 + c.eval_controls)
         self.first_episodes = min(c.eval_episodes, max(1, int(60 * c.eval_minutes / (seconds * turns))))
-        fits = min(distributed.gather_objects([found.passes.rows, found.passes.tokens or 0], self.world))
+        fits = min(distributed.gather_objects([result.passes.rows, result.passes.tokens or 0], self.world))
         self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
         if self.world.first:
-            print(found, flush=True)
+            print(result, flush=True)
             if c.eval_before and self.first_episodes < c.eval_episodes:
                 few = f"{self.first_episodes} of {c.eval_episodes}"
                 print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
             if c.device == "cpu":
                 steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
-                print(f"a CPU takes {found.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
+                print(f"a CPU takes {result.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""
@@ -298,11 +298,11 @@ class Setup(Generic[C]):
         Raises:
             UserError: the checkpoint is of another model, or of another number of processes.
         """
-        self.kept = Kept(optimizers, collector, modules or {}, parts or {})
+        self.learner = LearnerParts(optimizers, collector, modules or {}, parts or {})
         self._stack.callback(collector.close)
         if self._checkpoint is not None:
             tensors, state = self._checkpoint
-            self.state.restore(tensors, state, self.kept)
+            self.state.restore(tensors, state, self.learner)
             if self.recorder is not None:
                 self.recorder.forget_later(self.state.update)
             self._checkpoint = None
@@ -319,8 +319,8 @@ class Setup(Generic[C]):
     def _gather_failures(self, update: int) -> int:
         """Write down which environments failed in all processes since the last time; return how many in this one. All
         processes call this."""
-        told = distributed.gather_objects(own := self._take_failures(), self.world)
-        failures = [failure for each in told for failure in each] if self.world.first else []
+        everywhere = distributed.gather_objects(own := self._take_failures(), self.world)
+        failures = [failure for each in everywhere for failure in each] if self.world.first else []
         note_failures(self.out, failures, update)
         if failures:
             self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")

@@ -80,8 +80,8 @@ class Weights:
         """Return a checkpoint's modules: the adapters alone, or model and reference, which may share a vision tower."""
         if self.adapted:
             return {"model": lora.adapters(self.family)}
-        kept = {} if self.reference is None else {"reference": self.reference.family.model}
-        return {**kept, "model": self.family.model}
+        reference = {} if self.reference is None else {"reference": self.reference.family.model}
+        return {**reference, "model": self.family.model}
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of a checkpoint."""
@@ -94,7 +94,7 @@ class Weights:
 
 
 @dataclass
-class Kept:
+class LearnerParts:
     """A learner's state other than the model."""
 
     optimizers: Optimizers
@@ -114,30 +114,30 @@ class RunState:
         self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
         self.base: dict[str, Any] | None = None  # size and checksum of the file with the weights under adapters
 
-    def save(self, folder: Path, kept: Kept) -> Path | None:
+    def save(self, folder: Path, learner: LearnerParts) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
         own = {k: base64.b64encode(each.get_state().numpy().tobytes()).decode() for k, each in self.generators.items()}
-        processes = distributed.gather_objects({"collector": kept.collector.get_state(), **own}, self.world)
+        processes = distributed.gather_objects({"collector": learner.collector.get_state(), **own}, self.world)
         if not self.world.first:
             return None
-        tensors = self.weights.tensors() | kept.optimizers.tensors()
-        for name, module in kept.modules.items():
+        tensors = self.weights.tensors() | learner.optimizers.tensors()
+        for name, module in learner.modules.items():
             tensors |= module_tensors(name, module)
-        for name, part in kept.parts.items():
+        for name, part in learner.parts.items():
             tensors |= {f"{name}.{key}": tensor for key, tensor in part.tensors().items()}
         state = {
             "update": self.update,
             "env_steps": self.env_steps,
             "max_new_tokens": self.weights.engine.max_new_tokens,
             "processes": processes,
-            "learner": kept.optimizers.state(),
+            "learner": learner.optimizers.state(),
             "warm": asdict(self.warm),
             "base": self.base,
             "evaluations": self.evaluations,
         }
         return save_checkpoint(folder, tensors, state)
 
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], kept: Kept) -> None:
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], learner: LearnerParts) -> None:
         """Restore a checkpoint, exactly.
 
         Raises:
@@ -146,13 +146,13 @@ class RunState:
         if (before := len(state["processes"])) != self.world.size:
             raise UserError(f"That run has {before} processes, not {self.world.size}; resume it with as many.")
         self.weights.load(tensors)
-        for name, module in kept.modules.items():
+        for name, module in learner.modules.items():
             load_module(name, module, tensors)
-        for name, part in kept.parts.items():
+        for name, part in learner.parts.items():
             part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
-        kept.optimizers.restore(tensors, state["learner"])
+        learner.optimizers.restore(tensors, state["learner"])
         own = state["processes"][self.world.rank]
-        kept.collector.set_state(own["collector"])
+        learner.collector.set_state(own["collector"])
         for engine in self.weights.engines():
             engine.max_new_tokens = state["max_new_tokens"]
         for name, generator in self.generators.items():
@@ -175,16 +175,16 @@ WRITTEN = ("export", "export_adapter")
 C = TypeVar("C", bound=RunConfig)
 
 
-def saved_config(asked: C) -> C:
+def saved_config(request: C) -> C:
     """The configuration of the run to resume; what was asked for beyond it must be free to change.
 
     Raises:
         UserError: no --out, no run there, or an option that differs from the run's.
     """
-    if asked.out is None:
+    if request.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
-    kind, default = type(asked), type(asked)()
-    saved = folder.read_run_record(asked.out)["config"]
+    kind, default = type(request), type(request)()
+    saved = folder.read_run_record(request.out)["config"]
     groups = {item.name: getattr(default, item.name) for item in fields(kind)}
     unknown = sorted(set(saved) - {*groups, "algorithm"})
     for name, group in groups.items():
@@ -192,7 +192,7 @@ def saved_config(asked: C) -> C:
             unknown += sorted(set(saved[name]) - {item.name for item in fields(group)})
     if saved.get("algorithm") == kind.algorithm and unknown:
         raise UserError(
-            f"The run in {asked.out} has an option that this version does not know, {unknown[0]!r}; "
+            f"The run in {request.out} has an option that this version does not know, {unknown[0]!r}; "
             f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
         )
     values: dict[str, Any] = {}
@@ -201,30 +201,30 @@ def saved_config(asked: C) -> C:
         standard = getattr(default, item.name)
         before = _revive(standard, saved.get(item.name, standard))
         if not fits(before, hints[item.name]):
-            raise UserError(f"{asked.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
-        values[item.name] = _resumed(asked.out, item.name, getattr(asked, item.name), standard, before)
-    return replace(kind(**values), out=asked.out, resume=True)
+            raise UserError(f"{request.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
+        values[item.name] = _resumed(request.out, item.name, getattr(request, item.name), standard, before)
+    return replace(kind(**values), out=request.out, resume=True)
 
 
-def _resumed(out: Path, name: str, asked: Any, standard: Any, before: Any) -> Any:
+def _resumed(out: Path, name: str, request: Any, standard: Any, before: Any) -> Any:
     """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was. Another
     value of one that is not free to change is a `UserError`, and so is code that is not asked for."""
     if is_dataclass(before) and not isinstance(before, type):
         inner = {
             item.name: _resumed(
-                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (asked, standard, before))
+                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (request, standard, before))
             )
             for item in fields(before)
         }
         return replace(before, **inner)
-    if asked == standard:
+    if request == standard:
         if before != standard:
             _check_record(out, name, before)
         return before
-    if name.split(".")[0] in FREE_ON_RESUME or asked == before:
-        return asked
+    if name.split(".")[0] in FREE_ON_RESUME or request == before:
+        return request
     raise UserError(
-        f"The run in {out} has {flag_of(name)} {before}, but {asked} was asked for. Leave that option out to go on "
+        f"The run in {out} has {flag_of(name)} {before}, but {request} was asked for. Leave that option out to go on "
         "with the run as it was, or start a new run in another --out."
     )
 

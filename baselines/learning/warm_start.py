@@ -101,18 +101,18 @@ class Reader:
 
     def __init__(self, policy: ModelPolicy) -> None:
         self.policy, self.name = policy, policy.name
-        self.given = self.read = 0  # replies that were compared, and those that are
+        self.compared = self.read = 0  # replies that were compared, and those that are
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
         replies = self.policy.reply(turns)
         for turn, reply in zip(turns, replies, strict=True):
             env = unwrap(turn.env)
-            if self.given == MOST_COMPARED:
+            if self.compared == MOST_COMPARED:
                 break
             legal = env.legal_actions()
             actions = read_reply(env.parser, reply.text, legal).actions
-            self.given += 1
+            self.compared += 1
             if actions and actions[0] in legal:  # of a plan the thought explains the first
                 self.read += reply.text == write_reply(env.parser, actions, env.think(actions[0]), legal)
         return replies
@@ -128,7 +128,7 @@ class NoisyOracle:
 
     def __init__(self, noise: float, rng: np.random.Generator) -> None:
         self.noise, self.rng = noise, rng
-        self.replaced = self.given = 0
+        self.labels = self.replaced = 0
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment; a state without an oracle's action gets a random legal one."""
@@ -140,7 +140,7 @@ class NoisyOracle:
                 legal = env.legal_actions()
                 action = legal[int(self.rng.integers(len(legal)))]
                 text = write_reply(env.parser, [action], env.think(action), legal)
-            self.given += right is not None
+            self.labels += right is not None
             self.replaced += right is not None and text != right
             replies.append(Reply(text or "", None if right is None else text))
         return replies
@@ -190,7 +190,7 @@ def collect(
                     data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.extra))))
     finally:
         runner.close()
-    return data, policy.replaced / policy.given
+    return data, policy.replaced / policy.labels
 
 
 def warm_start(
@@ -285,10 +285,10 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
     start."""
     if world.size == 1:
         return report
-    told = WarmReport(**distributed.first_says(asdict(report), world))
+    shared = WarmReport(**distributed.first_says(asdict(report), world))
     distributed.take_over(engine.family.model.parameters(), world)
-    engine.max_new_tokens = told.max_new_tokens
-    return told
+    engine.max_new_tokens = shared.max_new_tokens
+    return shared
 
 
 def validate(
@@ -297,15 +297,15 @@ def validate(
     """A few validation episodes per environment, on a course's highest level, sampled at temperature 1; means over
     environments."""
     generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(envs.ids))
-    found = []
+    scores = []
     for env_id in envs.ids:
         policy = Reader(ModelPolicy(engine, generator))
         report = evaluate(
             env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
             env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
         )  # fmt: skip
-        found.append((report.success, report.invalid_rate, policy.read / policy.given))
-    return Check(*(float(x) for x in np.mean(found, axis=0)))
+        scores.append((report.success, report.invalid_rate, policy.read / policy.compared))
+    return Check(*(float(x) for x in np.mean(scores, axis=0)))
 
 
 def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
@@ -314,7 +314,7 @@ def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
     replies: dict[bytes, Counter[bytes]] = {}
     for prompt, ids in data:
         replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1
-    nats = -sum(n * math.log(n / said.total()) for said in replies.values() for n in said.values())
+    nats = -sum(n * math.log(n / counts.total()) for counts in replies.values() for n in counts.values())
     return nats / sum(len(ids) for _, ids in data)
 
 

@@ -186,11 +186,11 @@ class Qwen2Decoder:
         if not past and visible is None:
             return None
         t = x.shape[1]
-        seen = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()[None]
+        view = torch.ones(t, t, dtype=torch.bool, device=x.device).tril()[None]
         if visible is not None:
-            seen = seen & visible.unsqueeze(1)
-            seen.diagonal(dim1=1, dim2=2).fill_(True)  # padding sees itself: a row of -inf alone would be NaN
-        return x.new_zeros(seen.shape).masked_fill(~seen, float("-inf")).unsqueeze(1)
+            view = view & visible.unsqueeze(1)
+            view.diagonal(dim1=1, dim2=2).fill_(True)  # padding sees itself: a row of -inf alone would be NaN
+        return x.new_zeros(view.shape).masked_fill(~view, float("-inf")).unsqueeze(1)
 
     def _project(self, attention: Any, y: Tensor, angles: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries [B, heads, T, d], rotated keys and plain values [B, kv_heads, T, d]."""
@@ -264,7 +264,7 @@ class Qwen2Decoder:
         """
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim
         state.filled += 1
-        seen = slice(0, round_up(state.filled))  # a slice ends with the last slot
+        window = slice(0, round_up(state.filled))  # a slice ends with the last slot
         state.bias.index_fill_(2, state.slot, 0.0)
         cos, sin = (table.index_select(0, state.t).squeeze(0) for table in state.rotary)
         for i, (keys, values) in enumerate(zip(state.keys, state.values, strict=True)):
@@ -275,9 +275,9 @@ class Qwen2Decoder:
             keys.index_copy_(2, state.slot, qk[:, h:].reshape(b * kvh, d, 1))
             values.index_copy_(1, state.slot, qkv[:, h + kvh :].reshape(b * kvh, 1, d))
             q = qk[:, :h].reshape(b * kvh, h // kvh, d)
-            scores = torch.baddbmm(state.bias[:, :, seen], q, keys[:, :, seen])
+            scores = torch.baddbmm(state.bias[:, :, window], q, keys[:, :, window])
             weights = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
-            x = self._residuals(layer, x, torch.bmm(weights, values[:, seen]).view(b, h * d))
+            x = self._residuals(layer, x, torch.bmm(weights, values[:, window]).view(b, h * d))
         state.slot.add_(1)
         state.t.add_(1)
         return self.norm(self.model.norm, x)

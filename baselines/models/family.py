@@ -66,8 +66,8 @@ def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | Non
     messages = list(messages)
     if not messages or messages[0]["role"] != "system":
         return own, messages
-    said = [part["text"] for part in messages[0]["content"]]
-    return "\n\n".join([*([own] if own else []), *said]), messages[1:]
+    texts = [part["text"] for part in messages[0]["content"]]
+    return "\n\n".join([*([own] if own else []), *texts]), messages[1:]
 
 
 Triple = tuple[float, float, float]
@@ -139,9 +139,9 @@ class Family:
     ) -> None:
         self.tokenizer, self.images_last, self.system = tokenizer, images_last, system
         self.processor = processor or Processor({})
-        said = self.processor.images
-        self.mean, self.std = said.get("image_mean") or self.mean, said.get("image_std") or self.std
-        resample = said.get("resample")  # 0 is the nearest pixel
+        settings = self.processor.images
+        self.mean, self.std = settings.get("image_mean") or self.mean, settings.get("image_std") or self.std
+        resample = settings.get("resample")  # 0 is the nearest pixel
         self.resample = self.resample if resample is None else PillowImage.Resampling(resample)
         if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")

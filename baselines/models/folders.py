@@ -64,9 +64,9 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
         UserError: it holds something else, or cannot be written to.
     """
     check_writable(name, folder)
-    held = [path.name for path in list_folder(folder)]
-    strange = [file for file in held if not any(fnmatch(file, part) for part in files)]
-    if strange or (held and config not in held) or folder.is_file():
+    names = [path.name for path in list_folder(folder)]
+    strange = [file for file in names if not any(fnmatch(file, part) for part in files)]
+    if strange or (names and config not in names) or folder.is_file():
         raise UserError(
             f"{name} {folder} holds {', '.join(strange[:3]) or 'files'}, which is no {what}'s; choose a new or empty "
             f"folder for the {what}."
@@ -265,10 +265,10 @@ class ChatTemplate:
             else:
                 messages[-1]["content"].append({"type": "text", "text": self._hide(value, stand_ins)})
         text = self._render(messages)
-        shown, asked = text.count(self._mark) if self._mark else 0, sum(kind == "image" for kind, _ in spelling)
-        if shown != asked:
+        shown, images = text.count(self._mark) if self._mark else 0, sum(kind == "image" for kind, _ in spelling)
+        if shown != images:
             raise UserError(
-                f"The model's chat template shows {shown} of the prompt's {asked} images, so it is no template for "
+                f"The model's chat template shows {shown} of the prompt's {images} images, so it is no template for "
                 "images. Save or download the model again, with its processor's files."
             )
         begun = self.tokenizer.bos_token is not None and text.startswith(self.tokenizer.bos_token)
@@ -303,7 +303,7 @@ class ChatTemplate:
     def _hide(self, text: str, stand_ins: dict[str, str]) -> str:
         """The text with a stand-in wherever a special token begins, also one that what follows could complete."""
         end = len(text.rstrip())  # a template may strip
-        at = {found.start() for found in self._spelling.finditer(text)}
+        at = {match.start() for match in self._spelling.finditer(text)}
         longest = max(map(len, self._beginnings), default=0)
         at.update(end - n for n in range(1, min(longest, end) + 1) if text[end - n : end] in self._beginnings)
         if not at:

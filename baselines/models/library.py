@@ -71,7 +71,7 @@ class LibraryFamily(Family):
         media = [each for name in MEDIA if (each := getattr(model.config, name, None)) is not None]
         pad, ends = tokenizer.pad_token or tokenizer.eos_token, model.generation_config.eos_token_id
         ends = {*([ends] if isinstance(ends, int) else ends or []), tokenizer.eos_token_id} - {None}
-        self._asked = frozenset(inspect.signature(model.forward).parameters)
+        self._inputs = frozenset(inspect.signature(model.forward).parameters)
         self._read: Fifo = Fifo(64)
         super().__init__(
             model, tokenizer, image_tokens=None, system=system, processor=processor, images_last=False,
@@ -85,8 +85,8 @@ class LibraryFamily(Family):
     def _find_turn_end(self, ends: set[int]) -> int:
         """The token that the chat template puts after a reply, where it ends one."""
         assert self.template is not None
-        said = [("role", "user"), ("text", ANSWER), ("role", "assistant"), ("text", ANSWER)]
-        pieces = self.template.lay_out(said)
+        turns = [("role", "user"), ("text", ANSWER), ("role", "assistant"), ("text", ANSWER)]
+        pieces = self.template.lay_out(turns)
         at = max(i for i, piece in enumerate(pieces) if isinstance(piece, str) and ANSWER in piece)
         after = next((piece for piece in pieces[at + 1 :] if isinstance(piece, int)), None)
         return after if after in ends else min(ends)
@@ -149,7 +149,7 @@ class LibraryFamily(Family):
         rows, real = rows.to(self.device), real.to(self.device)
         if ids is not None and mask is not None:
             rows, real = torch.cat([rows, ids], dim=1), torch.cat([real, mask.long()], dim=1)
-        types = {name: (rows == self.image_pad).long() for name in TYPES if name in self._asked}
+        types = {name: (rows == self.image_pad).long() for name in TYPES if name in self._inputs}
         return {"input_ids": rows, "attention_mask": real, **types, **self._pictures(prompts)}
 
     def _pictures(self, prompts: Sequence[Prompt]) -> dict[str, Any]:
@@ -158,13 +158,13 @@ class LibraryFamily(Family):
         if not images:
             return {}
         key = tuple(tuple(image.digest for image in each) for each in images)
-        found = self._read.get(key)
-        if found is None:
+        tensors = self._read.get(key)
+        if tensors is None:
             made = self._process(images, [self.reader.image_token * len(each) for each in images])
-            found = self._read.put(key, {k: v for k, v in made.items() if k not in TEXT and k in self._asked})
+            tensors = self._read.put(key, {k: v for k, v in made.items() if k not in TEXT and k in self._inputs})
         return {
             name: value.to(self.device, self.model.dtype if value.is_floating_point() else value.dtype)
-            for name, value in found.items()
+            for name, value in tensors.items()
         }
 
     def describe_images(self) -> dict[str, Any]:
@@ -172,8 +172,8 @@ class LibraryFamily(Family):
 
     def processor_files(self) -> dict[str, Any]:
         saved = self.processor
-        found = {IMAGE_SETTINGS: saved.images, PROCESSOR_SETTINGS: saved.own, VIDEO_SETTINGS: saved.videos}
-        return {name: dict(data) for name, data in found.items() if data}
+        files = {IMAGE_SETTINGS: saved.images, PROCESSOR_SETTINGS: saved.own, VIDEO_SETTINGS: saved.videos}
+        return {name: dict(data) for name, data in files.items() if data}
 
     # ---- the model ---------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ class Factor(nn.Linear):
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
         self.weight = nn.Parameter(torch.zeros(outputs, inputs, device=device))
-        self._kept, self._version = torch.empty(0), -1
+        self._copy, self._version = torch.empty(0), -1
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] of any float type -> [..., outputs] of the same type."""
@@ -89,12 +89,12 @@ class Factor(nn.Linear):
         no factor at every token, and a CUDA graph finds it there."""
         if torch.is_grad_enabled() or dtype == self.weight.dtype:
             return self.weight.to(dtype)
-        if self._kept.dtype != dtype or self._kept.device != self.weight.device:
-            self._kept, self._version = torch.empty_like(self.weight, dtype=dtype), -1
+        if self._copy.dtype != dtype or self._copy.device != self.weight.device:
+            self._copy, self._version = torch.empty_like(self.weight, dtype=dtype), -1
         if self._version != self.weight._version:
-            self._kept.copy_(self.weight)
+            self._copy.copy_(self.weight)
             self._version = self.weight._version
-        return self._kept
+        return self._copy
 
 
 class Summed(LoraLinear):
@@ -310,12 +310,12 @@ def find_base(model: str) -> str:
     if not (Path(model) / ADAPTER_WEIGHTS).is_file():  # PEFT would unpickle other formats
         raise UserError(f"--model {model}: {ADAPTER_WEIGHTS} is missing. Save the adapters again, as safetensors.")
     beside = Path(model).resolve().parent / Path(base).name
-    found = str(beside) if not Path(base).exists() and (beside / "config.json").is_file() else base
-    if is_adapter(found):
+    folder = str(beside) if not Path(base).exists() and (beside / "config.json").is_file() else base
+    if is_adapter(folder):
         raise UserError(
-            f"--model {model}: it names {found}, which holds adapters, too. Name a whole model in {CONFIG}."
+            f"--model {model}: it names {folder}, which holds adapters, too. Name a whole model in {CONFIG}."
         )
-    return found
+    return folder
 
 
 def merge_adapter(family: Family, model: str) -> None:

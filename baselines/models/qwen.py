@@ -110,9 +110,9 @@ class QwenVL(Family):
     def _size_images(self, image_tokens: int | None) -> None:
         own = {"patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames}
         for name, value in own.items():
-            if (said := self.processor.images.get(name, value)) != value:
+            if (setting := self.processor.images.get(name, value)) != value:
                 raise UserError(
-                    f"The image processor belongs to another model than the weights: its {name} is {said}, the "
+                    f"The image processor belongs to another model than the weights: its {name} is {setting}, the "
                     f"model's {value}. Save or download the model again."
                 )
         least, most = self.processor.pixels(self.published_pixels)
@@ -238,11 +238,11 @@ class Qwen3VL(QwenVL):
 
     def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
         """Vision features, one [tokens, (1 + layers with deep features) * H] tensor per image."""
-        seen = self._see(images)
+        output = self._see(images)
         sizes = [image.tokens for image in images]
         # Transformers 5.3 gives a layer's deep features as one tensor, 5.23 as one per image.
-        deep = [x if isinstance(x, Tensor) else torch.cat(list(x)) for x in seen.deepstack_features]
-        return list(torch.cat([torch.cat(list(seen.pooler_output)), *deep], dim=-1).split(sizes))
+        deep = [x if isinstance(x, Tensor) else torch.cat(list(x)) for x in output.deepstack_features]
+        return list(torch.cat([torch.cat(list(output.pooler_output)), *deep], dim=-1).split(sizes))
 
 
 def _use_linear_patch_embedding(module: Any) -> None:

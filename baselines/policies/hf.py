@@ -82,8 +82,8 @@ class EnginePolicy:
 
     def prefers(self) -> dict[str, Any]:
         """Prompt layout and reply style of the model's training."""
-        found = {name: getattr(self.limits, name) for name in ("history_turns", "history_images", "parser")}
-        return {name: value for name, value in found.items() if value is not None}
+        limits = {name: getattr(self.limits, name) for name in ("history_turns", "history_images", "parser")}
+        return {name: value for name, value in limits.items() if value is not None}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""

@@ -71,8 +71,8 @@ def choose_device(device: str) -> str:
 def device_in_words(device: str) -> str:
     """A device with its name and memory, or why it is the CPU."""
     if device.startswith("cuda"):
-        found = torch.cuda.get_device_properties(torch.device(device))
-        return f"{device} ({found.name}, {found.total_memory / 2**30:.0f} GiB)"
+        card = torch.cuda.get_device_properties(torch.device(device))
+        return f"{device} ({card.name}, {card.total_memory / 2**30:.0f} GiB)"
     better = choose_device("auto")
     none = "no CUDA or MPS device here" if better == "cpu" else f"--device {better} is here, too"
     return f"cpu ({none})" if device == "cpu" else device

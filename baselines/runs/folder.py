@@ -79,9 +79,9 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     if not list_folder(out) or (begun and not (out / "model").exists()):
         return
     ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
-    held = str(read_run_record(out).get("title", "another run")) if ours else "other files"
+    content = str(read_run_record(out).get("title", "another run")) if ours else "other files"
     raise UserError(
-        f"--out {out} already holds {held}; nothing was overwritten. "
+        f"--out {out} already holds {content}; nothing was overwritten. "
         f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
     )
 
@@ -208,13 +208,13 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
     Only such parts are copied, to the host; the rest stays where it is, and the library fetches one after the other.
     """
-    seen: set[int] = set()
+    places: set[int] = set()
     ready = {}
     for name, tensor in tensors.items():
         plain, storage = tensor.detach(), tensor.untyped_storage()
-        part = storage.nbytes() != plain.numel() * plain.element_size() or storage.data_ptr() in seen
+        part = storage.nbytes() != plain.numel() * plain.element_size() or storage.data_ptr() in places
         if tensor.numel():
-            seen.add(storage.data_ptr())
+            places.add(storage.data_ptr())
         ready[name] = plain.cpu().clone(memory_format=torch.contiguous_format) if part else plain.contiguous()
     return ready
 
@@ -231,12 +231,12 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
         UserError: there is none, or it is damaged.
     """
     _tidy(folder)
-    found = checkpoints(folder)
-    if not found:
+    saved = checkpoints(folder)
+    if not saved:
         raise UserError(
             f"{folder} holds no checkpoint yet, so there is nothing to resume; give the same command without --resume."
         )
-    newest = found[-1]
+    newest = saved[-1]
     try:
         check_files(newest)
         state = json.loads((newest / STATE).read_bytes())
@@ -244,7 +244,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
             raise ValueError(f"{STATE} is not of update {newest.name.removeprefix('update-')}")
         return check_finite(f"The checkpoint {newest}", load_file(newest / TENSORS, device=device)), state
     except (OSError, ValueError, RecursionError, SafetensorError) as error:
-        other = f"to go on from {found[-2].name}" if len(found) > 1 else "and begin the run again"
+        other = f"to go on from {saved[-2].name}" if len(saved) > 1 else "and begin the run again"
         raise UserError(f"The checkpoint {newest} is damaged ({error}). Remove that folder {other}.") from None
 
 
@@ -274,11 +274,11 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
 
 def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers under `prefix.`; weights that share memory are stored once."""
-    seen: set[int] = set()
+    places: set[int] = set()
     named = {}
     for name, tensor in module.state_dict().items():
-        if tensor.data_ptr() not in seen or tensor.numel() == 0:
-            seen.add(tensor.data_ptr())
+        if tensor.data_ptr() not in places or tensor.numel() == 0:
+            places.add(tensor.data_ptr())
             named[f"{prefix}.{name}"] = tensor
     return named
 

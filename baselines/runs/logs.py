@@ -319,11 +319,11 @@ def draw_success(
         middle.errorbar(at, [e["success"] for e in evaluations], yerr=(low, high), **marks)
         half = [1.96 * e["return_se"] for e in evaluations]
         right.errorbar(at, [e["mean_return"] for e in evaluations], yerr=half, **marks)
-    for (pictures, seen), marker in zip((controls or {}).items(), "ox", strict=False):
-        if not seen:
+    for (pictures, points), marker in zip((controls or {}).items(), "ox", strict=False):
+        if not points:
             continue
         line: Any = {"color": "0.4", "linestyle": "--", "marker": marker}
-        middle.plot(*zip(*seen, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
+        middle.plot(*zip(*points, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
     for known, word, color, style in (
         (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."), (floor, "random", "tab:orange", ":"),
     ):  # fmt: skip
@@ -380,13 +380,13 @@ def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[
 
 def _metric(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
     """Environment steps and values of a metric, of the updates that have a number of it."""
-    seen = [row for row in rows if row.get(name) is not None]
-    return [row["env_steps"] for row in seen], [row[name] for row in seen]
+    known = [row for row in rows if row.get(name) is not None]
+    return [row["env_steps"] for row in known], [row[name] for row in known]
 
 
-def _draw_training(axis: Any, seen: tuple[list[int], list[float]], note: str = "") -> None:
+def _draw_training(axis: Any, series: tuple[list[int], list[float]], note: str = "") -> None:
     """A metric of training, and its running mean."""
-    steps, values = seen
+    steps, values = series
     windows = [values[max(0, i - SMOOTH + 1) : i + 1] for i in range(len(values))]
     axis.plot(steps, values, color="tab:blue", alpha=0.3, linewidth=1)
     means = [sum(window) / len(window) for window in windows]

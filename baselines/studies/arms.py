@@ -28,7 +28,7 @@ class Arm:
         return "".join(c if c.isalnum() or c in ".-" else "_" for c in self.label.lower())
 
     @property
-    def given(self) -> set[str]:
+    def words(self) -> set[str]:
         """The words of its options, `grey`, `modality` and `none` among them."""
         return set(" ".join(self.options).replace("=", " ").split())
 

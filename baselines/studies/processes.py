@@ -102,7 +102,7 @@ class Runs:
     def publish(
         self,
         name: str,
-        found: Sequence[Any],
+        results: Sequence[Any],
         draw: Callable[[Path], None],
         page: str,
         stopped: KeyboardInterrupt | None,
@@ -114,11 +114,11 @@ class Runs:
         Raises:
             FailedError: no run has ended, or some have failed.
         """
-        if stopped and not found:
+        if stopped and not results:
             raise stopped
-        if not found:
+        if not results:
             raise FailedError(f"No run of {name} has ended yet; nothing to report. {'; '.join(self.failures)}")
-        write_json(self.folder / "runs.json", found)
+        write_json(self.folder / "runs.json", results)
         draw(self.folder / f"{name}.png")
         write_whole(self.folder / f"{name}.md", page)
         print(page)
@@ -129,7 +129,7 @@ class Runs:
         if write:
             RESULTS_FOLDER.mkdir(parents=True, exist_ok=True)
             write_whole(RESULTS_FOLDER / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
-            write_whole(RESULTS_FOLDER / f"{name}.json", json.dumps(found, separators=(",", ":")) + "\n")
+            write_whole(RESULTS_FOLDER / f"{name}.json", json.dumps(results, separators=(",", ":")) + "\n")
             note_made(name)
         return self.folder
 

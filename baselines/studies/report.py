@@ -59,14 +59,14 @@ def find_blind(study: Study) -> dict[str, float] | None:
     return recorded and {"success": recorded["success"], "share": math.nan if share is None else share}
 
 
-def draw_study(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> None:
+def draw_study(path: Path, study: Study, results: Sequence[dict[str, Any]]) -> None:
     """Write the plot: a panel per arm with every seed and their mean."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(8, 4.8), layout="constrained")
     curves = {
-        arm.label: [curve for run in found if run["arm"] == arm.label and (curve := binned(run, study))]
+        arm.label: [curve for run in results if run["arm"] == arm.label and (curve := binned(run, study))]
         for arm in study.arms
     }
     base, blind = study.arms[0].label, find_blind(study)
@@ -85,7 +85,7 @@ def draw_study(path: Path, study: Study, found: Sequence[dict[str, Any]]) -> Non
         for name, colour, marker in ((None, "tab:green", "o"), (GREY, "0.4", "x")):
             ends = [
                 (min(each["env_steps"], study.env_steps), (each if name is None else each[name])["success"])
-                for run in found if run["arm"] == label
+                for run in results if run["arm"] == label
                 for each in run["evaluations"] if name is None or name in each
             ]  # fmt: skip
             if ends:
@@ -125,13 +125,13 @@ class ArmOutcome:
     p_gain: float  # one-sided, of a gain above 0; NaN where not tested
 
 
-def judge_arm(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> ArmOutcome:
+def judge_arm(study: Study, arm: Arm, results: Sequence[Mapping[str, Any]]) -> ArmOutcome:
     """Return the outcome of an arm; the deviation of seeds counts as at least that of their episodes."""
-    runs = [run["evaluations"] for run in found if run["arm"] == arm.label]
+    runs = [run["evaluations"] for run in results if run["arm"] == arm.label]
     pairs = [(run[0]["success"], run[-1]["success"]) for run in runs if run[0].get("update") == 0]
     after, grey = [run[-1]["success"] for run in runs], [run[-1][GREY] for run in runs if GREY in run[-1]]
     recorded = find_blind(study)
-    blind = recorded["success"] if recorded and not arm.given & {"text", "both"} else None
+    blind = recorded["success"] if recorded and not arm.words & {"text", "both"} else None
     episodes = runs[0][-1].get("episodes", 1) if runs else 1
 
     def deviation(values: Sequence[float]) -> float:
@@ -141,17 +141,17 @@ def judge_arm(study: Study, arm: Arm, found: Sequence[Mapping[str, Any]]) -> Arm
     before = [first for first, _ in pairs]
     gain = [last - first for first, last in pairs]
     return ArmOutcome(
-        arm.label, not arm.given & {GREY, "none"}, before, after, gain, [each["success"] for each in grey],
+        arm.label, not arm.words & {GREY, "none"}, before, after, gain, [each["success"] for each in grey],
         [each["invalid_rate"] for each in grey], blind,
         math.nan if blind is None else student_p([each - blind for each in after], deviation(after)),
         student_p(gain, math.hypot(deviation(before), deviation(after))) if gain else math.nan,
     )  # fmt: skip
 
 
-def write_study_page(name: str, study: Study, found: Sequence[dict[str, Any]], *, complete: bool) -> str:
+def write_study_page(name: str, study: Study, results: Sequence[dict[str, Any]], *, complete: bool) -> str:
     """Return the text of a study's page."""
     lines = [f"# {study.title}", "", study.question, ""]
-    seeds = _span(sum(run["arm"] == arm.label for run in found) for arm in study.arms)
+    seeds = _span(sum(run["arm"] == arm.label for run in results) for arm in study.arms)
     lines += [
         f"`python -m baselines.studies.study {name}`: `{study.env}`, the tiny model, {seeds} seeds per arm, "
         f"{study.env_steps:,} environment steps each.",
@@ -160,15 +160,15 @@ def write_study_page(name: str, study: Study, found: Sequence[dict[str, Any]], *
         "",
     ]
     lines += [] if complete else ["**Incomplete: some runs have not ended.**", ""]
-    lines += _arms_table(study, found)
+    lines += _arms_table(study, results)
     lines += ["", f"![{study.title}]({name}.png)", ""]
     return "\n".join(lines)
 
 
-def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
+def _arms_table(study: Study, results: Sequence[dict[str, Any]]) -> list[str]:
     base = study.arms[0].label
     ends: dict[str, dict[int, float]] = {arm.label: {} for arm in study.arms}
-    for run in found:
+    for run in results:
         ends[run["arm"]][run["seed"]] = run["evaluations"][-1]["success"]
     lines = [
         "| arm | before | after | gain | p of gain | best blind player | p above it | with grey pictures "
@@ -177,10 +177,10 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
     ]
     level = 1 - 0.05 / max(1, len(study.arms) - 1)  # all comparisons hold together with 95 %
     for arm in study.arms:
-        runs = [run for run in found if run["arm"] == arm.label]
+        runs = [run for run in results if run["arm"] == arm.label]
         if not runs:
             continue
-        last, row = [run["evaluations"][-1] for run in runs], judge_arm(study, arm, found)
+        last, row = [run["evaluations"][-1] for run in runs], judge_arm(study, arm, results)
         lines.append(
             f"| {arm.label} | {_mean(row.before)} | {write_spread(row.after, 3)} | {write_spread(row.gain, 3)} | "
             f"{write_p(row.p_gain)} | {_mean([row.blind])} | {write_p(row.p_blind)} | {_mean(row.grey)} | "
@@ -189,7 +189,7 @@ def _arms_table(study: Study, found: Sequence[dict[str, Any]]) -> list[str]:
             f"{_span(run['gradient_steps'] for run in runs)} | "
             f"{_mean((run['explained_variance'] for run in runs), '+.2f')} |"
         )
-    starts = {(run["seed"], run["evaluations"][0]["success"]) for run in found if run["evaluations"]}
+    starts = {(run["seed"], run["evaluations"][0]["success"]) for run in results if run["evaluations"]}
     if study.warm_options is not None and len(starts) == len({seed for seed, _ in starts}):
         lines += ["", "All arms of a seed begin as the same model."]
     elif study.warm_options is not None:

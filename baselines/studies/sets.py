@@ -101,20 +101,20 @@ def run_sets(
         if not each or (own / PHASE_FILE).is_file():
             train(f"{name}-{title(env)}", env, begun, seed, steps, ())
 
-    held = [(*each, env) for env in HELD_OUT for each in every]
+    transfers = [(*each, env) for env in HELD_OUT for each in every]
     phases: list[Phase] = [
         ("warm starts", [] if model else [partial(runs.warm, STUDY, seed) for seed in range(seeds)]),
         ("sets", [partial(train_set, *each) for each in every if each[1]]),
-        ("held-out types", [partial(go_on, *each) for each in held]),
+        ("held-out types", [partial(go_on, *each) for each in transfers]),
     ]
     with open_study(folder, {"study": SETS, "env_steps": steps, "model": model, "options": list(options)}):
-        print(f"{len(every) - seeds} models of {steps:,} steps, {len(held)} of as many on held-out types")
+        print(f"{len(every) - seeds} models of {steps:,} steps, {len(transfers)} of as many on held-out types")
         stopped = runs.carry_out(workers, phases)
-    found = collect_set_runs(folder, seeds)
-    complete = len(found) == len(held)
+    results = collect_set_runs(folder, seeds)
+    complete = len(results) == len(transfers)
     return runs.publish(
-        SETS, found, partial(draw_gains, found=found), write_sets_page(found, steps, seeds, complete=complete), stopped,
-        write=write and complete,
+        SETS, results, partial(draw_gains, results=results), write_sets_page(results, steps, seeds, complete=complete),
+        stopped, write=write and complete,
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def title(env_id: str) -> str:
 
 def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
     """Return the runs on held-out types that have ended."""
-    found = []
+    results = []
     for name, each, seed in list_runs(seeds):
         for env in HELD_OUT:
             out = folder / "runs" / f"{name}-{title(env)}"
@@ -135,14 +135,14 @@ def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
             first, *_, last = (report for report in reports if report["split"] == "test")
             rows = [row for row in read_rows(out / LOG_FILE) if row.get("episode/count")]
             curve = [(row["env_steps"], row["episode/success"], row["episode/count"]) for row in rows]
-            found.append(
+            results.append(
                 {
                     "set": list(each), "name": name.rpartition("-")[0], "seed": seed, "held_out": env, "curve": curve,
                     "before": first["success"], "grey": first[GREY]["success"], "after": last["success"],
                     "reached": reach(curve),
                 }
             )  # fmt: skip
-    return found
+    return results
 
 
 def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
@@ -159,10 +159,10 @@ def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
     return None
 
 
-def gains(found: Sequence[dict[str, Any]], env: str) -> dict[int, dict[int, list[float]]]:
+def gains(results: Sequence[dict[str, Any]], env: str) -> dict[int, dict[int, list[float]]]:
     """Return, by the size of the set and by seed, each model's success on a held-out type without training, less that
     of its seed's beginning."""
-    before = {(run["name"], run["seed"]): run["before"] for run in found if run["held_out"] == env}
+    before = {(run["name"], run["seed"]): run["before"] for run in results if run["held_out"] == env}
     result: dict[int, dict[int, list[float]]] = {}
     for (name, seed), success in before.items():
         size = int(name.partition("-")[0])
@@ -176,7 +176,7 @@ def cluster(seeds: Mapping[int, Sequence[float]]) -> list[float]:
     return [mean(values) for values in seeds.values()]
 
 
-def draw_gains(path: Path, found: Sequence[dict[str, Any]]) -> None:
+def draw_gains(path: Path, results: Sequence[dict[str, Any]]) -> None:
     """Write the plot: the gain on held-out types by the number of types trained, with its interval."""
     from matplotlib.figure import Figure
 
@@ -184,7 +184,7 @@ def draw_gains(path: Path, found: Sequence[dict[str, Any]]) -> None:
     axis = figure.subplots()
     axis.axhline(0, color="0.6", linewidth=0.8)
     for env, colour, factor in zip(HELD_OUT, ("tab:blue", "tab:orange"), (0.96, 1.04), strict=False):
-        for number, (size, values) in enumerate(gains(found, env).items()):
+        for number, (size, values) in enumerate(gains(results, env).items()):
             middle, _, half = estimate_mean(cluster(values))
             models = [each for own in values.values() for each in own]
             place, error = size * factor, None if np.isnan(half) else [half]
@@ -199,7 +199,7 @@ def draw_gains(path: Path, found: Sequence[dict[str, Any]]) -> None:
     write_figure(figure, path)
 
 
-def write_sets_page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
+def write_sets_page(results: Sequence[dict[str, Any]], steps: int, seeds: int, *, complete: bool) -> str:
     """Return the text of the study's page."""
     lines = [
         f"# {STUDY.title}", "", STUDY.question, "",
@@ -214,11 +214,11 @@ def write_sets_page(found: Sequence[dict[str, Any]], steps: int, seeds: int, *, 
         "|---" * 9 + "|",
     ]
     for env, size in product(HELD_OUT, (0, *SIZES)):
-        own = [run for run in found if run["held_out"] == env and run["name"].startswith(f"{size}-")]
+        own = [run for run in results if run["held_out"] == env and run["name"].startswith(f"{size}-")]
         if not own:
             continue
         reached = [run["reached"] for run in own if run["reached"] is not None]
-        middle, _, half = estimate_mean(cluster(gains(found, env).get(size, {})))
+        middle, _, half = estimate_mean(cluster(gains(results, env).get(size, {})))
         lines.append(
             f"| {title(env)} | {size} | {len(own)} | {mean(run['before'] for run in own):.3f} | "
             f"{mean(run['grey'] for run in own):.3f} | {f'{middle:+.3f} +-{half:.3f}' if size else '-'} | "

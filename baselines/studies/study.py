@@ -62,7 +62,7 @@ class Config:
 
 def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
     """The raw runs: per arm and seed the training curve and the held-out evaluations."""
-    found = []
+    results = []
     for arm in study.arms:
         for seed in range(study.seeds):
             out = folder / "runs" / f"{arm.slug}-{seed}"
@@ -81,7 +81,7 @@ def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
             for entry in evaluations:
                 for report in (entry, *(entry.get(control, {}) for control in (GREY, SHUFFLED))):
                     report.pop("policy", None)  # it names a folder of this machine
-            found.append(
+            results.append(
                 {
                     "arm": arm.label, "seed": seed, "curve_columns": list(names), "curve": curve,
                     "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
@@ -89,7 +89,7 @@ def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
                     "evaluations": evaluations,
                 }
             )  # fmt: skip
-    return found
+    return results
 
 
 def average_half(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
@@ -141,11 +141,11 @@ def run_study(config: Config) -> Path:
     plan = {"study": config.name, "env_steps": study.env_steps, "options": list(config.options)}
     with open_study(folder, plan):
         stopped = runs.carry_out(config.workers, phases)
-    found = collect_runs(folder, study)
-    complete = len(found) == len(every)
-    text = write_study_page(config.name, study, found, complete=complete)
-    plot = partial(draw_study, study=study, found=found)
-    return runs.publish(config.name, found, plot, text, stopped, write=config.write and complete)
+    results = collect_runs(folder, study)
+    complete = len(results) == len(every)
+    text = write_study_page(config.name, study, results, complete=complete)
+    plot = partial(draw_study, study=study, results=results)
+    return runs.publish(config.name, results, plot, text, stopped, write=config.write and complete)
 
 
 if __name__ == "__main__":

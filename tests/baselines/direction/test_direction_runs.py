@@ -200,7 +200,7 @@ def test_a_reply_reads_the_picture_if_the_oracle_writes_it_with_the_same_action(
     for text in said:
         reader = warm_start.Reader(SimpleNamespace(name="said", reply=lambda turns, text=text: [Reply(text)]))
         reader.reply([SimpleNamespace(env=env)])
-        read.append((reader.read, reader.given))
+        read.append((reader.read, reader.compared))
     env.close()
     assert read == [(1, 1), (1, 1), (0, 1), (0, 1), (0, 1)]
 

@@ -13,7 +13,7 @@ from bandit import SETTINGS, small_family, spec
 from toys import installed
 
 from baselines import self_play
-from baselines.learning.games import PoolOptions
+from baselines.learning.game_collector import PoolOptions
 from vlgym.env.prompts import PromptTemplate
 from vlgym.games.multi import MultiVLEnv, Round
 

@@ -18,7 +18,7 @@ from toys import installed
 import vlgym
 from baselines import self_play
 from baselines.engine.engine import Sample
-from baselines.learning.games import Past, PoolOptions
+from baselines.learning.game_collector import Past, PoolOptions
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import checkpoints
 from vlgym.errors import FailedError, UserError

@@ -74,7 +74,7 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     log = RunLog(tmp_path, name="vldac", total=3, done=0)
     note_failures(tmp_path, [{"env_id": "x", "error": "fell over"}], 1)
     state = SimpleNamespace(save=lambda folder, kept: done.append("checkpoint"))
-    run: Any = SimpleNamespace(log=log, state=state, out=tmp_path, kept=None)
+    run: Any = SimpleNamespace(log=log, state=state, out=tmp_path, learner=None)
     Run.save(run)
     log.close()
     assert done == ["log.jsonl", "failures.jsonl", tmp_path.name, "checkpoint"]

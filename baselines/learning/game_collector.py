@@ -41,7 +41,7 @@ MEMBERS = 5
 OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
 
 
-def rate_pool(run: Any, games: Games) -> None:
+def rate_pool(run: Any, games: GameCollector) -> None:
     """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
 
     `games` are of the `run` of self-play, which is finished. Nothing where `--pool.rating-games` is 0, or where a game
@@ -70,8 +70,8 @@ def rate_pool(run: Any, games: Games) -> None:
         if is_cooperative(results):
             run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {folder / 'table.md'}")
             continue
-        told = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
-        run.log.say(f"rating: {told}; {folder / 'table.md'}")
+        scores = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
+        run.log.say(f"rating: {scores}; {folder / 'table.md'}")
 
 
 def choose_members(pool: Pool, policy: ModelPolicy) -> list[Past]:
@@ -131,7 +131,7 @@ class Pool:
         self.folder, self.weights, self.options, self.device = folder, weights, options, device
         self.members: list[dict[str, Any]] = []  # update, and the file's size and checksum, of each; oldest first
         self._left: dict[int, int] = {}  # who left -> checkpoints since then
-        self._held: dict[int, dict[str, Tensor]] = {}
+        self._loaded: dict[int, dict[str, Tensor]] = {}
         named = {id(parameter): name for name, parameter in weights.family.model.named_parameters()}
         self._own = {named[id(parameter)]: parameter for parameter in weights.parameters}
 
@@ -153,10 +153,10 @@ class Pool:
     def playing(self, update: int) -> Iterator[None]:
         """Give the run's engines a member's weights while the block runs; a `UserError` where its file is damaged."""
         (member,) = [each for each in self.members if each["update"] == update]
-        if update not in self._held:
-            self._held = dict(list(self._held.items())[-1:])  # two at most: a game of two past models swaps them
-            self._held[update] = load_tensors(self._file(update), member["file"], self.device)
-        past = self._held[update]
+        if update not in self._loaded:
+            self._loaded = dict(list(self._loaded.items())[-1:])  # two at most: a game of two past models swaps them
+            self._loaded[update] = load_tensors(self._file(update), member["file"], self.device)
+        past = self._loaded[update]
         now = {name: parameter.detach().clone() for name, parameter in self._own.items()}
         self._put(past)
         try:
@@ -206,7 +206,7 @@ ONE_SEAT = ("seat", "opponents")
 """Arguments of an environment that are of one seat's view; at a table every seat is open."""
 
 
-class Games(Followed):
+class GameCollector(Followed):
     """Plays whole games at several tables, for a learner with a critic.
 
     Raises:
