@@ -7,7 +7,6 @@ from commands import invoke
 from toys import make_entry, make_spec, make_walk
 
 from vlgym.cli import doctor
-from vlgym.cli.app import main
 from vlgym.registry import Registry, build_registry
 from vlgym.registry.installing import how_to_install, how_to_install_all
 from vlgym.registry.plugins import PluginRecord
@@ -34,14 +33,13 @@ def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch) -> N
     assert out.rstrip().endswith("Nothing is broken.")
 
 
-def test_a_changed_registry_file_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_registry_file_and_a_misspelt_name_in_the_switch_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(build_registry([]), monkeypatch)
+    assert how_to_install_all() in invoke("doctor").out
     use(build_registry([GOOD], extras=OURS), monkeypatch)
-    monkeypatch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
-    assert "broken: registry.yaml was changed." in invoke("doctor", status=1).out
-
-
-def test_a_misspelt_name_in_the_switch_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(build_registry([GOOD], extras=OURS), monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
+        assert "broken: registry.yaml was changed." in invoke("doctor", status=1).out
     monkeypatch.setenv("VLGYM_PLUGINS", "toyz")
     assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in invoke("doctor", status=1).out
 
@@ -71,23 +69,15 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: py
     ]
 
 
-def test_a_missing_system_package_is_named_with_its_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_system_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     for said, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
         done = subprocess.CompletedProcess([], 0, stdout=said)
         monkeypatch.setattr("vlgym.cli.doctor.shutil.which", lambda name: name)
         monkeypatch.setattr("vlgym.cli.doctor.subprocess.run", lambda *_, done=done, **__: done)
-        assert main(["doctor"]) == 0
         told = "apt-get install no-such-package-here (needed by vlgym/Walk-v0)"
-        assert (told in capsys.readouterr().out) == missing
+        assert (told in invoke("doctor").out) == missing
         assert invoke("doctor", "--apt").out.strip() == ("no-such-package-here" if missing else "")
-
-
-def test_without_plugins_it_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(build_registry([]), monkeypatch)
-    assert how_to_install_all() in invoke("doctor").out
 
 
 def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

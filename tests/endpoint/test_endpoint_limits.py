@@ -15,9 +15,9 @@ from typing import Any
 
 import httpx2
 import pytest
+from commands import invoke
 from toys import installed, make_spec, make_walk
 
-from vlgym.cli.app import main
 from vlgym.endpoint.client import is_same_host
 from vlgym.endpoint.policy import OpenAIPolicy
 from vlgym.env.spaces import MAX_REPLY
@@ -286,7 +286,7 @@ def test_an_evaluations_record_holds_no_key_and_no_password(tmp_path: Path, monk
             "--out", str(tmp_path / "correct-horse-battery"),
         ]  # fmt: skip
         monkeypatch.setattr(sys, "argv", ["vlgym", *words])
-        assert main(words) == 0
+        invoke(*words)
     record = (tmp_path / "correct-horse-battery" / "run.json").read_text()
     assert f"--base-url http://127.0.0.1:{server.server_port}/v1 --policy-arg api_key_env=MINE" in record
     assert [each for each in ("horse", "staple", "zebra") if each in record] == []

@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 from toys import Coin, Walk, make_spec, make_walk
@@ -31,12 +30,6 @@ def test_the_text_is_the_whole_message_of_the_turn() -> None:
         "Walk. Go to cell 3. Think briefly, then end your reply with <action>ACTION</action>, "
         "where ACTION is one of the legal actions.\n\nYou are in cell 0. Legal actions: left, right."
     )
-
-
-def test_observations_lie_in_their_space_and_gymnasium_is_content() -> None:
-    env = make_walk(render_mode="rgb_array")
-    assert env.observation_space.contains(begin(env))
-    check_env(env, skip_render_check=True)
 
 
 def test_info_says_what_was_executed_and_how_it_was_read() -> None:
