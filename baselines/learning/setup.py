@@ -141,7 +141,8 @@ class Setup(Generic[C]):
         self._stack.callback(self.envs.close)
         self._open_folder(record)
         self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
-        engine = make_engine(family, max_new_tokens=c.max_new_tokens or NEW_TOKENS, parsers=self.envs.parsers())
+        limit = self._checkpoint[1]["max_new_tokens"] if self._checkpoint else c.max_new_tokens or NEW_TOKENS
+        engine = make_engine(family, max_new_tokens=limit, parsers=self.envs.parsers())
         warm, base = self._find_beginning(engine)
         self.weights = Weights(
             engine, c.lora, seed=c.seed, train_vision=c.train_vision,
@@ -225,11 +226,12 @@ class Setup(Generic[C]):
         return warm, base
 
     def _probe(self) -> None:
-        """Take as many rows a pass as memory has room for, and say how long a CPU takes at least."""
+        """Take as many rows a pass as memory has room for, and say how long a CPU takes at most."""
         c, engine = self.config, self.weights.engine
         with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
             prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
-            result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+            with distributed.host_limit(engine.family.device, self.world.size):
+                result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
             start = time.perf_counter()
             engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
             seconds = (time.perf_counter() - start) / self.envs.count + result.seconds / 3
@@ -245,7 +247,8 @@ class Setup(Generic[C]):
                 print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
             if c.device == "cpu":
                 steps = c.env_steps or c.most_updates * c.num_envs * c.rollout_steps
-                print(f"a CPU takes {result.seconds * c.epochs * steps / 3600:.2g} hours for the gradient steps alone")
+                hours = result.seconds * c.epochs * steps / 3600
+                print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: what prompts share counts once")
 
     def _describe(self) -> dict[str, Any]:
         """The run's record, without its policy."""

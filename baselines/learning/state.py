@@ -153,8 +153,6 @@ class RunState:
         learner.optimizers.restore(tensors, state["learner"])
         own = state["processes"][self.world.rank]
         learner.collector.set_state(own["collector"])
-        for engine in self.weights.engines():
-            engine.max_new_tokens = state["max_new_tokens"]
         for name, generator in self.generators.items():
             generator.set_state(torch.frombuffer(bytearray(base64.b64decode(own[name])), dtype=torch.uint8))
         self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]

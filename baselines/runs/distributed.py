@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -33,6 +35,8 @@ from vlgym.terminal import Terminated
 # ---- device and threads ----------------------------------------------------------------------------------------------
 
 MOST_THREADS = 1024
+FREE_SHARE = 0.9
+"""Share of the host's free memory that a limited block may take."""
 
 
 def set_up_torch(threads: int, device: str) -> None:
@@ -119,6 +123,35 @@ def memory_advice(advice: str) -> Iterator[None]:
             first = str(error).split("\n")[0]
             raise UserError(f"Out of memory ({first}): {advice}") from error
         raise
+
+
+@contextmanager
+def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
+    """Let what does not fit into the host's free memory fail in the block, as on a card. Linux would kill the process.
+
+    Its share of the memory is that of one of `processes`. Elsewhere than on a CPU under Linux nothing is limited.
+    """
+    if device.type != "cpu" or not sys.platform.startswith("linux"):
+        yield
+        return
+    free, used = read_sizes("/proc/meminfo")["MemAvailable"], read_sizes("/proc/self/status")["VmData"]
+    group = [Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current")]
+    if all(path.is_file() for path in group):
+        bound, own = (path.read_text(encoding="ascii").strip() for path in group)
+        free = free if bound == "max" else min(free, int(bound) - int(own))
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = used + int(FREE_SHARE * free / processes)
+    resource.setrlimit(resource.RLIMIT_DATA, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def read_sizes(path: str) -> dict[str, int]:
+    """Return the bytes of each line `name: N kB` of a file under /proc."""
+    lines = re.findall(r"^(\w+):\s+(\d+) kB$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
+    return {name: 1024 * int(size) for name, size in lines}
 
 
 def peak_memory(device: torch.device) -> int:

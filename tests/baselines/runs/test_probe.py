@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sys
 import time
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from baselines.engine.engine import Engine
 from baselines.learning.batch import Passes
 from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
+from baselines.runs import distributed
 from vlgym.errors import UserError
 
 ROW = 2**30  # bytes that a faked card has to hold of a row
@@ -60,11 +62,29 @@ def test_a_row_that_does_not_fit_and_another_error_are_not_halved_away(engine, p
         probe(engine, prompts[0], [], Passes(4), 4)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's limits")
+def test_what_does_not_fit_into_the_free_memory_of_the_host_fails_in_the_block_alone(monkeypatch):
+    sizes = distributed.read_sizes
+    monkeypatch.setattr(distributed, "read_sizes", lambda path: {**sizes(path), "MemAvailable": 2**29})
+    with distributed.host_limit(torch.device("cpu")):
+        torch.empty(2**28, dtype=torch.uint8)
+    with (
+        distributed.host_limit(torch.device("cpu"), processes=4),
+        pytest.raises(UserError, match="Out of memory"),
+        distributed.memory_advice(""),
+    ):
+        torch.empty(2**28, dtype=torch.uint8)
+    torch.empty(2**30, dtype=torch.uint8)
+
+
 def one_line(folder, out):
     """The run of a published model from one line, with small numbers."""
     model = folder / "published"
-    more = {"num_envs": 8, "updates": 1, "minibatch": 24, "value_warmup": 0, "lr": 1e-3, "image_tokens": None}
-    return vldac.Config(**{**SMALL, **more, "warm": WarmConfig(), "model": str(model), "out": out})
+    more = {
+        "num_envs": 8, "updates": 1, "minibatch": 24, "value_warmup": 0, "lr": 1e-3, "image_tokens": None,
+        "max_new_tokens": None, "warm": WarmConfig(steps=1, samples=8, batch=8, val_episodes=1),
+    }  # fmt: skip
+    return vldac.Config(**{**SMALL, **more, "model": str(model), "out": out})
 
 
 def gradient(config, noted):
@@ -91,8 +111,10 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     capsys.readouterr()
     run = gradient(replace(one_line(tmp_path, tmp_path / "parts"), eval_minutes=1e-5), parts)
     assert (run.config.micro_batch, run.finished()) == (6, True)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("memory probe: 6 rows of ")
+    output = capsys.readouterr().out
+    probed, lines = output[output.index("memory") :].split(" a pass")[0], output.splitlines()
+    lines = lines[[line.startswith("memory") for line in lines].index(True) :]
+    assert probed.startswith("memory probe: 6 rows of ")
     assert lines[2].startswith("a CPU takes ")
     said = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
     assert re.fullmatch(said, lines[4])
@@ -103,46 +125,45 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     played = [report["episodes"] for report in json.loads((run.out / "evaluation.json").read_text())]
     assert played == [1, 3]
     assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [3, 3]
+    capsys.readouterr()
     again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
     assert again.config.micro_batch == 6
+    assert capsys.readouterr().out.split(" a pass")[0] == probed  # replies of the same limit
     request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
     with pytest.raises(UserError, match=r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"):
-        vldac.train(one_line(tmp_path, tmp_path / "none"))
+        vldac.train(replace(one_line(tmp_path, tmp_path / "none"), warm=WarmConfig()))
 
 
 # ---- the script for a GPU, at a size for this machine ----------------------------------------------------------------
 
 
 @pytest.fixture
-def small_gpu(monkeypatch):
-    """The script with little to measure, and no tests of its own."""
-    monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, (2,), 2, 1, 1, 2**20, 64))
-    monkeypatch.setattr(gpu, "device_tests", lambda device, seconds: iter([{"status": 0, "seconds": seconds}]))
+def measure(monkeypatch, tmp_path):
+    """The script with little to measure; its status and rows, less what tells where."""
+    monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, 2**20))
     monkeypatch.setattr(gpu, "RANK", 2)
-
-
-def rows_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def test_the_gpu_script_goes_through_its_plan_and_writes_each_row(small_gpu, tmp_path, monkeypatch):
     monkeypatch.setattr(gpu.setup, "load_family", gpu.setup.load_family)
-    gpu.go_through(5, tmp_path / "rows.jsonl", torch.device("cpu"), "tiny")
-    rows = rows_of(tmp_path / "rows.jsonl")
-    assert [row["part"] for row in rows] == [
-        *["graphs tiny"] * 6, *["probes tiny"] * 4, *["update tiny"] * 2, "tests"
-    ]  # fmt: skip
-    assert not [row for row in rows if "error" in row or "stopped" in row]
+
+    def run(*options):
+        monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--rows", str(tmp_path / "rows"), *options])
+        status = gpu.main()
+        rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
+        return status, [{name: x for name, x in row.items() if name not in ("device", "size")} for row in rows]
+
+    yield run
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def test_the_gpu_script_goes_through_its_parts_and_writes_each_row(measure):
+    status, rows = measure()
+    assert (status, [row["part"] for row in rows]) == (0, [*["graphs"] * 6, *["probes"] * 2, "update"])
     assert [row["same_tokens"] for row in rows if "same_tokens" in row] == [1.0, 1.0]
     assert [row["static"] for row in rows if "static" in row] == [True, False] * 2
-    assert all(row["rows"] > 0 for row in rows if row["part"] == "probes tiny")
-    assert all(row["env_steps_per_s"] > 0 for row in rows if row["part"] == "update tiny")
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert all(row["rows"] > 0 for row in rows if row["part"] == "probes")
+    assert all(row["env_steps_per_s"] > 0 for row in rows if row["part"] == "update")
 
 
-def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_own_part(
-    small_gpu, tmp_path, monkeypatch
-):
+def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_own_part(measure, monkeypatch):
     def broken(bench):
         yield {"first": 1}
         raise RuntimeError("no kernel\nand a trace")
@@ -152,12 +173,14 @@ def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_
         while True:
             time.sleep(0.01)
 
-    monkeypatch.setattr(gpu, "PLAN", ((broken, "7b"), (endless, "7b"), (broken, "2b")))
-    gpu.go_through(0.05, tmp_path / "rows.jsonl", torch.device("cpu"), "tiny")
-    rows = [{k: v for k, v in row.items() if k not in ("device", "left_s")} for row in rows_of(tmp_path / "rows.jsonl")]
-    assert rows == [
-        {"part": "broken tiny", "first": 1},
-        {"part": "broken tiny", "error": "RuntimeError: no kernel"},
-        {"part": "endless tiny", "first": 2},
-        {"part": "endless tiny", "stopped": "the minutes are spent"},
-    ]
+    parts = (broken, endless, broken)
+    monkeypatch.setattr(gpu, "PARTS", {str(number): (part, ["7b"]) for number, part in enumerate(parts)})
+    assert measure("--minutes", "0.05") == (
+        1,
+        [
+            {"part": "broken", "first": 1},
+            {"part": "broken", "error": "RuntimeError: no kernel"},
+            {"part": "endless", "first": 2},
+            {"part": "endless", "stopped": "the minutes are spent"},
+        ],
+    )
