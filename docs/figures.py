@@ -346,6 +346,14 @@ def write_real(figure: str) -> str:
     known, rows = read_registry(), dict[str, dict[str, Any]]()
     for row in played:
         rows.setdefault(row["env"], {})[row["player"]] = row
+    if figure == "line":
+        own = rows["vlgym/NumberLine-v1"]
+        shares = [own[player]["success"] for player in ("as published", "trained")]
+        first, last = (f"{share['rate']:.2f} [{share['low']:.2f}, {share['high']:.2f}]" for share in shares)
+        return (
+            f"**A pretrained language model.** SmolLM2-135M wins NumberLine-v1 in words: {first} as published, "
+            f"{last} after VL-DAC ([all figures](docs/real-model.md))."
+        )
     players = ("as published", "two examples")
     if figure == "replies":
         first = [[name[6:], *(show_text(own[each]["examples"][0]) for each in players)] for name, own in rows.items()]
