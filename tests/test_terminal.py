@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from baselines import sft
+from baselines.learning.command import main as run_learner
 from vlgym.cli.app import main
 from vlgym.terminal import counting, open_console, open_progress
 
@@ -91,8 +93,14 @@ def test_an_encoding_without_a_letter_gets_its_number() -> None:
     assert run_in_pipe(["-c", code], LC_ALL="C.UTF-8") == "±1 → \u00e9 \u4e00 \\udc80\n".encode()
 
 
-def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed() -> None:
-    lines = lines_of(run_in_terminal(["-m", "baselines.sft", "--help"], 80))
+def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "argv", ["sft.py", "--help"])
+    with pytest.raises(SystemExit):
+        run_learner(sft.Config, sft.run, sft.__doc__)
+    lines = lines_of(capsys.readouterr().out.encode())
     assert lines[0] == "usage: python -m baselines.sft [-h] [OPTIONS]"
     assert [line for line in lines[1:] if len(line) > 80 and not line.startswith("    python -m")] == []
 

@@ -7,9 +7,11 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from faults.mutations import read_list
 from sources import ROOT, list_files, read_tree
 
+pytestmark = pytest.mark.xdist_group("sources")  # which one worker reads once
 FILES = list_files("vlgym", "plugins", "baselines")
 LONGEST = 600
 FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint"}
@@ -192,8 +194,8 @@ def test_every_listed_mutation_fits_the_sources() -> None:
 
 
 def test_every_test_runs() -> None:
-    for path in list_files("tests", "plugins"):
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/*.py")):
+        for function in ast.walk(read_tree(path)):
             if isinstance(function, ast.FunctionDef):
                 inner = [each.name for each in ast.walk(function) if isinstance(each, ast.FunctionDef)]
                 assert [name for name in inner[1:] if name.startswith("test_")] == [], show(path)

@@ -6,8 +6,10 @@ Plugins and baselines keep to the parts that are meant for them.
 import sys
 from pathlib import Path
 
+import pytest
 from sources import ROOT, imported_modules, list_files, module_name
 
+pytestmark = pytest.mark.xdist_group("sources")  # which one worker reads once
 LADDER = (
     ("errors", "types", "intervals"), ("files", "terminal", "parsers"), ("browser",), ("env",), ("registry",),
     ("play", "wrappers"), ("endpoint", "env_groups", "sight"), ("evaluation",), ("reports", "integrations"), ("doors",),

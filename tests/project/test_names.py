@@ -9,8 +9,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
+import pytest
 from sources import ROOT, list_files, module_name, read_tree
 
+pytestmark = pytest.mark.xdist_group("sources")  # which one worker reads once
 ALLOWED = {
     "Config": "each learner has its options; docs show `Config`",
     "Game": "configurations of SkyRL, VAGEN and verl name `Game`; an author's rules are one, too",
@@ -65,13 +67,13 @@ def read_docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 
 def list_names(tree: ast.Module) -> set[str]:
     """Return the names of a module's code, its texts and their words."""
-    names, docstrings = set(), {id(constant) for constant in read_docstrings(tree)}
+    texts, docstrings = [], {id(constant) for constant in read_docstrings(tree)}
     for node in ast.walk(tree):
-        texts = [getattr(node, field, None) for field in ("id", "attr", "name", "arg", "asname", "module")]
+        texts += [getattr(node, field, None) for field in ("id", "attr", "name", "arg", "asname", "module")]
         if isinstance(node, ast.Constant) and id(node) not in docstrings:
             texts.append(node.value)
-        names |= {word for text in texts if isinstance(text, str) for word in (text, *re.findall(r"\w+", text))}
-    return names
+    names = {text for text in texts if isinstance(text, str)}
+    return names.union(re.findall(r"\w+", "\n".join(names)))
 
 
 def list_stale(trees: Mapping[str, ast.Module], known: Iterable[str]) -> list[str]:
