@@ -75,7 +75,7 @@ def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test
     real = evaluation.evaluate
 
     def noted(env_id, policy, **options):
-        if options["pictures"] == "shown":
+        if options.get("pictures") == "shown":  # those of random play and the oracle have none
             splits.append(options["split"])
         return real(env_id, policy, **options)
 
