@@ -118,7 +118,8 @@ def small_gpu(monkeypatch):
     """The script with little to measure, and no tests of its own."""
     monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, (2,), 2, 1, 1, 2**20, 64))
     monkeypatch.setattr(gpu, "device_tests", lambda device, seconds: iter([{"status": 0, "seconds": seconds}]))
-    monkeypatch.setattr(gpu, "RANK", 2)
+    for name, value in {"RANK": 2, "SIDE": 84, "PROMPT": 100}.items():
+        monkeypatch.setattr(gpu, name, value)
 
 
 def rows_of(path):
