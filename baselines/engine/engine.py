@@ -66,12 +66,7 @@ class Engine(Scorer):
     name = "engine"
 
     def __init__(
-        self,
-        family: Family,
-        *,
-        max_new_tokens: int,
-        parsers: Sequence[Parser] = (),
-        vision_of: Prefill | None = None,
+        self, family: Family, *, max_new_tokens: int, parsers: Sequence[Parser] = (), vision_of: Prefill | None = None
     ) -> None:
         super().__init__(family, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)

@@ -356,11 +356,7 @@ class Collector(Followed):
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state of the environments, of the open episodes' returns and of the reward shaping."""
-        return {
-            "runner": self.runner.get_state(),
-            "open_returns": self.open_returns,
-            **self.recall(),
-        }
+        return {"runner": self.runner.get_state(), "open_returns": self.open_returns, **self.recall()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""

@@ -214,13 +214,7 @@ class GameCollector(Followed):
     """
 
     def __init__(
-        self,
-        envs: Environments,
-        policy: ModelPolicy,
-        pool: Pool,
-        *,
-        shaping: RewardOptions,
-        seed: int,
+        self, envs: Environments, policy: ModelPolicy, pool: Pool, *, shaping: RewardOptions, seed: int
     ) -> None:
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
@@ -313,11 +307,7 @@ class GameCollector(Followed):
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between updates no game is open."""
-        return {
-            "next": self.next,
-            "rng": self.rng.bit_generator.state,
-            "pool": self.pool.get_state(),
-        }
+        return {"next": self.next, "rng": self.rng.bit_generator.state, "pool": self.pool.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""

@@ -157,12 +157,7 @@ def twin_advantages(q: Tensor, v: Tensor) -> Tensor:
 
 
 def reinforce_loss(
-    new: Tensor,
-    old: Tensor,
-    mask: Tensor,
-    advantages: Tensor,
-    *,
-    weights: Tensor | None = None,
+    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor, *, weights: Tensor | None = None
 ) -> PolicyLoss:
     """-mean_t [ A_t sum_i log pi(a_ti) ]: ArCHer's actor, without ratio or clipping.
 

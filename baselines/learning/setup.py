@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -179,8 +180,8 @@ class Setup(Generic[C]):
         """Return the run's folder, the same in all processes."""
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
-        chosen = str(self.config.out or folder.next_folder(Path("runs"), stem))
-        return Path(distributed.first_says(chosen, self.world))
+        free = next(path for number in count(1) if not (path := Path("runs") / f"{stem}-{number:03d}").exists())
+        return Path(distributed.first_says(str(self.config.out or free), self.world))
 
     def _check_options(self) -> None:
         """Refuse folders that cannot be written, and a warm start without an oracle."""

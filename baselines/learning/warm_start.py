@@ -157,11 +157,7 @@ def check_oracles(env_ids: Sequence[str]) -> None:
 
 
 def collect(
-    envs: Environments,
-    config: WarmConfig,
-    seed: int,
-    family: Family,
-    on_failure: Callable[[Failure], object] = warn,
+    envs: Environments, config: WarmConfig, seed: int, family: Family, on_failure: Callable[[Failure], object] = warn
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
     """Play the noisy oracle, on all levels alike under a curriculum; return (prompt, reply ids) pairs and the share of
     labels that differ from the oracle's."""

@@ -152,7 +152,8 @@ class Qwen2Decoder:
             else:
                 x, kv = run(x)
             new.append(kv)
-            x = self._deepen(i, x, images)
+            if images is not None and i < len(images.deep):
+                x = x.index_put((images.rows, images.columns), images.deep[i].to(x.dtype), accumulate=True)
         return self.norm(self.model.norm, x), new
 
     def _layer(
@@ -174,12 +175,6 @@ class Qwen2Decoder:
         else:
             y = self._attend(q, [*past, (k, v, own)])
         return self._residuals(layer, x, y.transpose(1, 2).flatten(2)), (k, v)
-
-    def _deepen(self, i: int, x: Tensor, images: ImageTokens | None) -> Tensor:
-        """Add the images' deeper features, where a family has them, to the output of layer `i`."""
-        if images is None or i >= len(images.deep):
-            return x
-        return x.index_put((images.rows, images.columns), images.deep[i].to(x.dtype), accumulate=True)
 
     def _mask(self, x: Tensor, past: Sequence[Segment], visible: Tensor | None) -> Tensor | None:
         """Bias among the new tokens, [1 or B, 1, T, T]; None where plain causal attention without a past will do."""

@@ -14,7 +14,7 @@ for real text.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -74,21 +74,27 @@ def train_merges(words: Mapping[str, int], limit: int) -> list[tuple[str, str]]:
     """
     spellings = {word: list(word) for word in words}
     merges: list[tuple[str, str]] = []
-    while len(merges) < limit:
-        pairs: Counter[tuple[str, str]] = Counter()
-        for word, parts in spellings.items():
-            for pair in pairwise(parts):
-                pairs[pair] += words[word]
-        if not pairs:
-            break
+    pairs: Counter[tuple[str, str]] = Counter()
+    holders: defaultdict[tuple[str, str], set[str]] = defaultdict(set)  # words that have held a pair
+
+    def count(word: str, sign: int) -> None:
+        for pair in pairwise(spellings[word]):
+            pairs[pair] += sign * words[word]
+            holders[pair].add(word)
+
+    for word in words:
+        count(word, 1)
+    while len(merges) < limit and (pairs := +pairs):  # those that are left
         best = max(pairs, key=lambda pair: (pairs[pair], pair))
         merges.append(best)
-        for parts in spellings.values():
-            i = 0
+        for word in holders.pop(best):  # no other word changes
+            count(word, -1)
+            parts, i = spellings[word], 0
             while i < len(parts) - 1:
                 if (parts[i], parts[i + 1]) == best:
                     parts[i : i + 2] = [parts[i] + parts[i + 1]]
                 i += 1
+            count(word, 1)
     return merges
 
 

@@ -15,7 +15,6 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib import metadata
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +83,6 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
         f"--out {out} already holds {content}; nothing was overwritten. "
         f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
     )
-
-
-def next_folder(base: Path, stem: str) -> Path:
-    """The first of `base/stem-001`, `base/stem-002`, ... that does not exist."""
-    return next(path for number in count(1) if not (path := base / f"{stem}-{number:03d}").exists())
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -53,7 +53,7 @@ STUDY = Study(
 
 
 def draw_sets(size: int) -> list[tuple[str, ...]]:
-    """Return at most `DRAWS` different sets of this many types, the same in every run of the study."""
+    """Return at most `MOST_SETS` different sets of this many types, the same in every run of the study."""
     every = list(combinations(TRAINED, size))
     chosen = np.random.default_rng(size).choice(len(every), min(MOST_SETS, len(every)), replace=False)
     return [every[at] for at in sorted(chosen.tolist())]
@@ -66,14 +66,7 @@ def list_runs(seeds: int) -> list[tuple[str, tuple[str, ...], int]]:
 
 
 def run_sets(
-    folder: Path,
-    *,
-    workers: int,
-    seeds: int,
-    steps: int,
-    model: str | None,
-    options: Sequence[str],
-    write: bool,
+    folder: Path, *, workers: int, seeds: int, steps: int, model: str | None, options: Sequence[str], write: bool
 ) -> Path:
     """Run what is missing of the study; return its folder.
 
@@ -146,7 +139,7 @@ def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
 
 
 def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
-    """Return the environment steps after which `THRESHOLD` of the last `WINDOW` training episodes or more are won;
+    """Return the environment steps after which `THRESHOLD` of the last `SET_WINDOW` training episodes or more are won;
     `curve` has (environment steps, success, episodes) of each update."""
     for end in range(1, len(curve) + 1):
         won = played = 0.0

@@ -12,20 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from stage import Stage, learner_of
 
-from baselines import archer, grpo, loop, rl4vlm, vldac
-from baselines.engine.engine import Engine, ModelPolicy
+from baselines import archer
+from baselines.engine.engine import Engine
 from baselines.learning.run import Update
-from baselines.learning.state import Weights
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.qwen import TinyQwen2VL
 from baselines.models.tiny import TinyConfig, build_tiny
-from baselines.runs.distributed import ALONE
 from vlgym import make as make_env
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
@@ -178,25 +176,14 @@ SETTINGS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Stage:
-    """The parts of a `Run` that a learner uses, without folder and warm start."""
-
-    def __init__(self, config: Any, *, keep_reference: bool = False) -> None:
-        self.config, self.world, self.envs = config, ALONE, config.make_environments()
-        engine = small_engine(max_new_tokens=config.max_new_tokens)
-        self.weights: Any = Weights(engine, config.lora, keep_reference=keep_reference or config.kl_coef > 0)
-        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(1))
-        self.order = torch.Generator().manual_seed(2)
-        self.state = SimpleNamespace(env_steps=0)
-
-
 def on_stage(module: Any, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
-    if module is archer:
-        return archer.ArCHer(Stage(config, keep_reference=True))
-    learners = {loop: loop.LOOP, grpo: grpo.GRPO, rl4vlm: rl4vlm.RL4VLM, vldac: vldac.VLDAC}
-    return learners[module](Stage(config))
+    keep_reference, engine = module is archer or config.kl_coef > 0, small_engine(max_new_tokens=config.max_new_tokens)
+    stage = Stage(config, keep_reference=keep_reference, engine=engine)
+    stage.policy.generator.manual_seed(1)
+    stage.order.manual_seed(2)
+    return learner_of(module)(stage)
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:

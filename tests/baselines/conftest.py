@@ -27,15 +27,18 @@ from tiny_families import build  # noqa: E402
 from baselines import vldac  # noqa: E402
 from baselines.engine.engine import Engine  # noqa: E402
 from baselines.models.load import load_family  # noqa: E402
+from baselines.runs.logs import draw_success  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _cheap():
-    """More threads than idle cores make a small model several times slower; bounds of curves take few episodes."""
+    """More threads than idle cores make a small model several times slower; bounds of curves take few episodes, and
+    drawing takes as long as a small run: `finished` and test_curve.py draw."""
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.FLOOR_EPISODES", 2)
         patch.setattr("baselines.learning.evaluation.GAP_EPISODES", 2)
+        patch.setattr("baselines.learning.evaluation.draw_success", lambda *_, **__: None)
         yield
 
 
@@ -64,9 +67,11 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """Folder of a run of `stage.FINISHED` without a stop. Tests that change it copy it."""
+    """Folder of a run of `stage.FINISHED` without a stop, with its curve. Tests that change it copy it."""
     out = tmp_path_factory.mktemp("finished") / "run"
-    vldac.train(replace(FINISHED, out=out))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("baselines.learning.evaluation.draw_success", draw_success)
+        vldac.train(replace(FINISHED, out=out))
     return out
 
 

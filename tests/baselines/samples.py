@@ -7,6 +7,8 @@ import os
 import numpy as np
 from PIL import Image
 
+from vlgym.parsers import TagParser
+
 DEVICE = os.environ.get("VLGYM_TEST_DEVICE", "cpu")  # where tests marked `on_device` put their tensors
 INSTRUCTIONS = (
     "You see a picture. Reach the target, then end your reply with <action>ACTION</action>.\n\nLegal actions: "
@@ -30,6 +32,18 @@ def with_pictures(message: dict) -> dict:
         for part in message["content"]
     ]
     return {"role": message["role"], "content": parts}
+
+
+class Marks(TagParser):
+    """Has what it asked for as soon as the text holds one of the marks."""
+
+    matching = False
+
+    def __init__(self, marks: str) -> None:
+        self.marks = marks
+
+    def end(self, text: str) -> int | None:
+        return next((at + 1 for at, character in enumerate(text) if character in self.marks), None)
 
 
 SIZE = (61, 107)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -18,28 +23,18 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.runs.distributed import ALONE, World
 from baselines.runs.folder import checkpoints
-from baselines.runs.logs import read_rows
+from baselines.runs.logs import RunLog, read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
-    "env": ENV,
-    "updates": 4,
-    "num_envs": 4,
-    "rollout_steps": 3,
-    "minibatch": 6,
-    "epochs": 2,
-    "eval_episodes": 3,
-    "save_every": 1,
-    "image_tokens": 4,
-    "max_new_tokens": 12,
-    "warm": WarmConfig(steps=3, samples=64, batch=8, check_every=50, val_episodes=2),
-    "threads": 1,
-}
+    "env": ENV, "updates": 3, "num_envs": 4, "rollout_steps": 3, "minibatch": 6, "epochs": 2, "eval_episodes": 2,
+    "eval_controls": False, "save_every": 1, "image_tokens": 4, "max_new_tokens": 12, "threads": 1,
+    "warm": WarmConfig(steps=1, samples=16, batch=8, val_episodes=1),
+}  # fmt: skip
 
 FINISHED = replace(
-    vldac.Config(**SMALL), num_envs=2, minibatch=6, value_warmup=1, final_lr=1.0, record_every=1,
-    env_kwargs=("max_turns=4",),
-)  # fmt: skip
+    vldac.Config(**SMALL), num_envs=2, value_warmup=1, final_lr=1.0, record_every=1, env_kwargs=("max_turns=4",)
+)
 """Configuration of the fixture `finished`: episodes of four turns in rollouts of three steps."""
 
 
@@ -73,25 +68,52 @@ def assert_same_end(one: Path, other: Path) -> None:
     assert [name for name, data in ends[0].items() if data != ends[1][name]] == []
 
 
-class Stage:
-    """The parts of a `Run` that a learner uses."""
+@contextmanager
+def interrupted_after(update: int) -> Iterator[None]:
+    """Send this process Ctrl-C while a run logs an update."""
+    write = RunLog.write
 
-    def __init__(self, config: Any, world: World = ALONE, *, keep_reference: bool = False) -> None:
-        self.config, self.world = config, world
-        self.envs = config.make_environments(world)
-        engine = Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
-        self.weights = Weights(engine, keep_reference=keep_reference)
-        self.policy = ModelPolicy(engine, torch.Generator().manual_seed(world.rank))
+    def write_and_interrupt(self: RunLog, row: Any) -> None:
+        write(self, row)
+        if row["update"] == update:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with patch.object(RunLog, "write", write_and_interrupt):
+        yield
+
+
+def rewind(out: Path, to: Path) -> Path:
+    """Copy a finished run as a kill in its last update would have left it: a log of the future, no newest checkpoint
+    and no results. Return the copy."""
+    results = ("model", "adapter", "base", "best", "rating", "curve.png", "evaluation.json")
+    shutil.copytree(out, to, ignore=shutil.ignore_patterns(*results))
+    shutil.rmtree(checkpoints(to / "checkpoints")[-1])
+    return to
+
+
+class Stage:
+    """The parts of a `Run` that a learner uses; without an engine, of the tiny model."""
+
+    def __init__(
+        self, config: Any, world: World = ALONE, *, keep_reference: bool = False, engine: Engine | None = None
+    ) -> None:
+        self.config, self.world, self.envs = config, world, config.make_environments(world)
+        engine = engine or Engine(load_family("tiny", image_tokens=4, dtype=config.dtype), max_new_tokens=6)
+        self.weights: Any = Weights(engine, config.lora, keep_reference=keep_reference)
+        self.policy = ModelPolicy(self.weights.engine, torch.Generator().manual_seed(world.rank))
         self.order = torch.Generator().manual_seed(0)
         self.state = SimpleNamespace(env_steps=0)
 
 
+def learner_of(module: Any) -> Any:
+    """The class of a module's learner."""
+    names = ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer")
+    return next(getattr(module, name) for name in names if hasattr(module, name))
+
+
 def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
     """The learner of a module with `SMALL` settings, changed."""
-    learner = next(
-        getattr(module, name) for name in ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer") if hasattr(module, name)
-    )
-    return learner(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
+    return learner_of(module)(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
 
 
 def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:

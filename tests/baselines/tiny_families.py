@@ -13,14 +13,7 @@ from transformers import (
     Qwen3VLForConditionalGeneration,
 )
 
-from baselines.models.tiny import (
-    TinyConfig,
-    build_tiny,
-    build_tokenizer,
-    initialise,
-    media_options,
-    text_options,
-)
+from baselines.models.tiny import TinyConfig, build_tiny, build_tokenizer, initialise, media_options, text_options
 
 SMALLEST = TinyConfig(
     hidden_size=32, layers=3, intermediate_size=64, vision_depth=2, vision_width=16, vision_heads=2,
@@ -50,16 +43,9 @@ def _vision(config: TinyConfig) -> dict[str, Any]:
 
 
 def _qwen2_5_vl(config: TinyConfig, text: dict[str, Any], tokenizer: Any) -> PreTrainedModel:
-    vision = _vision(config) | {
-        "window_size": 56,
-        "fullatt_block_indexes": [config.vision_depth - 1],
-    }
+    vision = _vision(config) | {"window_size": 56, "fullatt_block_indexes": [config.vision_depth - 1]}
     return Qwen2_5_VLForConditionalGeneration(
-        Qwen2_5_VLConfig(
-            text_config=text,
-            vision_config=vision,
-            **media_options(tokenizer),
-        )
+        Qwen2_5_VLConfig(text_config=text, vision_config=vision, **media_options(tokenizer))
     )
 
 

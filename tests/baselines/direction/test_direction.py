@@ -17,7 +17,7 @@ from bandit import CUT, GIFT, LADDER, Steps, bandits, make_update, on_stage, per
 from stage import roll_out
 
 from baselines import rl4vlm, vldac
-from baselines.learning.batch import Metrics
+from baselines.learning.batch import Metrics, micro_batches
 from baselines.learning.collect import RewardOptions
 from vlgym.env import VLEnv
 from vlgym.play.env_failures import ENV_ERROR
@@ -42,12 +42,8 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
     return learner
 
 
-def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes: Any) -> SimpleNamespace:
-    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it.
-
-    Args:
-        sampled: called with the batch as it was sampled.
-    """
+def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamespace:
+    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it."""
     learner = learner_that_values(module, **STILL, **changes)
     found = SimpleNamespace(
         learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
@@ -71,15 +67,6 @@ def watched_update(module: Any, number: int = 5, sampled: Any = None, **changes:
         return learn(batch, update)
 
     learner.update = learn_later
-    if sampled is not None:
-        collect = learner.collect
-
-        def collect_and_change():
-            batch, metrics = collect()
-            sampled(batch)
-            return batch, metrics
-
-        learner.collect = collect_and_change
     found.steps = Steps(learner)
     found.batch, found.metrics = make_update(learner, number)
     found.advantages, found.returns = by_hand.advantages_and_returns(learner, found.seen, **REWARD)
@@ -406,8 +393,11 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
     weight = 0.25
-    update = watched_update(rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.05, epochs=2, minibatch=8, micro_batch=3)
+    update = watched_update(
+        rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.05, epochs=2, minibatch=8, micro_tokens=100
+    )
     learner, samples = update.learner, update.batch.samples
+    assert len(micro_batches(update.batch, torch.tensor(update.rows["policy"][0]), learner.passes)) > 1
     check_passes(update.rows["policy"], epochs=2, size=8, count=21)
     check_passes(update.rows["value"], epochs=6, size=8, count=21)  # and 2 more with the policy, 8 as VL-DAC's critic
     advantages = by_hand.normalised(update.advantages)

@@ -83,8 +83,9 @@ def test_who_is_paid_for_an_arm_learns_to_pull_it_and_for_a_gift_only_where_the_
             self_play.Config(
                 **{
                     **SETTINGS, "env": ARMS.id, "num_envs": 16, "rollout_steps": 4, "minibatch": 32, "updates": 12,
-                    "max_new_tokens": 1, "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 60, "value_warmup": 1,
-                    "gamma": 0.5, "env_kwargs": (f"gift={str(bool(gift)).lower()}",), "out": tmp_path / "run",
+                    "max_new_tokens": 1, "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40, "value_warmup": 1,
+                    "eval_controls": False, "gamma": 0.5, "env_kwargs": (f"gift={str(bool(gift)).lower()}",),
+                    "out": tmp_path / "run",
                     "pool": PoolOptions(share_reward=bool(shared), rating_games=0, past=0.2, fixed=0.2),
                 }
             )

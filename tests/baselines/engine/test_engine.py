@@ -29,49 +29,6 @@ def often_ending(family) -> Engine:
     return engine
 
 
-def library_log_probs(family, prompt, ids):
-    """One reply by `Qwen2VLForConditionalGeneration.forward` from pixels and ids alone.
-
-    Its positions, its vision, no padding.
-    """
-    full = torch.cat([prompt.ids, ids])[None]
-    types = torch.zeros_like(full, dtype=torch.int32)
-    types[0, prompt.image_slots] = 1
-    pixels = torch.cat([family.patchify(image) for image in prompt.images])
-    grid = torch.tensor([image.grid for image in prompt.images])
-    with torch.no_grad():
-        logits = family.model(input_ids=full, pixel_values=pixels, image_grid_thw=grid, mm_token_type_ids=types).logits[
-            0
-        ]
-    logits = logits[len(prompt) - 1 : -1].float()
-    logits[:, list(family.suppressed)] = float("-inf")
-    return torch.log_softmax(logits, -1).gather(-1, ids[:, None])[:, 0]
-
-
-@torch.no_grad()
-def test_a_prompt_scores_the_same_alone_and_beside_longer_ones(engine, prompts):
-    out = engine.sample(prompts, generator())
-    together = engine.score(prompts, out.ids, out.mask)
-    for i, prompt in enumerate(prompts):
-        engine.forget()
-        alone = engine.score([prompt], out.ids[i : i + 1], out.mask[i : i + 1])
-        torch.testing.assert_close(alone[0], together[i], atol=1e-5, rtol=0)
-
-
-def test_cached_vision_features_give_the_log_probs_of_live_ones(family, engine, prompts):
-    out = engine.sample(prompts, generator())
-    cached = engine.score(prompts, out.ids, out.mask)
-    live = engine.score(prompts, out.ids, out.mask, train_vision=True)
-    torch.testing.assert_close(cached, live, atol=1e-6, rtol=0)
-    cached.sum().backward()
-    tower = family.model.model.visual
-    assert all(p.grad is None for p in tower.parameters())
-    live.sum().backward()
-    assert all(
-        p.grad is not None and p.grad.abs().sum() > 0 for n, p in tower.named_parameters() if n.endswith("weight")
-    )
-
-
 def test_special_tokens_are_never_sampled_even_if_the_model_wants_nothing_else(family, prompts):
     with torch.no_grad():
         family.model.lm_head.weight[list(family.suppressed)] *= 500.0
@@ -81,25 +38,6 @@ def test_special_tokens_are_never_sampled_even_if_the_model_wants_nothing_else(f
         assert not torch.isin(out.ids[out.mask], torch.tensor(family.suppressed)).any()
         assert torch.isfinite(out.logp).all()
         torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=1e-4, rtol=0)
-
-
-def test_greedy_decoding_equals_the_librarys_generate(family, engine, prompts):
-    out = engine.sample(prompts, generator(), temperature=0)
-    for i, prompt in enumerate(prompts):
-        types = torch.zeros(1, len(prompt), dtype=torch.int32)
-        types[0, prompt.image_slots] = 1
-        expected = family.model.generate(
-            input_ids=prompt.ids[None],
-            attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
-            mm_token_type_ids=types,
-            pixel_values=torch.cat([family.patchify(image) for image in prompt.images]),
-            image_grid_thw=torch.tensor([image.grid for image in prompt.images]),
-            do_sample=False,
-            max_new_tokens=10,
-            suppress_tokens=list(family.suppressed),
-            repetition_penalty=1.0,
-        )[0, len(prompt) :]
-        assert out.ids[i, : int(out.mask[i].sum())].tolist() == expected.tolist()
 
 
 def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, prompts):
@@ -131,10 +69,8 @@ def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
     engine.score(prompts, ids, mask, train_vision=True).sum().backward()
     optimizers.step("policy", 0.0, Metrics())
     out = engine.sample(prompts, generator())
-    n = int(out.mask[0].sum())
-    torch.testing.assert_close(
-        out.logp[0, :n], library_log_probs(family, prompts[0], out.ids[0, :n]), atol=1e-4, rtol=0
-    )
+    fresh = Engine(family, max_new_tokens=10).score(prompts, out.ids, out.mask)
+    torch.testing.assert_close(out.logp, fresh, atol=1e-4, rtol=0)
 
 
 def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
@@ -151,14 +87,6 @@ def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(fam
     head(hidden).sum().backward()
     assert all(p.grad is None for p in family.model.parameters())
     assert head.inner.weight.grad.abs().sum() > 0
-
-
-def test_draw_inverts_the_distribution_and_never_takes_probability_zero():
-    logp = torch.tensor([0.0, 0.2, 0.5, 0.0, 0.3, 0.0]).log()
-    uniform = (torch.arange(1000) + 0.5) / 1000
-    tokens = draw(logp.expand(1000, -1), uniform)
-    assert torch.bincount(tokens, minlength=6).tolist() == [0, 200, 500, 0, 300, 0]
-    assert draw(logp[None], torch.tensor([0.99999994])).item() == 4
 
 
 def test_common_prefix_ends_before_the_first_difference_and_before_any_image(family):

@@ -10,30 +10,17 @@ import pytest
 import torch
 from modern import save
 from publish import publish
-from samples import messages, picture
+from samples import Marks, messages, picture
 from transformers import T5Config
 
 from baselines.models.folders import FILE, TrainedLimits
 from baselines.plugin import make_hf
 from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
-from vlgym.parsers import TagParser
 from vlgym.registry.making import make
 from vlgym.types import Turn
 
 ENV = "vlgym/NumberLine-v0"
-
-
-class Marks(TagParser):
-    """Has what it asked for as soon as the text holds one of the marks."""
-
-    matching = False
-
-    def __init__(self, marks: str) -> None:
-        self.marks = marks
-
-    def end(self, text: str) -> int | None:
-        return next((at + 1 for at, character in enumerate(text) if character in self.marks), None)
 
 
 @pytest.fixture

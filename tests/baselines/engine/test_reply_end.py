@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from samples import Marks
 from stage import SMALL
 
 from baselines import sft, vldac
@@ -17,23 +18,11 @@ from baselines.models.folders import FILE, TrainedLimits, read_limits
 from baselines.models.lora import LoraOptions
 from vlgym.cli.app import main
 from vlgym.errors import UserError
-from vlgym.parsers import TagParser, get_parser
+from vlgym.parsers import get_parser
 from vlgym.play.trajectory import read_trajectories
 
 LIMIT = 21  # no multiple of CHECK
 NO_WARM_START = replace(vldac.Config(**SMALL), warm=WarmConfig(steps=0))
-
-
-class Marks(TagParser):
-    """Has what it asked for as soon as the text holds one of the marks."""
-
-    matching = False
-
-    def __init__(self, marks: str) -> None:
-        self.marks = marks
-
-    def end(self, text: str) -> int | None:
-        return next((at + 1 for at, character in enumerate(text) if character in self.marks), None)
 
 
 def sample(family, prompts, *parsers):
@@ -68,12 +57,6 @@ def test_any_of_several_parsers_ends_a_reply(family, prompts):
     assert both.texts != sample(family, prompts, Marks("a"))[1].texts
 
 
-def test_a_run_stops_replies_by_its_environments_parsers(tmp_path):
-    config = replace(NO_WARM_START, out=tmp_path / "run", parser="json", lora=LoraOptions(rank=2))
-    with Run(config) as run:
-        assert [each.name for each in run.weights.engine.parsers] == ["json"]
-
-
 # -- the limits of a run, taken over by the evaluation --
 
 
@@ -84,8 +67,10 @@ def test_a_file_with_something_else_is_refused(tmp_path):
             read_limits(str(tmp_path))
 
 
-def test_a_run_and_a_warm_start_save_their_limits_with_the_model(tmp_path):
-    with Run(replace(NO_WARM_START, out=tmp_path / "run", history_images=2, parser="json")) as run:
+def test_a_run_stops_replies_by_its_parser_and_saves_its_limits_with_the_model_as_a_warm_start_does(tmp_path):
+    adapted = replace(NO_WARM_START, lora=LoraOptions(rank=2))
+    with Run(replace(adapted, out=tmp_path / "run", history_images=2, parser="json")) as run:
+        assert [each.name for each in run.weights.engine.parsers] == ["json"]
         run.save_model()
     assert read_limits(str(tmp_path / "run" / "model")) == TrainedLimits(12, 4, None, 2, "json", temperature=1.0)
     warm = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
 
-TEMPERATURES = (0.7, 1.3)
+TEMPERATURES, SYSTEM = (0.7, 1.3), "You steer a robot. Be brief."
 
 
 def one_token_log_probs(engine, prompt):
@@ -57,11 +58,15 @@ def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of
     torch.testing.assert_close(gradient, by_hand, atol=1e-4 * float(by_hand.abs().max()), rtol=1e-3)
 
 
-def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run in which the policy stays: its update is of the warm-up of the value head."""
     config = vldac.Config(**{**SMALL, "updates": 1, "eval_episodes": 0, "record_every": 0})
-    # In the warm-up of the value head the policy stays.
-    config = replace(config, temperature=0.7, lora=LoraOptions(rank=2), kl_coef=0.1, value_warmup=1)
-    run = vldac.train(replace(config, out=tmp_path / "run"))
+    config = replace(config, temperature=0.7, system=SYSTEM, lora=LoraOptions(rank=2), kl_coef=0.1, value_warmup=1)
+    return vldac.train(replace(config, out=tmp_path_factory.mktemp("run") / "run"))
+
+
+def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(run):
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
     engine = run.weights.engine
@@ -72,8 +77,8 @@ def test_a_run_samples_scores_and_refers_at_its_temperature_and_says_so(tmp_path
         found = engine.score([prompt], ids, mask)
         torch.testing.assert_close(run.weights.reference.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
         torch.testing.assert_close(run.weights.engine.score([prompt], ids, mask), found, atol=1e-5, rtol=0)
-        engine.temperature = 1.0
-        assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
+        with patch.object(engine, "temperature", 1.0):
+            assert (engine.score([prompt], ids, mask) - found).abs().max() > 1e-2
     assert json.loads((run.out / "run.json").read_text())["policy"]["temperature"] == 0.7
     saved = str(run.out / "model")
     assert make_hf(saved).describe()["temperature"] == 0.7
@@ -89,25 +94,21 @@ def test_a_temperature_that_is_none_is_refused():
 
 # ---- the system message ----------------------------------------------------------------------------------------------
 
-SYSTEM = "You steer a robot. Be brief."
-
 
 def text_of(family, text="which way?"):
     """A prompt as text, special tokens and all."""
     return family.tokenizer.decode(family.encode(messages(picture(1), INSTRUCTIONS + text)).ids)
 
 
-def test_training_and_all_that_comes_after_it_have_the_same_system_message(tmp_path):
-    config = replace(vldac.Config(**SMALL), updates=1, eval_episodes=0, record_every=0, system=SYSTEM)
-    run = vldac.train(replace(config, out=tmp_path / "run"))
+def test_training_and_all_that_comes_after_it_have_the_same_system_message(run, tmp_path):
     expected = text_of(run.weights.family)
     assert SYSTEM in expected
-    told = json.loads((run.out / "run.json").read_text())
-    assert (told["config"]["system"], told["policy"]["system"]) == (SYSTEM, SYSTEM)
+    record = json.loads((run.out / "run.json").read_text())
+    assert (record["config"]["system"], record["policy"]["system"]) == (SYSTEM, SYSTEM)
     saved = make_hf(str(run.out / "model"))
     assert text_of(saved.engine.family) == expected
     assert saved.describe()["system"] == SYSTEM
     assert "system" not in make_hf("tiny").describe()
-    again = Run(replace(config, system=None, model=str(run.out / "model"), out=tmp_path / "next"))
+    again = Run(replace(vldac.Config(**SMALL), model=str(run.out / "model"), out=tmp_path / "next"))
     assert text_of(again.weights.family) == expected  # the next training inherits it
     again.__exit__(None, None, None)

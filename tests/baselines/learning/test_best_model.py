@@ -17,7 +17,7 @@ from vlgym.evaluation import Report
 
 BASE = replace(
     vldac.Config(**SMALL), updates=4, num_envs=2, rollout_steps=2, minibatch=4, value_warmup=0, lr=1e-2, final_lr=1.0,
-    eval_every=1, record_every=0,
+    eval_every=1, record_every=0, env_kwargs=("max_turns=3",),
 )  # fmt: skip
 
 
@@ -75,13 +75,13 @@ def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test
     real = evaluation.evaluate
 
     def noted(env_id, policy, **options):
-        if options["pictures"] == "shown":
+        if options.get("pictures") == "shown":  # those of random play and the oracle have none
             splits.append(options["split"])
         return real(env_id, policy, **options)
 
     monkeypatch.setattr(evaluation, "evaluate", noted)
-    config = replace(loop.Config(**SMALL), updates=2, num_envs=2, group=2, eval_every=1, eval_episodes=2)
-    run = loop.train(replace(config, out=tmp_path / "run", record_every=0))
+    brief = {"updates": 2, "num_envs": 2, "group": 2, "eval_every": 1, "env_kwargs": ("max_turns=3",)}
+    run = loop.train(replace(loop.Config(**SMALL), **brief, out=tmp_path / "run", record_every=0))
     ours = [split for split in splits if split == "test"]
     assert len(ours) in (2, 3)  # before, after, and by the best where that is neither
     assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]

@@ -80,7 +80,7 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
     run = vldac.train(replace(Config(**SMALL), updates=1, out=tmp_path / "run"))
     rows = read_failures(tmp_path / "run")
     assert [(row["update"], split_of(row["seed"])) for row in rows] == [(0, "train"), (0, "val"), (0, "test")]
-    assert [report["episodes"] for report in run.state.evaluations] == [3, 3]
+    assert [report["episodes"] for report in run.state.evaluations] == [2, 2]
 
 
 def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):

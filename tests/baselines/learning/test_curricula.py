@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from unittest.mock import patch
 
 import pytest
-from bandit import LADDER, ONE, SETTINGS, Bandit, Ladder, bandits, on_stage, small_family
-from stage import assert_same_end, roll_out
+from bandit import LADDER, ONE, SETTINGS, Ladder, bandits, on_stage, small_family
+from stage import assert_same_end, rewind, roll_out
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
 from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs.folder import checkpoints
-from baselines.runs.logs import RunLog, read_rows
+from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
 from vlgym.play.curriculum import Course, Place
 
 PLAY = {
-    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 6, "lr": 1e-2, "max_grad_norm": 1.0,
-    "max_new_tokens": 1,
+    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3, "lr": 1e-2,
+    "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
 }  # fmt: skip
 RUNS = {
     "vldac": (vldac, "success", {"value_warmup": 1}),
     "rl4vlm": (rl4vlm, "learning-progress", {}),
-    "loop": (loop, "prioritized", {"group": 4, "num_envs": 16}),
+    "loop": (loop, "prioritized", {"group": 4, "num_envs": 16, "eval_episodes": 2, "eval_controls": False}),
     "archer": (archer, "prioritized", {"critic_warmup": 1, "critic_steps": 4, "critic_batch": 16}),
 }
 
@@ -40,26 +38,18 @@ def _bandits():
 @pytest.mark.parametrize(
     "name", ["vldac", "loop", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("rl4vlm", "archer"))]
 )
-def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path, monkeypatch):
+def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
     module, curriculum, changes = RUNS[name]
-    config = {**PLAY, **changes, "curriculum": curriculum}
-    module.train(module.Config(**config, out=tmp_path / "whole"))
-    write = RunLog.write
-
-    def write_and_interrupt(self, row):
-        write(self, row)
-        if row["update"] == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as changed:
-        changed.setattr(RunLog, "write", write_and_interrupt)
-        module.train(module.Config(**config, out=tmp_path / "stopped"))
-    state = json.loads((checkpoints(tmp_path / "stopped" / "checkpoints")[-1] / "state.json").read_text())
-    assert state["update"] == 3
-    held = state["processes"][0]["collector"]["curriculum"]
-    assert held != Course(curriculum, [LADDER, ONE]).sampler.memory
-    module.train(module.Config(out=tmp_path / "stopped", resume=True))
-    assert_same_end(tmp_path / "whole", tmp_path / "stopped")
+    config = module.Config(**{**PLAY, **changes, "curriculum": curriculum}, out=tmp_path / "whole")
+    run = module.train(config)
+    if config.eval_episodes:
+        assert {report["env_id"] for report in run.state.evaluations} == {LADDER, ONE}
+    stopped = rewind(tmp_path / "whole", tmp_path / "stopped")
+    state = json.loads((checkpoints(stopped / "checkpoints")[-1] / "state.json").read_text())
+    memory = state["processes"][0]["collector"]["curriculum"]
+    assert memory != Course(curriculum, [LADDER, ONE]).sampler.memory
+    module.train(module.Config(out=stopped, resume=True))
+    assert_same_end(tmp_path / "whole", stopped)
     for row in read_rows(tmp_path / "whole" / "log.jsonl"):
         turns = [row[f"curriculum/Ladder-v0/{level}"] for level in range(3)]
         assert sum(turns) + row["curriculum/One-v0"] >= 16
@@ -75,7 +65,8 @@ def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path):
         lengths.append((self.seed_split, self.last))
         start(self, rng, options)
 
-    config = {**PLAY, "env": LADDER, "updates": 12, "num_envs": 16, "curriculum": "success", "eval_episodes": 5}
+    more = {"updates": 12, "num_envs": 32, "curriculum": "success", "eval_episodes": 5, "eval_controls": False}
+    config = {**PLAY, "env": LADDER, **more, "save_every": 12}
     with patch.object(Ladder, "start", note):
         vldac.train(vldac.Config(**config, out=tmp_path / "run"))
     assert {last for split, last in lengths if split in ("test", "val")} == {3}
@@ -106,12 +97,10 @@ def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path, curriculum, 
     assert {last for split, last in played if split == "val"} == {max(imitated)}
 
 
-def test_without_a_curriculum_no_level_is_chosen(tmp_path):
-    Bandit.begun.clear()
-    run = vldac.train(vldac.Config(**{**PLAY, "env": LADDER, "updates": 1}, out=tmp_path / "run"))
-    assert run.envs.course is None
-    (row,) = read_rows(tmp_path / "run" / "log.jsonl")
-    assert not [name for name in row if name.startswith("curriculum")]
+def test_without_a_curriculum_no_level_is_chosen():
+    learner = on_stage(vldac, env=LADDER)
+    assert learner.run.envs.course is None
+    assert not [name for name in roll_out(learner)[1] if name.startswith("curriculum")]
 
 
 def test_advantages_reach_the_sampler_by_place():

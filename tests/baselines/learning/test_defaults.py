@@ -93,9 +93,7 @@ def test_all_weights_are_not_trained_in_bfloat16():
             Config(model=PUBLISHED, dtype="bfloat16", **options).resolve()
 
 
-def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_one_those_of_its_training(
-    tmp_path,
-):
+def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_one_those_of_its_training(tmp_path):
     number, cards, room, page = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1", "vlgym/WebShop-v1"
     needed = [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards], [cards, page])]
     assert needed == [16, 16, 36, 64]

@@ -22,17 +22,6 @@ def flags(*xs: int) -> torch.Tensor:
     return T([[bool(x)] for x in xs])
 
 
-def test_gae_matches_numbers_worked_out_by_hand():
-    # delta = [1 + .5*2 - 1, 0 + .5*3 - 2, 2 + .5*4 - 3] = [1, -.5, 1]; gamma*lam = .25
-    # A2 = 1; A1 = -.5 + .25*1 = -.25; A0 = 1 + .25*-.25 = .9375
-    adv, ret = vldac.step_gae(
-        column(1.0, 0.0, 2.0), column(1.0, 2.0, 3.0), T([4.0]), flags(0, 0, 0), flags(0, 0, 0), column(9.0, 9.0, 9.0),
-        gamma=0.5, lam=0.5,
-    )  # fmt: skip
-    torch.testing.assert_close(adv, column(0.9375, -0.25, 1.0))
-    torch.testing.assert_close(ret, column(1.9375, 1.75, 4.0))
-
-
 def test_termination_does_not_bootstrap_and_truncation_does():
     common = {"gamma": 0.5, "lam": 1.0}
     r, v, last, final = column(1.0, 1.0), column(0.0, 0.0), T([100.0]), column(8.0, 8.0)
@@ -44,22 +33,13 @@ def test_termination_does_not_bootstrap_and_truncation_does():
     torch.testing.assert_close(both, ended)
 
 
-def test_advantages_do_not_leak_across_an_episode_end():
-    for kind in ("terminated", "truncated"):
-        ends = {"terminated": flags(0, 0), "truncated": flags(0, 0)}
-        ends[kind] = flags(1, 0)
-        args = (ends["terminated"], ends["truncated"], column(3.0, 0.0))
-        a, _ = vldac.step_gae(column(1.0, 5.0), column(0.5, 0.5), T([0.0]), *args, gamma=0.9, lam=0.9)
-        b, _ = vldac.step_gae(column(1.0, -70.0), column(0.5, 22.0), T([7.0]), *args, gamma=0.9, lam=0.9)
-        assert a[0] == b[0], kind
-
-
 def test_leave_one_out_compares_with_the_mean_of_the_others_and_sums_to_zero():
     a = losses.leave_one_out(T([[1.0, 2.0, 6.0]]))
     torch.testing.assert_close(a, T([[1 - 4.0, 2 - 3.5, 6 - 1.5]]))
     assert losses.leave_one_out(torch.randn(7, 5)).sum(-1).abs().max() < 1e-5
-    with pytest.raises(ValueError, match="at least 2"):
-        losses.leave_one_out(torch.ones(3, 1))
+    for advantages in (losses.leave_one_out, losses.group_relative):
+        with pytest.raises(ValueError, match="at least 2"):
+            advantages(torch.ones(3, 1))
 
 
 def test_normalised_advantages_have_mean_0_and_std_1_and_a_single_one_survives():
@@ -82,37 +62,6 @@ def test_token_ppo_matches_a_worked_example_with_clipping_on_both_sides():
     assert out.ratio_mean.item() == pytest.approx(3.5 / 3)
     kl = (0.5 - math.log(1.5)) * 2 + (-0.5 - math.log(0.5))
     assert out.approx_kl.item() == pytest.approx(kl / 3, abs=1e-6)
-
-
-def test_ratio_is_one_before_the_first_update_and_the_gradient_is_the_policy_gradient():
-    new = torch.randn(3, 4, requires_grad=True)
-    mask = T([[True] * 4, [True, True, False, False], [True, False, False, False]])
-    adv = T([1.0, -2.0, 3.0])
-    out = vldac.token_ppo_loss(new, new.detach(), mask, adv, clip=0.1)
-    assert out.ratio_mean.item() == pytest.approx(1.0)
-    assert out.clip_fraction.item() == 0.0
-    assert out.approx_kl.item() == 0.0
-    out.loss.backward()
-    expected = -torch.where(mask, (adv / mask.sum(-1)).unsqueeze(-1), T(0.0)) / 3
-    torch.testing.assert_close(new.grad, expected)
-
-
-def test_step_ppo_with_lambda_one_is_sequence_ppo():
-    new, old, adv = torch.randn(8, 5) * 0.1, torch.randn(8, 5) * 0.1, torch.randn(8)
-    mask = torch.arange(5) < torch.randint(1, 6, (8, 1))
-    action = torch.arange(5) >= 2
-    out = rl4vlm.step_ppo_loss(new, old, mask, action & mask, adv, clip=0.2, thought_weight=1.0)
-    ratio = ((new - old) * mask).sum(-1).exp()
-    torch.testing.assert_close(out.loss, -torch.minimum(ratio * adv, ratio.clamp(0.8, 1.2) * adv).mean())
-
-
-def test_step_ppo_weighs_thoughts_by_lambda_and_actions_by_one():
-    new = T([[0.2, 0.4, 0.1, 9.0]])
-    mask, action = T([[True, True, True, False]]), T([[False, False, True, False]])
-    out = rl4vlm.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.5)
-    assert out.ratio_mean.item() == pytest.approx(math.exp(0.5 * 0.6 + 0.1))
-    zero = rl4vlm.step_ppo_loss(new, torch.zeros(1, 4), mask, action, T([1.0]), clip=10.0, thought_weight=0.0)
-    assert zero.ratio_mean.item() == pytest.approx(math.exp(0.1))
 
 
 @pytest.mark.parametrize("rubbish", [float("inf"), float("-inf"), float("nan"), 1e30])
@@ -139,10 +88,6 @@ def test_kl_estimators_match_their_formulas():
     assert vldac.kl_estimate(new, ref, mask, "k1").item() == pytest.approx(-d)
     assert vldac.kl_estimate(new, ref, mask, "k2").item() == pytest.approx(d * d / 2)
     assert vldac.kl_estimate(new, ref, mask, "k3").item() == pytest.approx(0.5 - d - 1)
-
-
-def test_value_loss_is_half_the_mean_square():
-    assert vldac.value_loss(T([1.0, 3.0]), T([0.0, 0.0])).item() == pytest.approx(2.5)
 
 
 def test_explained_variance_of_perfect_constant_and_degenerate_critics():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import shutil
 
-from stage import ENV, FINISHED, on_stage
+from stage import ENV, FINISHED, assert_same_end, on_stage, rewind
 
 from baselines import loop, vldac
 from baselines.learning.recording import EpisodeRecorder, recordings
@@ -20,7 +20,7 @@ def episodes(folder):
 
 def test_a_recorded_episode_spans_updates_and_holds_prompt_picture_reply_action_and_reward(finished):
     found = episodes(finished / "episodes")
-    assert len(found) >= 2
+    assert found
     for episode in found:
         assert [record.turn for record in episode] == list(range(len(episode)))
         assert [record.terminated or record.truncated for record in episode] == [False] * (len(episode) - 1) + [True]
@@ -52,10 +52,11 @@ def test_every_recorded_turn_holds_value_advantage_and_the_log_probabilities_of_
 
 
 def test_recording_changes_no_number_of_training(finished, tmp_path):
-    vldac.train(replace(FINISHED, record_every=0, out=tmp_path / "run"))
-    assert not (tmp_path / "run" / "episodes").exists()
-    one, other = ((out / "model" / "model.safetensors").read_bytes() for out in (finished, tmp_path / "run"))
-    assert one == other
+    out = rewind(finished, tmp_path / "run")
+    shutil.rmtree(out / "episodes")
+    vldac.train(vldac.Config(out=out, resume=True, record_every=0))
+    assert not (out / "episodes").exists()
+    assert_same_end(finished, out)
 
 
 def test_rollouts_of_groups_are_recorded_one_episode_at_a_time(tmp_path):

@@ -102,9 +102,14 @@ def test_adapters_that_peft_wrote_are_loaded(model_folder, tmp_path):
     assert (scores(family) - scores(load_family(base))).abs().max() > 1e-3  # our decoder sees them
 
 
-def test_damaged_adapters_are_refused_in_one_line(model_folder, tmp_path):
+@pytest.fixture
+def folder(model_folder, tmp_path):
+    """Adapters of a model."""
     base = str(model_folder("qwen2_vl"))
-    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+    return export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+
+
+def test_damaged_adapters_are_refused_in_one_line(folder):
     (folder / ADAPTER_WEIGHTS).write_bytes((folder / ADAPTER_WEIGHTS).read_bytes()[:100])
     with pytest.raises(UserError, match="adapter") as error:
         load_family(str(folder))
@@ -112,28 +117,22 @@ def test_damaged_adapters_are_refused_in_one_line(model_folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "config",
     [
         {"megatron_config": {"x": 1}, "megatron_core": "strangers_code"},
         {"peft_type": "PROMPT_TUNING"},
         {"peft_type": None},
     ],
 )
-def test_adapters_that_bring_more_than_lora_are_refused_before_peft_reads_them(
-    said, model_folder, tmp_path, monkeypatch
-):
+def test_adapters_that_bring_more_than_lora_are_refused_before_peft_reads_them(config, folder, monkeypatch):
     monkeypatch.setattr("peft.PeftModel.from_pretrained", lambda *_, **__: pytest.fail("PEFT read it"))
-    base = str(model_folder("qwen2_vl"))
-    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
     (folder / "checksums.json").unlink()
-    (folder / CONFIG).write_text(json.dumps(json.loads((folder / CONFIG).read_text()) | said))
+    (folder / CONFIG).write_text(json.dumps(json.loads((folder / CONFIG).read_text()) | config))
     with pytest.raises(UserError, match="only plain LoRA is read"):
         load_family(str(folder))
 
 
-def test_adapters_with_nan_are_refused_by_name(model_folder, tmp_path):
-    base = str(model_folder("qwen2_vl"))
-    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+def test_adapters_with_nan_are_refused_by_name(folder):
     (folder / "checksums.json").unlink()
     for number in (torch.nan, torch.inf):
         tensors = load_file(folder / ADAPTER_WEIGHTS)
@@ -144,9 +143,7 @@ def test_adapters_with_nan_are_refused_by_name(model_folder, tmp_path):
             load_family(str(folder))
 
 
-def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(model_folder, tmp_path):
-    base = str(model_folder("qwen2_vl"))
-    folder = export_adapter(learnt(load_family(base), LoraOptions(rank=2)), tmp_path / "adapter", base)
+def test_adapters_in_a_pickle_are_refused_and_their_tensors_are_not_read(folder):
     torch.save(load_file(folder / ADAPTER_WEIGHTS), folder / "adapter_model.bin")
     for name in (ADAPTER_WEIGHTS, "checksums.json"):  # which adapters from elsewhere have not
         (folder / name).unlink()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
 import torch
 from samples import messages, picture
 
 from baselines.models.load import load_family
-from vlgym.errors import UserError
 
 
 def test_equal_messages_have_equal_keys_and_other_pictures_or_words_other_keys(family):
@@ -45,18 +41,3 @@ def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engi
             p.mul_(1.1)
     assert torch.equal(frozen.score(prompts, ids, mask), before)
     assert (engine.score(prompts, ids, mask).detach() - before).abs().max() > 1e-3
-
-
-def test_unknown_and_unsupported_models_are_refused_with_the_way_out(tmp_path):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "config.json").write_text(json.dumps({"model_type": "resnet"}))
-    for name, words in (("empty", "no config.json"), ("other", "'resnet'"), ("nowhere/at-all", "no such model")):
-        target = str(tmp_path / name) if name != "nowhere/at-all" else name
-        with pytest.raises(UserError, match=words) as caught:
-            load_family(target)
-        assert "tiny" in str(caught.value)
-    with pytest.raises(UserError, match="float32, bfloat16"):
-        load_family("tiny", dtype="int8")
-    with pytest.raises(UserError, match="image_tokens"):
-        load_family("tiny", image_tokens=-1)

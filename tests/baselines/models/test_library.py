@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import peft
 import pytest
@@ -30,7 +31,7 @@ def folder(request, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def engine(folder) -> PlainEngine:
-    made = make_engine(load_family(str(folder)), max_new_tokens=12)
+    made = make_engine(load_family(str(folder)), max_new_tokens=8)
     assert isinstance(made, PlainEngine)
     return made
 
@@ -64,7 +65,7 @@ def test_greedy_replies_are_those_of_generate(engine):
     out = engine.sample(prompts, temperature=0)
     for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
         theirs = family.model.generate(
-            **family.inputs([prompt]), max_new_tokens=12, do_sample=False, suppress_tokens=list(family.suppressed),
+            **family.inputs([prompt]), max_new_tokens=8, do_sample=False, suppress_tokens=list(family.suppressed),
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == theirs[: int(mask.sum())].tolist()
@@ -72,18 +73,17 @@ def test_greedy_replies_are_those_of_generate(engine):
 
 
 def test_sampler_and_scorer_agree(engine):
-    prompts = [engine.family.encode(chat) for chat in CHATS * 2]
-    for engine.temperature in (0.7, 1.0):
+    prompts = [engine.family.encode(chat) for chat in CHATS]
+    with patch.object(engine, "temperature", 0.7), torch.no_grad():
         out = engine.sample(prompts, torch.Generator().manual_seed(0))
-        with torch.no_grad():
-            logp, states = engine.score_states(prompts, out.ids, out.mask)
-            alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(6)]
+        logp, states = engine.score_states(prompts, out.ids, out.mask)
+        alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(3)]
         torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
         torch.testing.assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
         torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
         torch.testing.assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
     assert out.logp[out.mask].mean() < -1
-    assert len(set(out.texts)) == 6
+    assert len(set(out.texts)) == 3
     other = [engine.family.encode(messages(picture(9, SIZE), "Which way?\n\nLegal actions: +, -"))]
     assert (engine.last_hidden(other) - out.hidden[0]).abs().max() > 1e-3  # the picture reaches the state
 
@@ -103,18 +103,18 @@ FEW = ("idefics3", "qwen3_5")  # the second reads by linear attention, too
 @pytest.mark.parametrize(
     "folder", [*FEW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in BUILDERS)], indirect=True
 )
-def test_two_updates_train_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
+def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
     config = Config(
         **{
-            **SMALL, "env": "vlgym/NumberLine-v1", "model": str(folder), "updates": 2, "num_envs": 2,
-            "rollout_steps": 2, "minibatch": 2, "value_warmup": 1, "eval_episodes": 2, "max_new_tokens": 6,
+            **SMALL, "env": "vlgym/NumberLine-v1", "model": str(folder), "updates": 1, "num_envs": 2,
+            "rollout_steps": 2, "minibatch": 2, "value_warmup": 0, "eval_episodes": 0, "max_new_tokens": 6,
             "lora": LoraOptions(rank=2), "lr": 1e-2, "image_tokens": None, "warm": WarmConfig(steps=0),
         }
     )  # fmt: skip
     run = vldac.train(replace(config, out=tmp_path / "run"))
-    rows = read_rows(run.out / "log.jsonl")
-    assert all(row["rollout/logp_diff_max"] < 1e-4 for row in rows)
-    assert rows[1]["policy/grad_norm"] > 0
+    (row,) = read_rows(run.out / "log.jsonl")
+    assert row["rollout/logp_diff_max"] < 1e-4
+    assert row["policy/grad_norm"] > 0
     prompts = [engine.family.encode(chat) for chat in CHATS]
     ids, mask = torch.full((3, 4), 65), torch.ones(3, 4, dtype=torch.bool)
     exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)

@@ -13,14 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from baselines.engine.engine import Engine
 from baselines.models.load import FAMILIES, load_family
-from baselines.models.lora import (
-    LoraOptions,
-    adapters,
-    add_adapters,
-    export_merged,
-    merged_copy,
-    reference,
-)
+from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged, merged_copy, reference
 from vlgym.errors import UserError
 
 

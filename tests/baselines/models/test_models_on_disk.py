@@ -57,6 +57,7 @@ def without_tokenizer(folder):
         (foreign, "incomplete, or of another model than its config.json: lm_head.weight and 69 more"),
         (without_one, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight\."),
         (of_other_shape, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight"),
+        (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
         (put("config.json", "{hello"), "not a valid JSON file"),
         (
             put("config.json", '{"model_type": "t5"}'),

@@ -130,7 +130,7 @@ def harmed(finished: Path, tmp_path: Path, name: str) -> Path:
     return out
 
 
-@pytest.mark.parametrize("name", ["log.jsonl", "checkpoints/update-000004/tensors.safetensors"])
+@pytest.mark.parametrize("name", ["log.jsonl", "checkpoints/update-000003/tensors.safetensors"])
 def test_a_run_is_not_resumed_from_a_damaged_file(finished: Path, tmp_path: Path, name: str) -> None:
     out = harmed(finished, tmp_path, name)
     before = files_of([out])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from processes import together
 from safetensors.torch import load_file, save_file
-from stage import SMALL, on_stage, roll_out
+from stage import SMALL, on_stage, rewind, roll_out
 
 from baselines import archer, vldac
 from baselines.learning.warm_start import WarmConfig
@@ -60,21 +60,19 @@ def test_the_update_of_two_processes_is_the_mean_of_their_own(tmp_path):
     assert not torch.equal(*found["replies"])
 
 
-def run_and_resume(out, stop: int | None) -> None:
-    """A run of two updates, stopped and resumed after `stop` of them."""
+def run_in_all(out, resume: bool) -> None:
+    """A run of two updates, or what is left of it."""
     torch.set_num_threads(1)
     warm = WarmConfig(steps=1, samples=16, batch=2, val_episodes=1)
-    options = {"num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 2, "value_warmup": 0, "warm": warm}
-    config = vldac.Config(**{**SMALL, **options, "updates": 2, "final_lr": 1.0, "out": out})
-    if stop is not None:
-        vldac.train(replace(config, updates=stop))
-    vldac.train(replace(config, resume=stop is not None))
+    options = {"num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 1, "value_warmup": 0, "warm": warm}
+    vldac.train(vldac.Config(**{**SMALL, **options, "updates": 2, "final_lr": 1.0, "out": out, "resume": resume}))
     distributed.leave()
 
 
 def test_a_run_of_two_processes_is_resumed_exactly(tmp_path):
-    for name, stop in (("whole", None), ("resumed", 1)):
-        together(2, lambda name=name, stop=stop: run_and_resume(tmp_path / name, stop), tmp_path / f"log-{name}")
+    together(2, lambda: run_in_all(tmp_path / "whole", False), tmp_path / "log")
+    rewind(tmp_path / "whole", tmp_path / "resumed")
+    together(2, lambda: run_in_all(tmp_path / "resumed", True), tmp_path / "log")
     (newest,) = (tmp_path / "whole" / "checkpoints").glob("update-000002")
     other = tmp_path / "resumed" / "checkpoints" / newest.name
     assert len(json.loads((newest / "state.json").read_text())["processes"]) == 2

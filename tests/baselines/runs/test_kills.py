@@ -6,20 +6,21 @@ import importlib
 import os
 import resource
 import signal
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from processes import begin, end
-from stage import FINISHED, assert_same_end
+from stage import assert_same_end, rewind
 
 from baselines import vldac
 from baselines.learning import command
 from baselines.runs.folder import checkpoints
 
 MOMENTS = {
-    "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000004.old"),
+    "after the last checkpoint was moved away": ("os.replace", "checkpoints/.update-000003.old"),
     "while the model is exported": ("baselines.models.lora.write_notes", ".model.part"),
 }
 """Moments of a kill: the function whose call finds something half done, and that."""
@@ -40,59 +41,57 @@ def end_at(place: str, when: int | Path, number: signal.Signals) -> None:
     setattr(module, name, patched)
 
 
-def train_until(out: Path, place: str, when: int | Path, number: signal.Signals, log: Path) -> tuple[int, str]:
-    """Run the command until it is ended."""
+def go_on(out: Path, **options: Any) -> Any:
+    return vldac.train(vldac.Config(out=out, resume=True, **options))
+
+
+def go_on_in_another_process(out: Path, before: Callable[[], None], **options: Any) -> tuple[int, str]:
+    """Return the exit status and the output of the command with --resume; it does something before."""
 
     def work() -> None:
-        end_at(place, when, number)
-        command.main(vldac.Config, lambda _: vldac.train(replace(FINISHED, out=out)), None)
+        before()
+        command.main(vldac.Config, lambda _: go_on(out, **options), None)
 
+    log = out.with_name("log")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["vldac"])
         return end(begin(1, work, log), log)[0]
 
 
-def go_on(out: Path) -> None:
-    """As a user would: with --resume, or by the same command where there is nothing to resume."""
-    saved = checkpoints(out / "checkpoints")
-    vldac.train(vldac.Config(out=out, resume=True) if saved else replace(FINISHED, out=out))
+@pytest.fixture
+def rewound(finished, tmp_path):
+    """The folder of a run with its last update to make."""
+    return rewind(finished, tmp_path / "run")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finished, tmp_path):
-    out = tmp_path / "run"
+def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finished, rewound):
     place, half = MOMENTS[moment]
-    status, told = train_until(out, place, out / half, signal.SIGKILL, tmp_path / "log")
-    assert status == -signal.SIGKILL, told
-    assert (out / half).exists(), sorted(path.name for path in out.rglob("*"))
-    go_on(out)
-    assert_same_end(finished, out)
+    status, text = go_on_in_another_process(rewound, lambda: end_at(place, rewound / half, signal.SIGKILL))
+    assert status == -signal.SIGKILL, text
+    assert (rewound / half).exists(), sorted(path.name for path in rewound.rglob("*"))
+    go_on(rewound)
+    assert_same_end(finished, rewound)
 
 
-def test_sigterm_saves_and_ends_with_143(tmp_path):
-    out = tmp_path / "run"
-    status, told = train_until(out, "baselines.runs.logs.summary", 1, signal.SIGTERM, tmp_path / "log")
+def test_sigterm_saves_and_ends_with_143(rewound):
+    before = lambda: end_at("baselines.runs.logs.summary", 1, signal.SIGTERM)  # noqa: E731
+    status, text = go_on_in_another_process(rewound, before, updates=5)
     assert status == 143
-    assert f"stopped after update 1. Go on: python -m baselines.vldac --resume --out {out}" in told
-    assert checkpoints(out / "checkpoints")[-1].name == "update-000001"
+    assert f"stopped after update 3. Go on: python -m baselines.vldac --resume --out {rewound}" in text
+    assert checkpoints(rewound / "checkpoints")[-1].name == "update-000003"
 
 
-def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished, tmp_path):
-    out = tmp_path / "run"
-    train_until(out, "baselines.runs.logs.summary", 2, signal.SIGKILL, tmp_path / "log")
-
-    def work() -> None:  # a limit on the size of files, as a full disk: the system refuses to write
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
-        command.main(vldac.Config, lambda _: go_on(out), None)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["vldac"])
-        [(status, told)] = end(begin(1, work, tmp_path / "log"), tmp_path / "log")
+def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished, rewound):
+    (saved,) = checkpoints(rewound / "checkpoints")
+    # a limit on the size of files, as a full disk: the system refuses to write
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (1_000_000, resource.RLIM_INFINITY))
+    status, text = go_on_in_another_process(rewound, limit)
     assert status == 2
-    (line,) = [line for line in told.splitlines() if line.startswith("error:")]
+    (line,) = [line for line in text.splitlines() if line.startswith("error:")]
     assert line.startswith("error: File too large")
-    assert line.endswith(f"The newest checkpoint is intact; go on: python -m baselines.vldac --resume --out {out}")
-    assert "Traceback" not in told
-    assert sorted(path.name for path in (out / "checkpoints").iterdir()) == ["update-000000", "update-000001"]
-    go_on(out)
-    assert_same_end(finished, out)
+    assert line.endswith(f"The newest checkpoint is intact; go on: python -m baselines.vldac --resume --out {rewound}")
+    assert "Traceback" not in text
+    assert list((rewound / "checkpoints").iterdir()) == [saved]
+    go_on(rewound)
+    assert_same_end(finished, rewound)

@@ -121,10 +121,10 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     assert [1 for line in lines if re.fullmatch(r"update 1: \S+ steps/s, 0 hours to the end without evaluations", line)]
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
-    assert lines[1] == "held-out episodes before training: 1 of 3, which fit into --eval-minutes 1e-05"
+    assert lines[1] == "held-out episodes before training: 1 of 2, which fit into --eval-minutes 1e-05"
     played = [report["episodes"] for report in json.loads((run.out / "evaluation.json").read_text())]
-    assert played == [1, 3]
-    assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [3, 3]
+    assert played == [1, 2]
+    assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [2, 2]
     capsys.readouterr()
     again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
     assert again.config.micro_batch == 6
@@ -141,7 +141,8 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
 def measure(monkeypatch, tmp_path):
     """The script with little to measure; its status and rows, less what tells where."""
     monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, 2**20))
-    monkeypatch.setattr(gpu, "RANK", 2)
+    for name, value in {"RANK": 2, "SIDE": 84, "PROMPT": 100}.items():
+        monkeypatch.setattr(gpu, name, value)
     monkeypatch.setattr(gpu.setup, "load_family", gpu.setup.load_family)
 
     def run(*options):

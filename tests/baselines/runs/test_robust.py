@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from stage import FINISHED, SMALL, assert_same_end, on_stage, roll_out
+from stage import SMALL, assert_same_end, on_stage, roll_out
 
 from baselines import vldac
 from baselines.learning.warm_start import WarmConfig
@@ -24,10 +24,10 @@ from vlgym.files import lock_folder
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = """
-    --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 4 --num-envs 2 --rollout-steps 3 --minibatch 6
-    --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12 --eval-episodes 3 --save-every 1
-    --record-every 1 --threads 1 --warm.steps 3 --warm.samples 64 --warm.batch 8 --warm.check-every 50
-    --warm.val-episodes 2
+    --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 3 --num-envs 2 --rollout-steps 3 --minibatch 6
+    --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12 --eval-episodes 2
+    --no-eval-controls --save-every 1 --record-every 1 --threads 1 --warm.steps 1 --warm.samples 16 --warm.batch 8
+    --warm.val-episodes 1
 """  # of FINISHED
 
 
@@ -36,7 +36,7 @@ def test_a_command_that_is_killed_goes_on_to_the_end_of_a_run_in_another_process
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-    while not (out / "checkpoints" / "update-000002").exists():
+    while not (out / "checkpoints" / "update-000001").exists():
         assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
@@ -50,7 +50,6 @@ def test_two_processes_cannot_work_in_one_runs_folder(finished, tmp_path):
     out = shutil.copytree(finished, tmp_path / "run")
     with lock_folder(out), pytest.raises(UserError, match="Another process is at work"):
         vldac.train(Config(out=out, resume=True))
-    assert vldac.train(Config(out=out, resume=True)).state.update == FINISHED.updates
 
 
 def break_env(env, at: int) -> None:

@@ -134,7 +134,7 @@ def small(monkeypatch):
         question="Does it run?",
         env=ENV,
         arms=(arms.VLDAC, arms.LOOP),
-        env_steps=16,
+        env_steps=8,
         seeds=1,
         options=SMALL,
         warm_options=WARM,
@@ -192,7 +192,7 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     assert (folder / "small.png").read_bytes().startswith(b"\x89PNG")
     runs = json.loads((folder / "runs.json").read_text())
     assert [(run["arm"], run["seed"]) for run in runs] == [("VL-DAC", 0), ("LOOP", 0)]
-    assert all(run["curve"][-1][0] >= 16 and len(run["evaluations"]) == 2 for run in runs)
+    assert all(run["curve"][-1][0] >= 8 and len(run["evaluations"]) == 2 for run in runs)
     assert [run["explained_variance"] is None for run in runs] == [False, True]
     assert "policy" not in json.dumps(runs)
     assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all arms, judged once
@@ -203,7 +203,7 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     study.run_study(study.Config("small", out=tmp_path, workers=1))
     assert [a[:2] for a in calls] == [["baselines.loop", "--resume"]]
     with pytest.raises(UserError, match="other options"):
-        study.run_study(study.Config("small", out=tmp_path, env_steps=8))
+        study.run_study(study.Config("small", out=tmp_path, env_steps=16))
     with pytest.raises(UserError, match="must be >= 1"):
         study.run_study(study.Config("small", out=tmp_path, seeds=0))
 

@@ -4,46 +4,32 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shutil
-import signal
 import sys
 from dataclasses import replace
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from stage import ENV, FINISHED, assert_same_end, on_stage, roll_out
+from stage import ENV, FINISHED, assert_same_end, interrupted_after, on_stage, roll_out
 
-from baselines import rl4vlm, vldac
-from baselines.learning.batch import Batch, Metrics, micro_batches
-from baselines.learning.collect import Collector
+from baselines import vldac
 from baselines.learning.command import main
-from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.runs.folder import checkpoints, write_record
-from baselines.runs.logs import RunLog, read_rows
-from baselines.vldac import VLDAC, Config
-from vlgym import make
+from baselines.runs.logs import read_rows
+from baselines.vldac import Config
 from vlgym.errors import UserError
-from vlgym.play.rollout import Runner
 
 
-def test_four_updates_equal_three_then_ctrl_c_then_resume_bit_for_bit(finished, tmp_path, monkeypatch, capsys):
-    out, write = tmp_path / "stopped", RunLog.write
-
-    def write_and_interrupt(self, row):
-        write(self, row)
-        if row["update"] == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunLog, "write", write_and_interrupt)
+def test_three_updates_equal_two_then_ctrl_c_then_resume_bit_for_bit(finished, tmp_path, capsys):
+    out = tmp_path / "stopped"
+    with interrupted_after(2):
         vldac.train(replace(FINISHED, out=out))
     assert f"--resume --out {out}" in capsys.readouterr().out.replace("\n", "")
     newest = checkpoints(out / "checkpoints")[-1]
-    assert newest.name == "update-000003"
+    assert newest.name == "update-000002"
     vldac.train(Config(out=out, resume=True))
     assert_same_end(finished, out)
     names = load_file(checkpoints(out / "checkpoints")[-1] / "tensors.safetensors").keys()
@@ -67,15 +53,15 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     assert policy.items() <= record["policy"].items()
     state = json.loads((checkpoints(finished / "checkpoints")[-1] / "state.json").read_text())
     assert record["policy"]["max_new_tokens"] == state["max_new_tokens"] > 0
-    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 3, "sampler_seed": 0}
+    assert record["episodes"]["held_out"] == {"split": "test", "first": 0, "end": 2, "sampler_seed": 0}
     assert record["config"]["out"] == str(finished)
     assert (finished / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert list((finished / "tensorboard").glob("events*"))
     evaluations = json.loads((finished / "evaluation.json").read_text())
-    assert [(e["update"], e["split"], e["episodes"]) for e in evaluations] == [(0, "test", 3), (4, "test", 3)]
+    assert [(e["update"], e["split"], e["episodes"]) for e in evaluations] == [(0, "test", 2), (3, "test", 2)]
     assert type(load_family(str(finished / "model"))).__name__ == "TinyQwen2VL"
     rows = read_rows(finished / "log.jsonl")
-    assert [row["update"] for row in rows] == [1, 2, 3, 4]
+    assert [row["update"] for row in rows] == [1, 2, 3]
     wanted = {
         "episode/success", "episode/return", "rollout/invalid_rate", "rollout/logp_diff_mean", "loss/policy",
         "loss/value", "loss/kl", "value/explained_variance", "speed/env_steps_per_s", "seconds/update",
@@ -118,8 +104,6 @@ def test_bad_options_are_refused_with_a_clear_message(tmp_path):
         ({"env": "vlgym/NumberLin-v0"}, "NumberLine"),
         ({"env": ","}, "NumberLine"),
         ({"env": f"{ENV},{ENV}"}, "twice"),
-        ({"clip": 0.0}, "--clip"),
-        ({"warm": WarmConfig(noise=2.0)}, "noise"),
     ):
         with pytest.raises(UserError, match=words):
             vldac.train(replace(FINISHED, out=tmp_path / "run", **change))
@@ -140,40 +124,10 @@ def test_help_names_the_usual_options_and_help_all_every_one(monkeypatch, capsys
     assert {"--env", "--resume", named} <= shown
 
 
-def set_the_stage(module=vldac, **changes) -> tuple[VLDAC, Batch]:
-    """A learner and a rollout of 12 steps with advantages from -1 to 1."""
-    learner = on_stage(module, **changes)
-    batch, _ = roll_out(learner)
-    batch.advantages = torch.linspace(-1, 1, 12)
-    return learner, batch
-
-
-def gradients_of(learner: VLDAC, batch: Batch, rows: torch.Tensor, size: int) -> list[torch.Tensor]:
-    """Return the gradients of one step of the policy."""
-    found: list[torch.Tensor] = []
-    learner.optimizers.named["policy"].step = lambda: found.extend(
-        p.grad.clone() for p in learner.weights.parameters if p.grad is not None
-    )
-    learner.policy_step(batch, rows, size, Metrics())
-    return found
-
-
-@pytest.mark.parametrize(("smaller", "module"), [({"micro_batch": 5}, vldac), ({"micro_tokens": 700}, rl4vlm)])
-def test_micro_batches_give_the_gradient_of_the_whole_minibatch(smaller, module):
-    gradients = []
-    for change in ({"micro_batch": 12}, smaller):
-        learner, batch = set_the_stage(module, lr=1e-3, max_grad_norm=1e9, **change)
-        rows = torch.arange(12)
-        assert (len(micro_batches(batch, rows, learner.passes)) > 1) == (change is smaller)
-        gradients.append(gradients_of(learner, batch, rows, 12))
-    for a, b in zip(*gradients, strict=True):
-        assert (a - b).norm() <= 1e-4 * a.norm() + 1e-6
-
-
 def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run():
-    learner, batch = set_the_stage(minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3)
-    parameters = learner.weights.parameters
-    batch.advantages[0] = math.nan
+    learner = on_stage(vldac, minibatch=6, micro_batch=6, epochs=1, value_warmup=0, lr=1e-3)
+    (batch, _), parameters = roll_out(learner), learner.weights.parameters
+    batch.advantages = torch.tensor([math.nan, *torch.linspace(-1, 1, 11).tolist()])
     before = [p.clone() for p in parameters]
     learner.update(batch, 1)
     assert learner.optimizers.skips == 1
@@ -183,31 +137,3 @@ def test_a_non_finite_loss_is_skipped_and_counted_and_three_in_a_row_end_the_run
     batch.returns[:] = math.nan
     with pytest.raises(UserError, match="3 gradient steps in a row"):
         learner.update(batch, 1)
-
-
-def test_the_value_loss_reaches_the_model_only_without_a_stop_gradient():
-    for stop_gradient in (True, False):
-        learner, batch = set_the_stage(stop_gradient=stop_gradient, value_coef=1.0, lr=1e-3, max_grad_norm=1e9)
-        batch.advantages[:] = 0.0  # the policy loss has no gradient, so whatever comes is the value loss's
-        batch.returns[:] = 1.0
-        torch.nn.init.ones_(learner.value.outer.weight)
-        found = gradients_of(learner, batch, torch.arange(12), 12)
-        assert (sum(float(g.abs().sum()) for g in found) > 0) != stop_gradient
-
-
-def test_truncated_episodes_bootstrap_with_the_value_of_their_final_observation_and_terminated_ones_do_not():
-    learner = on_stage(vldac, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
-    torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)  # V = 7 everywhere
-    envs = [make(ENV, max_turns=1), make(ENV, max_turns=1, invalid_action="terminate")]
-    learner.collector = Collector(Runner(envs, split="train"), learner.run.policy)
-    batch, metrics = roll_out(learner)  # an untrained model's reply is unreadable: truncated there, terminated here
-    assert metrics["rollout/invalid_rate"] == 1.0
-    assert batch.returns.tolist() == pytest.approx([3.5, 0.0])
-
-
-def test_one_update_runs_on_several_environments_at_once(tmp_path):
-    more = {"env_kwargs": (), "value_warmup": 0, "max_new_tokens": 24, "updates": 1, "out": tmp_path / "mixed"}
-    config = replace(FINISHED, env=f"{ENV},vlgym/Blackjack-v0", **more)
-    run = vldac.train(config)
-    assert run.state.update == 1
-    assert {e["env_id"] for e in run.state.evaluations} == {ENV, "vlgym/Blackjack-v0"}
