@@ -15,8 +15,10 @@ from ..registry.making import make
 from ..registry.versions import list_versions
 from .wire import pack
 
-CALLS = {"solve": ("solve",), "match": ("match_action", "action"), "point": ("point_action", "x", "y"),
-         "think": ("think", "action")}  # fmt: skip
+METHODS = {
+    "solve": ("solve",), "match": ("match_action", "action"), "point": ("point_action", "x", "y"),
+    "think": ("think", "action"),
+}  # fmt: skip
 """Requests that call a method, which has that name and those parts of the request."""
 
 
@@ -32,8 +34,8 @@ class Host:
         """Do what is asked; return `n`, `env`, and `value` or the `error` that was raised."""
         head = {"n": request["n"], "env": request["env"]}
         try:
-            if request["do"] in CALLS:
-                method, *names = CALLS[request["do"]]
+            if request["do"] in METHODS:
+                method, *names = METHODS[request["do"]]
                 value = getattr(self._envs[request["env"]], method)(*(request[name] for name in names))
             else:
                 value = getattr(self, f"_do_{request['do']}")(request)
