@@ -38,7 +38,7 @@ def common_prefix(prompts: Sequence[Prompt]) -> int:
     return limit if limit >= SHORTEST_PREFIX else 0
 
 
-CACHED_PROMPTS = 256  # distinct prompts whose keys and values are kept until the weights change
+PROMPT_BYTES = 2**31  # of the distinct prompts whose keys and values are kept until the weights change
 CACHED_IMAGES = 2048  # distinct images whose features are kept until the vision tower changes
 PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padding counted
 
@@ -55,7 +55,7 @@ class Prefill:
         self.suppress[list(family.suppressed)] = float("-inf")
         self.temperature = 1.0  # logits are divided by it, in sampling and scoring alike: what training knows
         self._features: Fifo = Fifo(CACHED_IMAGES)
-        self._entries: Fifo = Fifo(CACHED_PROMPTS)
+        self._entries: Fifo = Fifo(1)  # as many as `PROMPT_BYTES` hold of the newest prompt's size
         vision = set(family.vision_parameters())
         self._vision_weights = list(vision)
         self._text_weights = [p for p in family.model.parameters() if p not in vision]
@@ -124,6 +124,7 @@ class Prefill:
                     pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
                     parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
                 keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
+                self._entries.limit = max(1, PROMPT_BYTES // (keys.nbytes + values.nbytes))
                 entries[prompt.key] = self._entries.put(prompt.key, (keys, values, last[row]))
         return [entries[prompt.key] for prompt in prompts]
 

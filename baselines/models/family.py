@@ -83,7 +83,7 @@ class Fifo(OrderedDict[Any, Any]):
     def put(self, key: Any, value: Any) -> Any:
         """Store and return `value`."""
         self[key] = value
-        if len(self) > self.limit:
+        while len(self) > self.limit:
             self.popitem(last=False)
         return value
 

@@ -30,7 +30,7 @@ from vlgym.play.trajectory import read_trajectories
 FIRST = "vlgym/NumberLine-v1"
 IDS = (
     FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/TicTacToe-v0",
-    "vlgym/ConnectFour-v0", "vlgym/ScreensClick-v0", "vlgym/ScreensLook-v0", "vlgym/ScreensGo-v0",
+    "vlgym/ConnectFour-v0", "vlgym/Points24-v1", "vlgym/ScreensClick-v0", "vlgym/ScreensGo-v0",
 )  # fmt: skip
 PLAN = ("vlgym/SokobanDrawn-v0", "--env-kwargs", "planner=global")
 """One reply holds the whole plan: turn by turn its 50 turns would be most of the replies of all."""

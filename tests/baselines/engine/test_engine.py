@@ -53,6 +53,18 @@ def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, pr
     assert 0 < int(out.cut.sum()) < len(out.cut)
 
 
+def test_as_many_prompts_are_kept_as_the_bytes_hold_and_replies_stay_the_same(engine, prompts, monkeypatch):
+    engine.forget()
+    expected = engine.sample(prompts, generator(3))
+    assert len(engine._entries) == len({prompt.key for prompt in prompts}) > 2
+    largest = max(keys.nbytes + values.nbytes for keys, values, _ in engine._entries.values())
+    monkeypatch.setattr(prefill, "PROMPT_BYTES", 2 * largest)
+    engine.forget()
+    out = engine.sample(prompts, generator(3))
+    assert 0 < sum(keys.nbytes + values.nbytes for keys, values, _ in engine._entries.values()) <= 2 * largest
+    assert torch.equal(out.ids, expected.ids)
+
+
 def test_sampling_is_reproducible_and_leaves_global_generators_alone(engine, prompts):
     before = torch.get_rng_state()
     first, second = (engine.sample(prompts, generator(7)) for _ in range(2))
