@@ -23,23 +23,15 @@ from vlgym.testing import (
     EnvConformance,
     Subject,
     certify,
-    interface_checks,
     measure_behaviour,
     measure_figures,
     measure_hashes,
 )
 from vlgym.testing.certificate import run_check
 from vlgym.testing.fingerprint import plain, scripted_reply, transcript
-from vlgym.testing.interface_checks import LENGTHS, Slowest
 from vlgym.testing.playing import write_garbage
 
 pytestmark = pytest.mark.usefixtures("toys_importable")
-
-
-@pytest.fixture(autouse=True)
-def quick_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time of the core's own parsers is measured in test_parser_time.py."""
-    monkeypatch.setattr(interface_checks, "measure_style", lambda style: Slowest(("", "", ""), (0.0,) * len(LENGTHS)))
 
 
 BROKEN: list[tuple[str, str, dict[str, Any], str]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from broken_toys import RescanningParser
@@ -16,7 +17,6 @@ from vlgym.testing.interface_checks import (
     Slowest,
     check_parser_time,
     measure_parser,
-    measure_style,
     write_shapes,
     write_string,
 )
@@ -64,10 +64,14 @@ def test_strings_have_the_length_that_is_asked_for_and_hold_the_format_s_own_pie
 
 
 def test_a_failure_names_the_style_and_the_string(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = get_registry().get("vlgym/NumberLine-v0")
+    assert check_parser_time(Subject(spec, {})).startswith("all are the core's")
     monkeypatch.setattr(interface_checks, "get_parser", lambda style: RescanningParser())
-    monkeypatch.setattr(interface_checks, "measure_style", measure_style.__wrapped__)  # what was measured is kept
-    with pytest.raises(CheckFailure, match=r"auto: prefix, repeated piece and end .* must be linear"):
-        check_parser_time(Subject(get_registry().get("vlgym/NumberLine-v0"), {}))
+    own = replace(spec, reply_styles=("auto", "a_plugin.parsing:Rescanning"))
+    with pytest.raises(
+        CheckFailure, match=r"^a_plugin.parsing:Rescanning: prefix, repeated piece and end .* be linear"
+    ):
+        check_parser_time(Subject(own, {}))
 
 
 def test_short_times_say_nothing_about_growth() -> None:
