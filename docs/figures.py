@@ -328,13 +328,20 @@ def write_screens(figure: str) -> str:
 def write_real(figure: str) -> str:
     """Write how SmolLM2 plays in words: success and unreadable replies of each environment (`judged`), a first reply
     to each of three (`replies`), the `training`, or both models' `answers` to other questions."""
-    *played, training = read_runs("real-model")
+    *played, training = read_runs("real-model")  # the last row is the training
     if figure == "answers":
         cells = [[question, *map(show_text, answers)] for question, *answers in training["answers"]]
         return table(["question", "published", "trained"], cells)
+    if figure == "kl":
+        wins = (
+            f"{each['success']:.2f} [{each['success_low']:.2f}, {each['success_high']:.2f}] of {each['episodes']}"
+            for each in training["evaluations"]
+        )
+        kl = f"KL to the published model: {training['kl']:.1f} nats a reply."
+        return f"Test episodes: {' before, '.join(wins)} after. {kl}"
     if figure == "training":
         updates = training["updates"]
-        parts = [updates[at : at + 8] for at in range(0, len(updates), 8)]
+        parts = [updates[at : at + 5] for at in range(0, len(updates), 5)]
         columns = ("episode/success", "rollout/invalid_rate", "loss/kl")
         cells = [
             [f"{part[-1]['env_steps']:,}", *(f"{mean(each[name] for each in part):.2f}" for name in columns)]
@@ -346,28 +353,44 @@ def write_real(figure: str) -> str:
     known, rows = read_registry(), dict[str, dict[str, Any]]()
     for row in played:
         rows.setdefault(row["env"], {})[row["player"]] = row
+    wins = {
+        player: f"{row['success']['rate']:.2f} [{row['success']['low']:.2f}, {row['success']['high']:.2f}]"
+        for player, row in rows["vlgym/NumberLine-v1"].items()
+    }
     if figure == "line":
-        own = rows["vlgym/NumberLine-v1"]
-        shares = [own[player]["success"] for player in ("as published", "trained")]
-        first, last = (f"{share['rate']:.2f} [{share['low']:.2f}, {share['high']:.2f}]" for share in shares)
         return (
-            f"**A pretrained language model.** SmolLM2-135M wins NumberLine-v1 in words: {first} as published, "
-            f"{last} after VL-DAC ([all figures](docs/real-model.md))."
+            f"**A pretrained language model.** SmolLM2-135M wins NumberLine-v1 in words: {wins['as published']} as "
+            f"published, {wins['trained']} after VL-DAC ([all figures](docs/real-model.md))."
         )
+    if figure == "players":
+        cells = [
+            [player, wins[player], f"{row['invalid']['rate']:.2f}", row["replies"]]
+            for player, row in rows["vlgym/NumberLine-v1"].items()
+        ]
+        return table(["player", "success", "unreadable", "replies"], cells)
     players = ("as published", "two examples")
     if figure == "replies":
-        first = [[name[6:], *(show_text(own[each]["examples"][0]) for each in players)] for name, own in rows.items()]
+        first = [
+            [name.removeprefix("vlgym/"), *(show_text(own[each]["examples"][0]) for each in players)]
+            for name, own in rows.items()
+            if own.keys() >= {*players}
+        ]
         return table(["environment", *players], first[:3])
     cells = [
         [
             name.removeprefix("vlgym/"), f"{own['random']['success']['rate']:.2f}",
             f"{known[name]['blind']['success'] + 1e-9:.2f}",
-            *(f"{own[each]['success']['rate']:.2f}, {own[each]['invalid']['rate']:.2f}" for each in players),
+            *(show_play(own.get(each)) for each in players),
             f"{known[name]['ceiling']['success']:.2f}",
         ]
         for name, own in rows.items()
     ]  # fmt: skip
     return table(["environment", "random", "blind", *(f"{each}, unreadable" for each in players), "oracle"], cells)
+
+
+def show_play(row: dict[str, Any] | None) -> str:
+    """Return success and the share of unreadable replies of a player."""
+    return f"{row['success']['rate']:.2f}, {row['invalid']['rate']:.2f}" if row else NONE
 
 
 def show_text(text: str, most: int = 60) -> str:

@@ -32,6 +32,8 @@ IDS = (
     FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/TicTacToe-v0",
     "vlgym/ConnectFour-v0", "vlgym/Points24-v1", "vlgym/ScreensClick-v0", "vlgym/ScreensGo-v0",
 )  # fmt: skip
+SHORT = ("vlgym/ScreensClick-v0", "vlgym/Blackjack-v0", "vlgym/EZPoints-v1", "vlgym/TicTacToe-v0", FIRST)
+"""Those that are played with two examples, each alone: the examples of one are computed once for all its episodes."""
 PLAN = ("vlgym/SokobanDrawn-v0", "--env-kwargs", "planner=global")
 """One reply holds the whole plan: turn by turn its 50 turns would be most of the replies of all."""
 WORDS = ("--policy-arg", "threads=1", "--num-envs", "30", "--max-tokens")
@@ -45,14 +47,14 @@ EXAMPLES, SCORED = 2, 64
 def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
     """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's reward, and no words
     on an unreadable reply."""
-    shots, every = ("--few-shot", "2"), ",".join(IDS)
+    every = ",".join(IDS)
     return [
         ("random", ("--policy", "random"), every),
         ("random", ("--policy", "random", *PLAN[1:]), PLAN[0]),
         ("as published", (*MODEL, "32"), every),
         ("as published", (*MODEL, "64", *PLAN[1:]), PLAN[0]),
-        ("two examples", (*MODEL, "32", *shots), every),
-        ("two examples", (*MODEL, "64", *shots, *PLAN[1:]), PLAN[0]),
+        *(("two examples", (*MODEL, "32", "--few-shot", "2"), each) for each in SHORT),
+        ("two examples", (*MODEL, "64", "--few-shot", "2", *PLAN[1:]), PLAN[0]),
         ("without feedback", (*MODEL, "32", *SILENT), FIRST),
         ("trained", ("--policy", f"hf:{trained / 'model'}", *WORDS, "32"), FIRST),
     ]
@@ -82,7 +84,7 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
     updates = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     published, trained = (make_engine(load_family(str(name)), max_new_tokens=32) for name in ("smollm2", run / "model"))
     records = [record for episode in read_trajectories(folder, images=False) for record in episode][:SCORED]
-    prompts = [trained.family.encode(json.loads(record.prompt)) for record in records]
+    prompts = [trained.family.encode(record.messages) for record in records]
     replies = [torch.tensor(trained.family.encode_reply(record.reply)) for record in records]
     ids, mask = pad_rows(replies, 0)
     theirs, own = (engine.score(prompts, ids.long(), mask).sum(-1) for engine in (published, trained))
