@@ -157,7 +157,7 @@ class TinyPolicy:
         self.steps = steps
 
     def plus(self) -> Tensor:
-        """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 where there is no prompt."""
+        """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 without a prompt."""
         with torch.no_grad():
             scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
         table = torch.full((NUMBERS**2,), 0.5).double()

@@ -1,4 +1,4 @@
-"""How an estimate compares with the true advantage, each figure with its interval over start groups; table and plot.
+"""Comparison of an estimate with the true advantage, each figure with its interval over start groups; table and plot.
 
 The truth has two halves t1, t2 of independent noise, so cov(t1, t2) is its variance without noise. A correlation is
 corrected for attenuation (Spearman 1904), and not clipped: r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean.

@@ -107,7 +107,7 @@ def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 class ReplySpace(spaces.Text):
     """Replies: any string up to `max_length` characters; `sample()` writes a well-formed reply with a legal action.
 
-    The environment keeps `legal` of its own space up to date, so `env.step(env.action_space.sample())` is the random
+    The environment keeps its space's `legal` current, so `env.step(env.action_space.sample())` is the random
     baseline.
     """
 

@@ -274,7 +274,7 @@ class Table:
         return info
 
     def credits(self, seat: int) -> bool:
-        """Whether a win now is a seat's own: it made its last move itself, and is ahead without what was not paid."""
+        """Return whether a win now is a seat's: its last move was its reply's, and it is ahead without unpaid rewards."""
         return bool(self._own[seat]) and (self._unpaid[seat] <= 0 or self.returns[seat] > 0)
 
     def turn(self, seat: int) -> Turn:
@@ -306,7 +306,7 @@ class Table:
         self._settle(Round((0.0,) * game.seats))
 
     def reseed(self, seed: int) -> None:
-        """Begin the game's further chance, and the random moves of its own players, at a seed."""
+        """Begin the game's further chance, and its players' random moves, at a seed."""
         self.log.append({"luck": seed})
         self._seeds = draw_seeds(np.random.default_rng(seed), self.game.seats)[1]
         self._chance.bit_generator.state = np.random.default_rng(self._seeds[0]).bit_generator.state
@@ -413,7 +413,7 @@ def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mappi
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
     """Return the seat that one agent gets, and a game's seeds: of its chance, of moves that stand for replies, and of
-    random moves of its own players. One seed of a reset deals one game on every path."""
+    its players' random moves. One seed of a reset deals one game on every path."""
     return int(rng.integers(seats)), [int(number) for number in rng.integers(2**62, size=3)]
 
 

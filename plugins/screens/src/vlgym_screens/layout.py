@@ -1,4 +1,4 @@
-"""Where widgets stand. One layout draws and hits: `place` gives boxes for the painter and for clicks."""
+"""Places of widgets. One layout draws and hits: `place` gives boxes for the painter and for clicks."""
 
 from __future__ import annotations
 

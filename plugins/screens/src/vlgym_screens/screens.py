@@ -181,7 +181,7 @@ class ScreenEnv(VLEnv):
         return [each for each in self.layout.place(self.state) if each.live]
 
     def match_action(self, wanted: str) -> str | None:
-        """Return an action in its one spelling, or `None` where there is no such action."""
+        """Return an action in its one spelling, or `None` for another text."""
         wanted = wanted.strip()
         read = _READER.parse(wanted)
         if read.failure or read.span != (0, len(wanted)):

@@ -47,7 +47,7 @@ class Walkers(GameAtOnce):
         return seat ^ self.flipped
 
     def set_out(self, rng: np.random.Generator, things: int = 0) -> list[Cell]:
-        """Begin a game with both players on drawn squares; return other squares for so many things."""
+        """Begin a game with both players on drawn squares; return other squares, one a thing."""
         self.chance_rng, self.flipped, self.earned = rng, 0, [0.0, 0.0]
         drawn = [self.cells()[int(index)] for index in rng.permutation(self.side**2)[: 2 + things]]
         self.places = drawn[:2]
