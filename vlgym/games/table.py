@@ -274,7 +274,7 @@ class Table:
         return info
 
     def credits(self, seat: int) -> bool:
-        """Return whether a win now is a seat's: its last move was its reply's, and it is ahead without unpaid rewards."""
+        """Return whether a win now is a seat's: its last move was its reply's, it is ahead without unpaid rewards."""
         return bool(self._own[seat]) and (self._unpaid[seat] <= 0 or self.returns[seat] > 0)
 
     def turn(self, seat: int) -> Turn:
