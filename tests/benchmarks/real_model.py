@@ -32,7 +32,7 @@ IDS = (
     FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/TicTacToe-v0",
     "vlgym/ConnectFour-v0", "vlgym/Points24-v1", "vlgym/ScreensClick-v0", "vlgym/ScreensGo-v0",
 )  # fmt: skip
-SHORT = ("vlgym/ScreensClick-v0", "vlgym/Blackjack-v0", "vlgym/EZPoints-v1", "vlgym/TicTacToe-v0", FIRST)
+SHORT = ("vlgym/ScreensClick-v0", "vlgym/Blackjack-v0", FIRST, "vlgym/EZPoints-v1", "vlgym/TicTacToe-v0")
 """Those that are played with two examples, each alone: the examples of one are computed once for all its episodes."""
 PLAN = ("vlgym/SokobanDrawn-v0", "--env-kwargs", "planner=global")
 """One reply holds the whole plan: turn by turn its 50 turns would be most of the replies of all."""
