@@ -65,7 +65,7 @@ def main() -> None:
         f"Milliseconds per step of {OVERHEAD} with a picture of 336 x 336 pixels, drawn and sent, in batches of this "
         f"many environments on one worker:\n\n{table(['environments', *ONE_WORKER], overhead)}"
     )
-    finish("env_groups", "Environments in other processes", body, ["vlgym", "ray", "numpy"])
+    finish("stepping", "Environments in other processes", body, ["vlgym", "ray", "numpy"])
 
 
 if __name__ == "__main__":
