@@ -337,7 +337,7 @@ def write_real(figure: str) -> str:
             f"{each['success']:.2f} [{each['success_low']:.2f}, {each['success_high']:.2f}] of {each['episodes']}"
             for each in training["evaluations"]
         )
-        kl = f"KL to the published model: {training['kl']:.1f} nats a reply."
+        kl = f"KL to the published model: {training['kl']:.1f} nats a reply. It took {training['minutes']:.0f} minutes."
         return f"Test episodes: {' before, '.join(wins)} after. {kl}"
     if figure == "training":
         updates = training["updates"]

@@ -94,9 +94,11 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
         return engine.sample([prompt], temperature=0).texts[0]
 
     names = ("update", "env_steps", "episode/success", "rollout/reward", "rollout/invalid_rate", "loss/kl")
+    updates = [each for each in updates if "update" in each]
+    phases = [each[f"seconds/{phase}"] for each in updates for phase in ("rollout", "reference", "check", "update")]
     return {
-        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()),
-        "updates": [{name: each[name] for name in names} for each in updates if "update" in each],
+        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()), "minutes": sum(phases) / 60,
+        "updates": [{name: each[name] for name in names} for each in updates],
         "evaluations": json.loads((run / "evaluation.json").read_text(encoding="utf-8")),
         "answers": [[question, answer(published, question), answer(trained, question)] for question in QUESTIONS],
     }  # fmt: skip
