@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SERVERS := .venv-servers
 TRAINERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vlgym/integrations
 # fast-downward's build calls `python` by name, which plain Debian does not have.
-PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
+PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 ALL := '.[train,eval,ui]'
 DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
