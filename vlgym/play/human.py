@@ -15,18 +15,12 @@ from ..parsers import match_legal
 from ..registry.making import unwrap
 from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
+from .controls import list_pictures
 from .terminal_pictures import choose_protocol, show_picture
 
-END = "."
-"""The line that ends a reply of several lines, as in mail programs."""
-
-MOST_CHOICES = 100
-"""Most legal actions numbered on the screen; the numbers of the others are valid, too."""
-
+END = "."  # the line that ends a reply of several lines, as in mail programs
+MOST_CHOICES = 100  # legal actions shown with their numbers; the numbers of the others are valid, too
 LINES_HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
-"""Note for a player where replies have several lines."""
-
-
 HELP = """\
 Type a whole reply, as a model would write it, or just a legal action or its
 number: it is then put into the reply format.
@@ -47,9 +41,8 @@ class HumanPolicy:
     """Asks the person at the terminal.
 
     Args:
-        pictures: folder for the pictures of an episode, in the order in which they come; those of the episode before
-            are written over.
-        protocol: how the newest one is drawn, of `PICTURES`.
+        pictures: folder for the pictures of an episode in their order; the next one's replace them.
+        protocol: how the newest one is drawn, of `PROTOCOLS`.
     """
 
     name = "human"
@@ -57,7 +50,8 @@ class HumanPolicy:
 
     def __init__(self, pictures: Path, protocol: str = "auto", *, oracle: bool = False) -> None:
         self.pictures, self.protocol, self.oracle = pictures, protocol, oracle
-        self._help, self._helped = "\n".join(x for x in HELP.split("\n") if oracle or ":oracle" not in x), False
+        lines = [line for line in HELP.split("\n") if oracle or ":oracle" not in line]
+        self._help, self._helped = "\n".join(lines), False
         self._files: dict[int, tuple[Image, Path]] = {}
         self._count = 0
 
@@ -77,7 +71,7 @@ class HumanPolicy:
         """Show what is new in a prompt: its last message, at the first turn all of it."""
         if turn.turn == 0:
             self._files, self._count = {}, 0
-        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+        images = list_pictures(turn.messages)
         self._files = {id(image): (image, self.keep(image)) for image in images}
         new = self._write(turn.messages[-1:] if turn.turn else turn.messages)
         say(f"\n--- {turn.part}{', ' if turn.part else ''}turn {turn.turn + 1} ---\n{new}")
@@ -155,7 +149,7 @@ def read_line() -> str:
 
 
 def read_rest(first: str) -> str:
-    """Return a first line and those after it, up to one with nothing but `END`, or up to the end of the input."""
+    """Return a first line and those after it, up to a line `END` or the end of the input."""
     lines = [first]
     while lines[-1] != END and (line := sys.stdin.readline()):
         lines.append(line.rstrip("\r\n"))
@@ -169,6 +163,8 @@ def number_choices(env: VLEnv) -> str:
         return "No action is legal here."
     if env.notation:
         return "Write an action in one of the forms above."
+
+    # A choice is not broken: it starts a new line instead.
     width, lines = measure_width(sys.stdout), ["Choose:"]
     for number, action in enumerate(actions[:MOST_CHOICES], 1):
         choice = show_safe(f"#{number} {action}")
@@ -180,18 +176,16 @@ def number_choices(env: VLEnv) -> str:
 
 
 def pick_choice(text: str, actions: Sequence[str]) -> str | None:
-    """Return the action whose number was typed, as `#3` or `3`; `None` where it is no number of one."""
+    """Return the action whose number was typed, as `#3` or `3`; `None` for other text."""
     digits = text.strip().removeprefix("#")
-    if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:9]) <= len(actions):
-        return None
-    return actions[int(digits[:9]) - 1]
+    number = int(digits[:9]) if digits.isascii() and digits.isdigit() else 0
+    return actions[number - 1] if 1 <= number <= len(actions) else None
 
 
 def complete_reply(env: VLEnv, text: str) -> str:
-    """Return a whole reply: a bare legal action, or its number, is put into the reply format; other text stays as it
-    is.
+    """Return a whole reply: a bare legal action, or its number, is put into the reply format.
 
-    An action that is called like a number comes first; `#3` is always the third one of those that are listed.
+    A legal action named `3` comes before number 3; `#3` is always the third of those that are listed.
     """
     actions = env.legal_actions()
     action = match_legal(text, actions) or pick_choice(text, [] if getattr(env, "notation", "") else actions)
@@ -199,6 +193,6 @@ def complete_reply(env: VLEnv, text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print with terminal control characters made visible: a model or an environment wrote some of the text."""
+    """Print with control characters made visible: a model or an environment wrote some of the text."""
     sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()

@@ -13,22 +13,21 @@ from PIL import Image as PILImage
 from ..terminal import measure_width
 from ..types import Image
 
-PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")
-"""Values of `--picture`: a protocol, or `auto` for the best one that the terminal answers to."""
-
-MOST_COLUMNS, MOST_ROWS = 64, 32
-"""Character cells of a picture at most."""
+PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")  # `auto`: the best one that the terminal answers to
+MOST_COLUMNS, MOST_ROWS = 64, 32  # character cells of a picture
 
 
 def choose_protocol(protocol: str, stream: Any) -> str:
-    """Return how to draw on a stream: what was asked for, and for `auto` what its terminal says it can do."""
+    """Return how to draw on a stream; for `auto`, the best that its terminal says it can do."""
     if protocol != "auto":
         return protocol
     if os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("NO_COLOR"):
         return "none"
     keyboard = sys.__stdin__
-    if not (stream.isatty() and keyboard and keyboard.isatty()):  # the terminal answers as if somebody typed
+    if not (stream.isatty() and keyboard and keyboard.isatty()):
         return "none"
+
+    # The terminal answers as if somebody typed.
     renderable = _import_renderable()
     if renderable.sixel.query_terminal_support():
         return "sixel"
@@ -53,7 +52,7 @@ def show_picture(image: Image, protocol: str, stream: Any) -> None:
 
 def _import_renderable() -> ModuleType:
     """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
-    logging.getLogger("textual_image").setLevel(logging.ERROR)  # a terminal that does not tell its size is no news
+    logging.getLogger("textual_image").setLevel(logging.ERROR)  # many terminals do not tell their size
     stream, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
     try:
         from textual_image import _terminal, renderable
