@@ -6,9 +6,9 @@ A connection begins with a proof that the client holds the token. The token is n
     client   ASK or WORK, 32 random bytes, and its proof
     server   TAKEN, WRONG_TOKEN or FULL, the number of its workers in two bytes, and its proof
 
-A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and TAKEN the
-connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a network that is not yours,
-put it into a tunnel (`ssh -L`).
+A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and
+TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a
+network that is not yours, put it into a tunnel (`ssh -L`).
 """
 
 from __future__ import annotations
@@ -27,26 +27,19 @@ from .processes import SocketLink
 from .wire import read_bytes
 from .workers import LostError
 
-TOKEN = "VLGYM_TOKEN"
-"""Environment variable with the token; a command line would show it to every user of the machine."""
-
+TOKEN = "VLGYM_TOKEN"  # in the environment: a command line would show it to every user
 GREETING, NONCE, DIGEST_BYTES = b"vlgym workers 2\n", 32, 32
 CLIENT, SERVER = b"client\n", b"server\n"
 ASK, WORK = b"?", b"w"
 TAKEN, WRONG_TOKEN, FULL = b"+", b"-", b"~"
 
-HANDSHAKE_S = 10.0
-"""Seconds for both proofs."""
-
+HANDSHAKE_S = 10.0  # for both proofs
 _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
 
 
 class TcpLink(SocketLink):
-    """Connection to a worker behind TCP.
-
-    Args:
-        places: addresses of servers, in the order in which they are tried.
+    """Connection to a worker behind TCP; the servers of `places` are tried in their order.
 
     Raises:
         UserError: a server does not take the token.
@@ -64,6 +57,8 @@ class TcpLink(SocketLink):
                     super().__init__(connection, f"worker {index} (tcp://{place})")
                     self._why = ""
                     return
+
+            # Out of patience: `receive` tells the group of a lost worker.
             if time.monotonic() > end:
                 super().__init__(socket.socket(), f"worker {index} (tcp://{places[0]})")
                 return
@@ -104,11 +99,7 @@ def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], Tcp
 
 
 def read_token() -> str:
-    """Return the token of the servers.
-
-    Raises:
-        UserError: the environment has none.
-    """
+    """Return the servers' token; a `UserError` says that the environment has none."""
     if not (token := os.environ.get(TOKEN, "")):
         raise UserError(
             f"--envs tcp:// needs the token that `vlgym serve` prints, in the environment variable {TOKEN}."
@@ -117,7 +108,7 @@ def read_token() -> str:
 
 
 def prove(transcript: bytes, token: str) -> bytes:
-    """Return the proof that a side holds the token; what is said begins with `CLIENT` or `SERVER`."""
+    """Return the proof that a side holds the token; the transcript begins with `CLIENT` or `SERVER`."""
     return hmac.digest(token.encode("utf-8", "replace"), transcript, hashlib.sha256)
 
 
@@ -139,6 +130,7 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
     except (UnicodeError, OverflowError) as error:
         raise OSError(str(error)) from None
     try:
+        # Our proof is of the server's fresh bytes and ours.
         keep_alive(connection)
         hello = bytes(read_bytes(connection, len(GREETING) + NONCE, end))
         if not hello.startswith(GREETING):
@@ -146,6 +138,8 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         request = purpose + os.urandom(NONCE)
         request += prove(CLIENT + hello + request, token)
         connection.sendall(request)
+
+        # So is the server's: nothing but the handshake is sent to one that does not hold the token.
         answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")

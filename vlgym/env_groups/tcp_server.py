@@ -25,9 +25,8 @@ from .processes import LEAVES_S, end_worker, start_worker
 from .wire import read_bytes
 
 TCP_WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
+# Connections that have not proved the token; one more ends the oldest of the host that has the most.
 MOST_WAITING = 64
-"""Most connections that have not proved the token; one more ends the oldest of the host that has the most."""
-
 _GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
 _LOOK_MS = 100
 _WAIT_S = 2.0  # for a worker whose learner has just left
@@ -38,10 +37,7 @@ class WorkerServer:
 
     Args:
         port: 0 takes a free one.
-        command: what is run, with the number of the socket after it.
-
-    Attributes:
-        running: the workers that have not ended.
+        command: starts a worker, with the number of its socket at the end.
 
     Raises:
         UserError: the port is in use, or the host is no address of this machine.
@@ -83,9 +79,8 @@ class WorkerServer:
         for process in list(self.running):
             end_worker(process, 0)
 
-    # ---- private, in a thread for each connection ------------------------------------------------------------------
-
     def _answer(self, connection: socket.socket) -> None:
+        """Serve one connection, in its own thread."""
         with connection, suppress(OSError, EOFError):
             try:
                 transcript, purpose = self._hear(connection)
@@ -110,7 +105,7 @@ class WorkerServer:
                     self._free.release()
 
     def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
-        """Return all that was said, and the other side's purpose: nothing where it does not prove the token."""
+        """Return the transcript, and the other side's purpose: empty where it does not prove the token."""
         connection.settimeout(tcp.HANDSHAKE_S)
         tcp.keep_alive(connection)
         hello = tcp.GREETING + secrets.token_bytes(tcp.NONCE)
@@ -138,11 +133,7 @@ class WorkerServer:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Listen on a port.
-
-    Raises:
-        UserError: it is in use, or the host is no address of this machine.
-    """
+    """Listen on a port; a `UserError` says that it is in use, or that the host is not this machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

@@ -18,12 +18,7 @@ class BudgetSpentError(FailedError):
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices of tokens.
-
-    Attributes:
-        prompt: dollars for a million prompt tokens; `None` if unknown.
-        completion: the same for reply tokens.
-    """
+    """Dollars for a million tokens; `None` if unknown."""
 
     prompt: float | None = None
     completion: float | None = None

@@ -26,8 +26,11 @@ def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None
         env, seed = part.make(), episode_seed(part.env_id, part.split, 0)
         env.reset(seed=seed)
         forms = list_forms(env)
-        for (name, text), record in zip(forms.items(), _FirstTurns(part, [*forms.values()]).played, strict=True):
+        played = _FirstTurns(part, [*forms.values()]).played
+        for (name, text), record in zip(forms.items(), played, strict=True):
             env.reset(seed=seed)
+
+            # Read once without a game, once from an evaluation's record, once by a step.
             parsed = read_reply(env.parser, text, env.legal_actions(), env.match_action)
             actions = [env.match_action(each) for each in parsed.actions]
             failure = parsed.failure or ("illegal_action" if None in actions else "ok")
@@ -65,7 +68,7 @@ def _describe(parse: str, actions: Sequence[str | None], form: str | None) -> st
 
 
 class _FirstTurns(Player):
-    """Plays the first turn of a part's first episode, with each text as the reply; a policy that answers itself."""
+    """Plays the first turn of a part's first episode with each text as the reply, its own policy."""
 
     name = "forms"
 

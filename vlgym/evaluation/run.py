@@ -1,7 +1,4 @@
-"""Run an evaluation: describe it, play the missing episodes, write each one as it ends.
-
-The same for the command line, for the probes before it, and for a program of one's own.
-"""
+"""Run an evaluation: describe it, play the missing episodes, write each one as it ends."""
 
 from __future__ import annotations
 
@@ -64,11 +61,10 @@ def run_evaluation(
     group: EnvGroup = LOCAL,
     **more: Any,
 ) -> None:
-    """Play a plan into a folder; episodes that are finished when it stops, for whatever reason, are on disk.
+    """Play a plan into a folder; finished episodes are on disk however it stops.
 
     Args:
-        parts: from `plan_ids`, `plan_suite` or by hand.
-        policy: who answers; the caller closes it.
+        policy: the caller closes it.
         layout: prompt layout, of all parts or of each by its key; by default each environment's own.
         num_envs: most episodes at once; by default the policy's attribute `concurrency`, else 8.
         noted: extra fields of the session's record; `resume` does not compare them.
@@ -139,19 +135,19 @@ _WITHOUT = tuple(
 
 
 def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
-    """Return a command line for records, without what looks like a key or a password by its place, its name or its
-    form, and without the values of the environment's variables that are called so."""
-    known = [
-        each for name, each in environment.items() if len(each) >= 8 and re.search(rf"{SECRET_NAME}(?:_|$)", name, re.I)
-    ]
+    """Return a command line for records, without keys and passwords.
+
+    They are known by their place, name or form, and as values of environment variables with such names.
+    """
+    secret = re.compile(rf"{SECRET_NAME}(?:_|$)", re.IGNORECASE)
+    option = re.compile(r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", re.IGNORECASE)
+    values = [each for name, each in environment.items() if len(each) >= 8 and secret.search(name)]
     written: list[str] = []
     for word in words:
-        is_named = written and re.fullmatch(
-            r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", written[-1], re.I
-        )
+        is_named = written and option.fullmatch(written[-1])
         if is_named and not re.fullmatch(r"\d{1,7}", word):  # a limit of tokens is no secret
             word = "[secret]"
-        for each in sorted(known, key=len, reverse=True):
+        for each in sorted(values, key=len, reverse=True):
             word = word.replace(each, "[secret]")
         for pattern, new in _WITHOUT:
             word = pattern.sub(new, word)
