@@ -19,9 +19,8 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
-from vlgym.evaluation.meter import BudgetSpentError, Prices
 from vlgym.evaluation.plan import Part
-from vlgym.evaluation.run import Watcher
+from vlgym.evaluation.run import BudgetSpentError, Prices, Watcher
 from vlgym.files import seal
 from vlgym.play import trajectory
 from vlgym.play.policies import RandomPolicy

@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ..env.seeding import episode_seed
 from ..errors import check_choice
 from ..files import new_folder
-from ..play.human import HumanPolicy, InputEnded, say
+from ..play.human import PROTOCOLS, HumanPolicy, InputEnded, choose_protocol, say
 from ..play.policies import OraclePolicy, RandomPolicy
 from ..play.rollout import Runner
-from ..play.terminal_pictures import PROTOCOLS, choose_protocol
 from ..registry import get_registry
 from ..registry.making import make
 from .console import Arguments, EnvId, read_arguments
@@ -24,13 +23,11 @@ POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 
 def play_in_terminal(
     env_id: EnvId,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/ID.")] = None,
-    policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
+    seed: Annotated[int | None, Option(min=0, help="Seed [default: of the first training episode].")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the images; default ./play/ID.")] = None,
+    policy: Annotated[str, Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
-    picture: Annotated[
-        str, typer.Option(help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")
-    ] = "auto",
+    picture: Annotated[str, Option(help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")] = "auto",
 ) -> None:
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
     protocol = choose_protocol(check_choice("--picture", picture, PROTOCOLS), sys.stdout)
@@ -55,8 +52,8 @@ def play_in_terminal(
                 if player:
                     say(f"{policy} writes: {replies[0].text}")
                 (record,) = runner.advance(turns, replies, policy)
-                executed = f"executed: {', '.join(record.actions) or 'nothing'}"
-                say(f"parse: {record.parse}; {executed}; reward: {record.reward:g}; return: {env.episode_return:g}")
+                reward = f"reward: {record.reward:g}; return: {env.episode_return:g}"
+                say(f"parse: {record.parse}; executed: {', '.join(record.actions) or 'nothing'}; {reward}")
                 if feedback := slot.info["vlgym"]["feedback"]:
                     say(f"feedback: {feedback}")
                 if runner.done:

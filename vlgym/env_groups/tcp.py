@@ -1,4 +1,4 @@
-"""Workers behind TCP: `--envs tcp://HOST:PORT`; `vlgym.env_groups.tcp_server` is the other side.
+"""Workers behind TCP: `--envs tcp://HOST:PORT`, and the server of `vlgym serve --workers N`.
 
 A connection begins with a proof that the client holds the token. The token is never sent.
 
@@ -15,15 +15,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import os
+import select
 import socket
+import subprocess
+import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..errors import UserError
-from .processes import SocketLink
+from .processes import LEAVES_S, SocketLink, end_worker, start_worker
 from .wire import read_bytes
 from .workers import LostError
 
@@ -36,6 +42,12 @@ TAKEN, WRONG_TOKEN, FULL = b"+", b"-", b"~"
 HANDSHAKE_S = 10.0  # for both proofs
 _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
+TCP_WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
+# Connections that have not proved the token; one more ends the oldest of the host that has the most.
+MOST_WAITING = 64
+_GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
+_LOOK_MS = 100
+_WAIT_S = 2.0  # for a worker whose learner has just left
 
 
 class TcpLink(SocketLink):
@@ -158,3 +170,124 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
 
 def _explain(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
+
+
+class WorkerServer:
+    """Listens, and starts a worker for each connection that proves the token.
+
+    It never reads an environment's data: the worker inherits the connection, and the server only
+    watches for its end.
+
+    Args:
+        port: 0 takes a free one.
+        command: starts a worker, with the number of its socket at the end.
+
+    Raises:
+        UserError: the port is in use, or the host is no address of this machine.
+    """
+
+    def __init__(
+        self, host: str, port: int, workers: int, token: str, command: Sequence[str] = TCP_WORKER_COMMAND
+    ) -> None:
+        if not token:
+            raise ValueError("the token is empty")
+        self.workers, self._token, self._command = workers, token, command
+        self._listening = listen(host, port)
+        self.port: int = self._listening.getsockname()[1]
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self._free = threading.BoundedSemaphore(workers)
+        self._unproved: dict[socket.socket, str] = {}
+        self._lock = threading.Lock()
+
+    def serve(self) -> None:
+        """Serve until the process is interrupted or `close` is called."""
+        with suppress(OSError):
+            while True:
+                connection, address = self._listening.accept()
+                with self._lock:
+                    self._unproved[connection] = address[0]
+                    if len(self._unproved) > MOST_WAITING:
+                        crowd = Counter(self._unproved.values()).most_common(1)[0][0]
+                        oldest = next(each for each, host in self._unproved.items() if host == crowd)
+                        del self._unproved[oldest]
+                        with suppress(OSError):  # it has ended
+                            oldest.shutdown(socket.SHUT_RDWR)
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """End all workers, and listen no more."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for process in list(self.running):
+            end_worker(process, 0)
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Serve one connection, in its own thread."""
+        with connection, suppress(OSError, EOFError):
+            try:
+                transcript, purpose = self._hear(connection)
+            finally:
+                with self._lock:
+                    self._unproved.pop(connection, None)
+
+            def tell(status: bytes) -> None:
+                answer = status + self.workers.to_bytes(2, "little")
+                proof = prove(SERVER + transcript + answer, self._token) if purpose else b""
+                connection.sendall(answer + proof)
+
+            if purpose != WORK:
+                tell(TAKEN if purpose == ASK else WRONG_TOKEN)
+            elif not self._free.acquire(timeout=_WAIT_S):
+                tell(FULL)
+            else:
+                try:
+                    tell(TAKEN)
+                    self._work(connection)
+                finally:
+                    self._free.release()
+
+    def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
+        """Return the transcript, and the other side's purpose: empty where it does not prove the token."""
+        connection.settimeout(HANDSHAKE_S)
+        keep_alive(connection)
+        hello = GREETING + os.urandom(NONCE)
+        connection.sendall(hello)
+        end = time.monotonic() + HANDSHAKE_S
+        transcript = hello + read_bytes(connection, 1 + NONCE + DIGEST_BYTES, end)
+        request, proof = transcript[:-DIGEST_BYTES], transcript[-DIGEST_BYTES:]
+        proved = hmac.compare_digest(proof, prove(CLIENT + request, self._token))
+        return transcript, request[len(hello) :][:1] if proved else b""
+
+    def _work(self, connection: socket.socket) -> None:
+        """Run a worker until it ends or the other side is gone."""
+        connection.settimeout(None)  # the worker shares the mode of its connection
+        environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+        process = start_worker(connection, self._command, env=environment)
+        self.running.add(process)
+        try:
+            watch = select.poll()
+            watch.register(connection, _GONE)
+            while process.poll() is None and not watch.poll(_LOOK_MS):
+                pass
+            end_worker(process, LEAVES_S)
+        finally:
+            self.running.discard(process)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on a port; a `UserError` says that it is in use, or that the host is not this machine."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{host}, --port {port}: {why}. Try --port 0 for any free one.") from None
+
+
+def is_loopback(host: str) -> bool:
+    """True if a host's name or address is this machine's own."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

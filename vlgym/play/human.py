@@ -1,10 +1,19 @@
-"""A person as a policy: reads the prompt on the terminal and the pictures in files, and types replies."""
+"""A person as a policy: reads the prompt on the terminal, and types replies.
+
+Pictures go to files, and to the terminal: by kitty's protocol, as sixels, or as half blocks of characters.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from PIL import Image as PILImage
 
 from ..env import VLEnv
 from ..env.prompts import write_messages
@@ -16,8 +25,9 @@ from ..registry.making import unwrap
 from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
 from .controls import list_pictures
-from .terminal_pictures import choose_protocol, show_picture
 
+PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")  # `auto`: the best one that the terminal answers to
+MOST_COLUMNS, MOST_ROWS = 64, 32  # character cells of a picture
 END = "."  # the line that ends a reply of several lines, as in mail programs
 MOST_CHOICES = 100  # legal actions shown with their numbers; the numbers of the others are valid, too
 LINES_HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
@@ -196,3 +206,51 @@ def say(text: str) -> None:
     """Print with control characters made visible: a model or an environment wrote some of the text."""
     sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()
+
+
+def choose_protocol(protocol: str, stream: Any) -> str:
+    """Return how to draw on a stream; for `auto`, the best that its terminal says it can do."""
+    if protocol != "auto":
+        return protocol
+    if os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("NO_COLOR"):
+        return "none"
+    keyboard = sys.__stdin__
+    if not (stream.isatty() and keyboard and keyboard.isatty()):
+        return "none"
+
+    # The terminal answers as if somebody typed.
+    renderable = _import_renderable()
+    if renderable.sixel.query_terminal_support():
+        return "sixel"
+    if renderable.tgp.query_terminal_support():
+        return "kitty"
+    return "blocks" if "utf" in (stream.encoding or "utf-8").lower() else "none"
+
+
+def show_picture(image: Image, protocol: str, stream: Any) -> None:
+    """Write a picture to a stream, `[H, W, 3] uint8`; nothing where the protocol is `none`."""
+    if protocol == "none":
+        return
+    from rich.console import Console
+
+    renderable = _import_renderable()
+    kind = {"kitty": renderable.TGPImage, "sixel": renderable.SixelImage, "blocks": renderable.HalfcellImage}[protocol]
+    width = min(measure_width(stream), MOST_COLUMNS)
+    console = Console(file=stream, force_terminal=True, width=width, height=MOST_ROWS, legacy_windows=False)
+    console.print(kind(PILImage.fromarray(image), width="auto", height="auto"), end="")
+    stream.flush()
+
+
+def _import_renderable() -> ModuleType:
+    """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
+    logging.getLogger("textual_image").setLevel(logging.ERROR)  # many terminals do not tell their size
+    stream, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
+    try:
+        from textual_image import _terminal, renderable
+    finally:
+        sys.__stdout__ = stream  # type: ignore[misc]
+    try:
+        _terminal.get_cell_size()
+    except Exception:  # the terminal has no size, or there is no keyboard to answer from
+        _terminal.get_cell_size._result = _terminal.CellSize(8, 16)  # type: ignore[attr-defined]
+    return renderable
