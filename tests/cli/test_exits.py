@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -99,25 +97,6 @@ def test_what_a_bug_says_steers_no_terminal() -> None:
     assert done.returncode == 1
     assert r"\x1b]0;x" in done.stderr
     assert "\x1b" not in done.stderr
-
-
-@dataclass
-class Options:
-    """Options of a command."""
-
-    lr: float = 0.1
-
-
-def test_what_a_wrong_option_of_a_learner_says_steers_no_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = importlib.import_module("baselines.learning.command")  # brings torch: no other test here waits for it
-    monkeypatch.setattr("sys.argv", ["learner", "--lrr\x1b]0;x", "1"])
-    with pytest.raises(SystemExit, match="2"):
-        command.main(Options, print, None)
-    told = capsys.readouterr().err
-    assert r"\x1b]0;x" in told
-    assert "\x1b" not in told
 
 
 def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:
