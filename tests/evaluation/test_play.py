@@ -88,21 +88,6 @@ def test_every_episode_is_played_once_with_its_own_seed(policy: Any, num_envs: i
         assert not any(record.terminated or record.truncated for record in episode[:-1])
 
 
-def test_repeats_with_seeds_of_their_own_are_numbered_all_the_same() -> None:
-    part = Part(COIN.id, episodes=1, repeats=3, items=({}, {"max_turns": 2}), fresh_seeds=True)
-    played = play([part])
-    assert [(e[0].episode, e[0].repeat) for e in played] == [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)]
-    assert [e[0].seed for e in played] == [episode_seed(COIN.id, "test", n) for n in range(6)]
-    assert [len(e) <= 2 for e in played] == [False] * 3 + [True] * 3
-
-
-def test_the_random_policy_draws_anew_in_each_repeat() -> None:
-    played = play([Part(WALK.id, episodes=4, repeats=6)], RandomPolicy())
-    for seed in range(4):
-        replies = {tuple(r.reply for r in e) for e in played[6 * seed : 6 * seed + 6]}
-        assert len(replies) > 1
-
-
 def test_the_number_of_environments_changes_nothing() -> None:
     def numbers(num_envs: int) -> Any:
         return [
