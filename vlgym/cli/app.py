@@ -1,7 +1,7 @@
 """The command line as a whole: its commands and its error handling.
 
-The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports only the command
-that is called.
+The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports only the
+command that is called.
 """
 
 from __future__ import annotations

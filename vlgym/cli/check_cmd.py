@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def check(
     env_ids: Annotated[list[str], Argument(metavar="ID...", help="Environment ids.")],
-    only: Annotated[
-        list[str] | None, Option("--only", metavar="NAME", help="Only this check; may be repeated.")
-    ] = None,
+    only: Annotated[list[str] | None, Option("--only", metavar="NAME",
+        help="Only this check; may be repeated.")] = None,
     arg: Arguments = None,
-    full: Annotated[bool, Option("--full", help="Print the evidence of each property that holds, too.")] = False,
-) -> None:
+    full: Annotated[bool, Option("--full",
+        help="Print the evidence of each property that holds, too.")] = False,
+) -> None:  # fmt: skip
     """Test environments against the whole contract and print a certificate for each."""
     from ..testing import ALL_CHECKS
 
@@ -96,25 +96,15 @@ def _announce(name: str) -> None:
 
 
 def canary(
-    policy: Annotated[
-        str | None,
-        Argument(
-            metavar="POLICY", help="Who answers: openai:MODEL@URL, hf:FOLDER-OR-NAME and all that `vlgym eval` takes."
-        ),
-    ] = None,
-    listen: Annotated[
-        int | None,
-        Option(
-            metavar="PORT",
-            help="Instead of POLICY: an endpoint on loopback for a trainer or client; 0 takes a free port.",
-        ),
-    ] = None,
-    episodes: Annotated[
-        int | None,
-        Option(min=1, max=10_000, help="Episodes of each canary [default: 20; --listen knows the first 64]."),
-    ] = None,
+    policy: Annotated[str | None, Argument(metavar="POLICY",
+        help="Who answers: openai:MODEL@URL, hf:FOLDER-OR-NAME and all that `vlgym eval` takes.")] = None,
+    listen: Annotated[int | None, Option(metavar="PORT",
+        help="Instead of POLICY: an endpoint on loopback for a trainer or client; 0 takes a free "
+            "port.")] = None,
+    episodes: Annotated[int | None, Option(min=1, max=10_000,
+        help="Episodes of each canary [default: 20; --listen knows the first 64].")] = None,
     policy_arg: PolicyArgs = None,
-) -> None:
+) -> None:  # fmt: skip
     """Test with canaries whether pictures reach a model: exit status 0 where all are seen, or all pictures arrive.
 
     A canary's answer stands in one picture and nowhere else (docs/trainers.md).

@@ -51,94 +51,71 @@ THEIRS = "opponents."
 
 
 def evaluate_policy(
-    policy: Annotated[
-        str,
-        Option(
-            metavar="NAME[:ARGUMENT]",
-            help="Who plays: idle, random, blind, oracle, human, scripted:FILE, replay:FOLDER, openai:MODEL, "
-            "hf:FOLDER-OR-NAME, or a plugin's.",
-        ),
-    ],
+    policy: Annotated[str, Option(metavar="NAME[:ARGUMENT]",
+        help="Who plays: idle, random, blind, oracle, human, scripted:FILE, replay:FOLDER, "
+            "openai:MODEL, hf:FOLDER-OR-NAME, or a plugin's.")],
     out: Annotated[Path, Option(metavar="FOLDER", help="Folder for records and report.")],
-    env: Annotated[
-        str | None, Option(metavar="ID[,ID...]", help="Environments to play; with --suite, only these of it.")
-    ] = None,
-    suite: Annotated[
-        str | None, Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
-    ] = None,
-    episodes: Annotated[
-        int | None, Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10].")
-    ] = None,
+    env: Annotated[str | None, Option(metavar="ID[,ID...]",
+        help="Environments to play; with --suite, only these of it.")] = None,
+    suite: Annotated[str | None, Option(metavar="NAME",
+        help="quick, paper, all, can-it-see or another suite of a plugin.")] = None,
+    episodes: Annotated[int | None, Option(min=1, max=HIGHEST,
+        help="Seeds of each environment [default: 100; suite quick: 10].")] = None,
     split: Split = "test",
-    repeats: Annotated[
-        int | None, Option(min=1, max=10_000, help="How often each seed is played [default: 1, or the suite's].")
-    ] = None,
-    planner: Annotated[str | None, Option(help="online or global [default: online, or the suite's].")] = None,
-    pictures: Annotated[
-        str | None,
-        Option(
-            metavar="KIND[,KIND]",
-            help="Play everything with these pictures, too: grey, shuffled (another episode's). The report shows what "
-            "sight adds.",
-        ),
-    ] = None,
-    modality: Annotated[
-        str | None,
-        Option(help="What shows the state: image, text (the picture in words), both or none. [default: image]"),
-    ] = None,
-    history_turns: Annotated[
-        int | None, Option(min=0, max=HIGHEST, help="Past turns in the prompt [default: each environment's own].")
-    ] = None,
-    history_images: Annotated[
-        int | None, Option(min=0, max=HIGHEST, help="Pictures in the prompt, the current one included.")
-    ] = None,
-    system: Annotated[str, Option(metavar="TEXT", help="System message, before an environment's own.")] = "",
-    style: Annotated[str, Option(help=f"Adds a sentence to the instructions: {', '.join(STYLES)}.")] = "",
-    few_shot: Annotated[
-        int, Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
-    ] = 0,
-    parser: Annotated[
-        str | None, Option(help="Reply style: tag, auto, json, plan, choice, or an import string.")
-    ] = None,
+    repeats: Annotated[int | None, Option(min=1, max=10_000,
+        help="How often each seed is played [default: 1, or the suite's].")] = None,
+    planner: Annotated[str | None, Option(
+        help="online or global [default: online, or the suite's].")] = None,
+    pictures: Annotated[str | None, Option(metavar="KIND[,KIND]",
+        help="Play everything with these pictures, too: grey, shuffled (another episode's). The "
+            "report shows what sight adds.")] = None,
+    modality: Annotated[str | None, Option(
+        help="What shows the state: image, text (the picture in words), both or none. [default: "
+            "image]")] = None,
+    history_turns: Annotated[int | None, Option(min=0, max=HIGHEST,
+        help="Past turns in the prompt [default: each environment's own].")] = None,
+    history_images: Annotated[int | None, Option(min=0, max=HIGHEST,
+        help="Pictures in the prompt, the current one included.")] = None,
+    system: Annotated[str, Option(metavar="TEXT",
+        help="System message, before an environment's own.")] = "",
+    style: Annotated[str, Option(
+        help=f"Adds a sentence to the instructions: {', '.join(STYLES)}.")] = "",
+    few_shot: Annotated[int, Option(min=0, max=100,
+        help="Oracle episodes of the train split that the prompt shows.")] = 0,
+    parser: Annotated[str | None, Option(
+        help="Reply style: tag, auto, json, plan, choice, or an import string.")] = None,
     env_kwargs: EnvKwargs = None,
-    opponents: Annotated[
-        str | None,
-        Option(
-            metavar="NAME[:ARGUMENT]",
-            help="Who holds a game's other seats: random, oracle, search, self, or openai:MODEL@URL and all with a "
-            "colon that --policy takes; its options: --policy-arg opponents.NAME=VALUE.",
-        ),
-    ] = None,
-    num_envs: Annotated[
-        int | None, Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
-    ] = None,
-    envs: Annotated[
-        str,
-        Option(
-            metavar="WHERE",
-            help="Environments' processes: local, processes[:N], ray[:N], ray:auto, ray://HOST:PORT or "
-            "tcp://HOST:PORT[,HOST:PORT...].",
-        ),
-    ] = "local",
-    env_timeout: Annotated[
-        float,
-        Option(metavar="SECONDS", help="Time for a worker of --envs to answer, before another replaces it."),
-    ] = LIMIT,
-    no_probe: Annotated[bool, Option("--no-probe", help="Skip the test of the model's sight before the run.")] = False,
-    seed: Annotated[int | None, Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Say what would be asked and how often, check readings; send nothing.")
-    ] = False,
+    opponents: Annotated[str | None, Option(metavar="NAME[:ARGUMENT]",
+        help="Who holds a game's other seats: random, oracle, search, self, or openai:MODEL@URL and "
+            "all with a colon that --policy takes; its options: --policy-arg "
+            "opponents.NAME=VALUE.")] = None,
+    num_envs: Annotated[int | None, Option(min=1, max=4096,
+        help="Episodes at once [default: the policy's concurrency, or 8].")] = None,
+    envs: Annotated[str, Option(metavar="WHERE",
+        help="Environments' processes: local, processes[:N], ray[:N], ray:auto, ray://HOST:PORT or "
+            "tcp://HOST:PORT[,HOST:PORT...].")] = "local",
+    env_timeout: Annotated[float, Option(metavar="SECONDS",
+        help="Time for a worker of --envs to answer, before another replaces it.")] = LIMIT,
+    no_probe: Annotated[bool, Option("--no-probe",
+        help="Skip the test of the model's sight before the run.")] = False,
+    seed: Annotated[int | None, Option(min=0, max=2**31 - 1,
+        help="Seed of the policy's sampling.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run",
+        help="Say what would be asked and how often, check readings; send nothing.")] = False,
     resume: Annotated[bool, Option("--resume", help="Continue the run in --out.")] = False,
     base_url: Annotated[str | None, Option(metavar="URL", help="openai: the server.")] = None,
-    temperature: Annotated[float | None, Option(min=0, max=10, help="Sampling temperature; 0 is greedy.")] = None,
+    temperature: Annotated[float | None, Option(min=0, max=10,
+        help="Sampling temperature; 0 is greedy.")] = None,
     max_tokens: Annotated[int | None, Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
     policy_arg: PolicyArgs = None,
-    price_in: Annotated[float | None, Option(min=0, help="Dollars for a million prompt tokens.")] = None,
-    price_out: Annotated[float | None, Option(min=0, help="Dollars for a million reply tokens.")] = None,
-    max_cost: Annotated[float | None, Option(min=0, help="Stop after spending this many dollars.")] = None,
+    price_in: Annotated[float | None, Option(min=0,
+        help="Dollars for a million prompt tokens.")] = None,
+    price_out: Annotated[float | None, Option(min=0,
+        help="Dollars for a million reply tokens.")] = None,
+    max_cost: Annotated[float | None, Option(min=0,
+        help="Stop after spending this many dollars.")] = None,
     config: Config = None,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate a policy: play held-out episodes, keep every prompt, picture and reply, and report with intervals.
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.

@@ -98,12 +98,11 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
 
 
 def list_environments(
-    words: Annotated[
-        list[str] | None,
-        Argument(metavar="[WORD]...", help="List the ids that have these words: a family, skill or difficulty."),
-    ] = None,
-    old: Annotated[bool, Option("--old", help="Also published forms that a newer version replaces.")] = False,
-) -> None:
+    words: Annotated[list[str] | None, Argument(metavar="[WORD]...",
+        help="List the ids that have these words: a family, skill or difficulty.")] = None,
+    old: Annotated[bool, Option("--old",
+        help="Also published forms that a newer version replaces.")] = False,
+) -> None:  # fmt: skip
     """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
     registry = get_registry()
     env_ids = sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused})
@@ -127,14 +126,15 @@ def list_environments(
 
 def show(
     env_id: EnvId,
-    prompt: Annotated[bool, Option("--prompt", help="Make the environment and print its first prompt.")] = False,
-    picture: Annotated[
-        Path | None, Option(metavar="FILE.png", help="Draw the first picture of each level, in a row.")
-    ] = None,
+    prompt: Annotated[bool, Option("--prompt",
+        help="Make the environment and print its first prompt.")] = False,
+    picture: Annotated[Path | None, Option(metavar="FILE.png",
+        help="Draw the first picture of each level, in a row.")] = None,
     seed: Annotated[int, Option(min=0, help="Seed of the episodes of --prompt and --picture.")] = 0,
     arg: Arguments = None,
-    full: Annotated[bool, Option("--full", help="Cut nothing, and print the class's whole docstring.")] = False,
-) -> None:
+    full: Annotated[bool, Option("--full",
+        help="Cut nothing, and print the class's whole docstring.")] = False,
+) -> None:  # fmt: skip
     """Show one environment's card, and with --prompt what a model reads first."""
     registry = get_registry()
     entry = find_entry(registry, env_id)

@@ -88,12 +88,12 @@ def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) ->
 
 
 def new_plugin(
-    name: Annotated[str, Argument(metavar="NAME", help="Name of the plugin, for example tea-room.")],
-    multi_agent: Annotated[
-        bool, Option("--multi-agent", help="Write a game of two agents (docs/write-a-plugin.md).")
-    ] = False,
+    name: Annotated[str, Argument(metavar="NAME",
+        help="Name of the plugin, for example tea-room.")],
+    multi_agent: Annotated[bool, Option("--multi-agent",
+        help="Write a game of two agents (docs/write-a-plugin.md).")] = False,
     out: Annotated[Path, Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
-) -> None:
+) -> None:  # fmt: skip
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
     check_name(name)
     title = "".join(word.capitalize() for word in name.split("-"))

@@ -23,12 +23,14 @@ POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 
 def play_in_terminal(
     env_id: EnvId,
-    seed: Annotated[int | None, Option(min=0, help="Seed [default: of the first training episode].")] = None,
+    seed: Annotated[int | None, Option(min=0,
+        help="Seed [default: of the first training episode].")] = None,
     out: Annotated[Path | None, Option(help="Folder for the images; default ./play/ID.")] = None,
     policy: Annotated[str, Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
-    picture: Annotated[str, Option(help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")] = "auto",
-) -> None:
+    picture: Annotated[str, Option(
+        help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")] = "auto",
+) -> None:  # fmt: skip
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
     protocol = choose_protocol(check_choice("--picture", picture, PROTOCOLS), sys.stdout)
     player = POLICIES[check_choice("--policy", policy, POLICIES)]

@@ -49,10 +49,9 @@ def report(folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a `vl
 def compare(
     folders: Annotated[list[Path], Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
     as_json: Annotated[bool, Option("--json", help="Write JSON on standard output.")] = False,
-    html: Annotated[
-        Path | None, Option(metavar="FILE", help="Write a page with one table of all runs instead.")
-    ] = None,
-) -> None:
+    html: Annotated[Path | None, Option(metavar="FILE",
+        help="Write a page with one table of all runs instead.")] = None,
+) -> None:  # fmt: skip
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
     if html is not None:
         write_table(folders, html)
@@ -132,13 +131,12 @@ def verify(folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a `vl
 
 
 def export(
-    folder: Annotated[
-        Path, Argument(metavar="DIR", help="Folder of a `vlgym eval` run, a training run, or other records.")
-    ],
+    folder: Annotated[Path, Argument(metavar="DIR",
+        help="Folder of a `vlgym eval` run, a training run, or other records.")],
     to: Annotated[str, Option(help="hf, sft or minari.")],
     out: Annotated[Path, Option(metavar="FOLDER", help="New folder for the data set.")],
     success: Annotated[bool, Option("--success", help="Only episodes that succeeded.")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Write recorded episodes as a data set: Parquet with pictures, chats to learn from, or Minari."""
     check_choice("--to", to, tuple(WRITERS))
     check_writable("--out", out)

@@ -19,15 +19,15 @@ from .console import open_console
 
 
 def write(
-    path: Annotated[Path, Option("--path", show_default="the one in vlgym's package", help="The file.")] = PACKAGED,
-    ids: Annotated[
-        list[str] | None, Option("--id", metavar="ID", help="Only this environment; may be repeated.")
-    ] = None,
-    old: Annotated[bool, Option("--old", help="Also published forms that a newer version replaces.")] = False,
-    accept_behaviour_change: Annotated[
-        bool, Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
-    ] = False,
-) -> None:
+    path: Annotated[Path, Option("--path", show_default="the one in vlgym's package",
+        help="The file.")] = PACKAGED,
+    ids: Annotated[list[str] | None, Option("--id", metavar="ID",
+        help="Only this environment; may be repeated.")] = None,
+    old: Annotated[bool, Option("--old",
+        help="Also published forms that a newer version replaces.")] = False,
+    accept_behaviour_change: Annotated[bool, Option("--accept-behaviour-change",
+        help="Record changed behaviour under an unchanged id.")] = False,
+) -> None:  # fmt: skip
     """Measure every first-party environment (or those of --id), keep the rest, and write registry.yaml."""
     check_writable("--path", path.resolve())
     registry = get_registry()

@@ -24,31 +24,20 @@ NAMED = re.compile(r"([A-Za-z]\w*)=(.+)", re.DOTALL)
 
 
 def tournament(
-    policies: Annotated[
-        list[str],
-        Argument(
-            metavar="[NAME=]POLICY...",
-            help="Who plays: random, oracle, search or what else the game has, openai:MODEL, hf:FOLDER-OR-NAME and all "
-            "that `vlgym eval` takes; openai:MODEL@URL names its server, too. One alone holds every seat.",
-        ),
-    ],
+    policies: Annotated[list[str], Argument(metavar="[NAME=]POLICY...",
+        help="Who plays: random, oracle, search or what else the game has, openai:MODEL, "
+            "hf:FOLDER-OR-NAME and all that `vlgym eval` takes; openai:MODEL@URL names its "
+            "server, too. One alone holds every seat.")],
     env: Annotated[str, Option(metavar="ID", help="A game of several agents (docs/games.md).")],
     out: Annotated[Path, Option(metavar="FOLDER", help="Folder for results, records and table.")],
-    games: Annotated[
-        int, Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating.")
-    ] = 20,
+    games: Annotated[int, Option(min=1, max=1_000_000,
+        help="Seeds of each pair; each is played in every seating.")] = 20,
     split: Split = "test",
     env_kwargs: EnvKwargs = None,
-    policy_arg: Annotated[
-        list[str] | None,
-        Option(
-            "--policy-arg",
-            metavar="[NAME.]OPTION=VALUE",
-            help="Option of the models, or of the one with this name; may be repeated.",
-        ),
-    ] = None,
+    policy_arg: Annotated[list[str] | None, Option("--policy-arg", metavar="[NAME.]OPTION=VALUE",
+        help="Option of the models, or of the one with this name; may be repeated.")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue the tournament in --out.")] = False,
-) -> None:
+) -> None:  # fmt: skip
     """Let policies play each other: every pair, the same seeds, every seating; ratings with intervals."""
     check_choice("--split", split, SPLITS)
     named = [NAMED.fullmatch(each) for each in policies]

@@ -2,12 +2,8 @@
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
-    ...
-    runner.close()
-    group.close()
 
-An episode is the same bit for bit whichever is used. A group makes environments; `vlgym.play.rollout.Runner` steps
-several of them at once.
+An episode is the same bit for bit in each of them. A group makes environments; a `Runner` steps them.
 """
 
 from __future__ import annotations
@@ -34,7 +30,6 @@ class LocalGroup:
     """Environments of this process, stepped one after the other."""
 
     def make(self, env_id: str, **arguments: Any) -> Any:
-        """As `vlgym.make`."""
         return make(env_id, **arguments)
 
     def close(self) -> None:
@@ -50,8 +45,8 @@ def read_envs(place: str, name: str = "envs") -> tuple[str, str, int | None]:
 
     Returns:
         `local`, `processes`, `ray` or `tcp`; the address of a Ray cluster, empty for one that is
-        started here, or the servers' addresses with commas; and the number of workers, `None` for the
-        number of processors, or of the servers' workers.
+        started here, or the servers' addresses with commas; and the number of workers, `None` for
+        the number of processors, or of the servers' workers.
 
     Raises:
         UserError: it is no such name; the message lists the forms.

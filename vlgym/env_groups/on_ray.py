@@ -1,7 +1,7 @@
 """Workers that are Ray actors, on this machine or on a cluster: the extra `vlgym[ray]`.
 
-Requests and answers are bytes in the form of `vlgym.env_groups.wire`. Ray itself pickles them, as it
-does everything on a cluster; a cluster is one circle of trust.
+Requests and answers are bytes in the form of `vlgym.env_groups.wire`. Ray itself pickles them, as
+it does everything on a cluster; a cluster is one circle of trust.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def connect(address: str) -> None:
     """Start Ray on this machine, or connect to a cluster, unless that was done.
 
     Args:
-        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that RAY_ADDRESS
-            names, else a Ray of this machine that ends with this process.
+        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that
+            RAY_ADDRESS names, else a Ray of this machine that ends with this process.
 
     Raises:
         UserError: Ray is not installed, or there is no cluster.

@@ -6,9 +6,9 @@ A connection begins with a proof that the client holds the token. The token is n
     client   ASK or WORK, 32 random bytes, and its proof
     server   TAKEN, WRONG_TOKEN or FULL, the number of its workers in two bytes, and its proof
 
-A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and
-TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a
-network that is not yours, put it into a tunnel (`ssh -L`).
+A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After
+WORK and TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is
+encrypted: on a network that is not yours, put it into a tunnel (`ssh -L`).
 """
 
 from __future__ import annotations
@@ -84,10 +84,7 @@ class TcpLink(SocketLink):
 
 
 def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], TcpLink], int]:
-    """Ask servers for their workers.
-
-    Returns:
-        A function that starts worker `index`, on the servers in turn, and the number of workers of all servers.
+    """Return what starts worker `index`, on the servers in turn, and the number of all their workers.
 
     Raises:
         UserError: a server cannot be reached, or does not take the token.

@@ -1,9 +1,9 @@
 """Wire format between a learner and its workers: frames of JSON text and raw arrays, without code.
 
-A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the text,
-the arrays one after the other. In the text, an object with one key that begins with `~` is of a type
-that JSON lacks: `~t` a tuple, `~d` a dict by pairs, `~a` an array and `~s` a NumPy number, both by type
-and shape. Objects of classes do not travel; nothing is ever unpickled.
+A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the
+text, the arrays one after the other. In the text, an object with one key that begins with `~` is of
+a type that JSON lacks: `~t` a tuple, `~d` a dict by pairs, `~a` an array and `~s` a NumPy number,
+both by type and shape. Objects of classes do not travel; nothing is ever unpickled.
 """
 
 from __future__ import annotations

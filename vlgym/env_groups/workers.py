@@ -1,9 +1,9 @@
 """Environments spread over workers, each of which holds several, and the replacement of a lost worker.
 
-A worker that ends, writes nonsense or does not answer in time is given up. Another one takes its place:
-its environments are made again, their episodes are replayed from seed and replies, which is exact, and
-the open requests are sent again. Every request has one answer, so nothing is lost and nothing counts
-twice. A request that no worker survives ends the run.
+A worker that ends, writes nonsense or does not answer in time is given up. Another one takes its
+place: its environments are made again, their episodes are replayed from seed and replies, which is
+exact, and the open requests are sent again. Every request has one answer, so nothing is lost and
+nothing counts twice. A request that no worker survives ends the run.
 
 It knows nothing of sockets or Ray: a `Link` is the way to one worker.
 """
@@ -64,8 +64,6 @@ class Link(Protocol):
 
 @dataclass(eq=False)
 class Ticket:
-    """A request that is under way or answered."""
-
     request: dict[str, Any]
     frame: bytes
     lost: int = 0
@@ -74,32 +72,23 @@ class Ticket:
 
 @dataclass(eq=False)
 class _RemoteEnv:
-    """Answers from which a worker can restore an environment.
-
-    Attributes:
-        made: the request that made it, once it is answered.
-        start: the reset that began the open episode.
-        last: the last answer, without its picture.
-        shape: of its pictures, from the first one on.
-    """
+    """The requests and answers from which a worker can restore an environment."""
 
     number: int
     worker: _Worker
-    made: dict[str, Any] | None = None
-    start: dict[str, Any] | None = None
+    made: dict[str, Any] | None = None  # the request that made it, once it is answered
+    start: dict[str, Any] | None = None  # the reset that began the open episode
     steps: list[str] = field(default_factory=list)
-    last: dict[str, Any] | None = None
-    shape: tuple[int, ...] | None = None
+    last: dict[str, Any] | None = None  # the last answer, without its picture
+    shape: tuple[int, ...] | None = None  # of its pictures, from the first one on
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker, and its requests without an answer, in order."""
-
     index: int
     link: Link
     heard: bool = False
-    waiting: deque[Ticket] = field(default_factory=deque)
+    waiting: deque[Ticket] = field(default_factory=deque)  # requests without an answer, in order
     places: list[_RemoteEnv] = field(default_factory=list)
 
 

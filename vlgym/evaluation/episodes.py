@@ -67,17 +67,12 @@ class Player:
     """
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        policy: Policy,
-        *,
+        self, jobs: Sequence[Job], policy: Policy, *, num_envs: int = 8, group: EnvGroup = LOCAL,
         builders: Mapping[str, PromptBuilder | None] | None = None,
-        num_envs: int = 8,
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
         on_failure: Callable[[Failure], object] = lambda failure: None,
-        group: EnvGroup = LOCAL,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.policy, self.builders, self.group = policy, builders or {}, group
         self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
         self._waiting = list(reversed(jobs))
@@ -143,7 +138,7 @@ class Player:
         for lane in lanes:
             if lane not in self._pending:
                 self._pending[lane] = policy.submit(self._ask(lane))
-                self._pending[lane].add_done_callback(lambda _, lane=lane: self._answers.put(lane))
+                self._pending[lane].add_done_callback(partial(lambda lane, _: self._answers.put(lane), lane))
         with suppress(queue.Empty):
             lane = self._answers.get(timeout=POLL)
             try:
@@ -192,20 +187,11 @@ class Player:
 
 
 def evaluate(
-    env_id: str,
-    policy: Policy,
-    *,
-    episodes: int = 100,
-    split: str = "test",
-    first_episode: int = 0,
-    num_envs: int = 8,
-    env_kwargs: dict[str, Any] | None = None,
-    builder: PromptBuilder | None = None,
+    env_id: str, policy: Policy, *, episodes: int = 100, split: str = "test", first_episode: int = 0,
+    num_envs: int = 8, env_kwargs: dict[str, Any] | None = None, builder: PromptBuilder | None = None,
     on_episode: Callable[[list[StepRecord]], None] | None = None,
-    on_failure: Callable[[Failure], object] | None = None,
-    group: EnvGroup = LOCAL,
-    pictures: str = SHOWN,
-) -> Report:
+    on_failure: Callable[[Failure], object] = warn, group: EnvGroup = LOCAL, pictures: str = SHOWN,
+) -> Report:  # fmt: skip
     """Play `episodes` episodes of a split and return their report.
 
     Args:
@@ -237,11 +223,9 @@ def evaluate(
         if on_episode is not None:
             on_episode(episode)
 
-    jobs = [Job(part, first_episode + i) for i in range(episodes)]
-    Player(
-        jobs, policy, builders={part.key: builder}, num_envs=num_envs, on_episode=finish,
-        on_failure=on_failure or warn, group=group,
-    ).play()  # fmt: skip
+    jobs, builders = [Job(part, first_episode + i) for i in range(episodes)], {part.key: builder}
+    callbacks: dict[str, Any] = {"on_episode": finish, "on_failure": on_failure}
+    Player(jobs, policy, builders=builders, num_envs=num_envs, group=group, **callbacks).play()
     finished.sort(key=lambda episode: episode[0].episode)
     return summarize(env_id, policy.name, split, finished, changed=changes_bounds(env_id, env_kwargs or {}))
 

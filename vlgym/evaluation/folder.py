@@ -91,8 +91,8 @@ class EvaluationFolder:
         finished: (part, number) of each episode that is on disk.
 
     Raises:
-        UserError: the folder holds something else, another run, or this one while `resume` is not set;
-            or another process writes to it. Nothing is overwritten.
+        UserError: the folder holds something else, another run, or this one while `resume` is not
+            set; or another process writes to it. Nothing is overwritten.
     """
 
     def __init__(self, folder: Path, run: dict[str, Any], *, session: dict[str, Any], resume: bool) -> None:
@@ -181,8 +181,8 @@ def read_episodes(
     """Yield each whole episode of a folder (see `read_trajectories`), with the byte after it.
 
     Raises:
-        TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing or
-            doubled, or the run that `header` describes cannot have had it.
+        TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing
+            or doubled, or the run that `header` describes cannot have had it.
     """
     places = set()
     for end, episode in read_numbered(folder, images=images, unfinished=False):

@@ -112,14 +112,9 @@ def list_jobs(parts: Sequence[Part], finished: set[tuple[str, int]] | None = Non
 
 
 def plan_ids(
-    env_ids: Sequence[str],
-    *,
-    episodes: int = EPISODES,
-    split: str = "test",
-    repeats: int = 1,
-    planner: str | None = None,
-    arguments: Mapping[str, Any] | None = None,
-) -> list[Part]:
+    env_ids: Sequence[str], *, episodes: int = EPISODES, split: str = "test", repeats: int = 1,
+    planner: str | None = None, arguments: Mapping[str, Any] | None = None,
+) -> list[Part]:  # fmt: skip
     """Return a part for each id.
 
     Raises:
@@ -137,14 +132,9 @@ def plan_ids(
 
 
 def plan_suite(
-    name: str,
-    *,
-    episodes: int | None = None,
-    split: str = "test",
-    repeats: int | None = None,
-    planner: str | None = None,
-    arguments: Mapping[str, Any] | None = None,
-) -> tuple[list[Part], list[str]]:
+    name: str, *, episodes: int | None = None, split: str = "test", repeats: int | None = None,
+    planner: str | None = None, arguments: Mapping[str, Any] | None = None,
+) -> tuple[list[Part], list[str]]:  # fmt: skip
     """Return the parts of a suite, and the ids of it that are not installed.
 
     A suite of the core plays ids; one of the plugins plays their items, each as often as the plugin

@@ -101,21 +101,12 @@ class Watcher:
 
 
 def run_evaluation(
-    parts: Sequence[Part],
-    policy: Policy,
-    out: Path,
-    *,
+    parts: Sequence[Part], policy: Policy, out: Path, *, num_envs: int | None = None,
     layout: PromptBuilder | Mapping[str, PromptBuilder] | None = None,
-    num_envs: int | None = None,
-    prices: Prices | None = None,
-    max_cost: float | None = None,
-    resume: bool = False,
-    watcher: Watcher | None = None,
-    noted: Mapping[str, Any] | None = None,
-    again: str = "Go on with --resume.",
-    group: EnvGroup = LOCAL,
-    **more: Any,
-) -> None:
+    prices: Prices | None = None, max_cost: float | None = None, resume: bool = False,
+    watcher: Watcher | None = None, noted: Mapping[str, Any] | None = None,
+    again: str = "Go on with --resume.", group: EnvGroup = LOCAL, **more: Any,
+) -> None:  # fmt: skip
     """Play a plan into a folder; finished episodes are on disk however it stops.
 
     Args:

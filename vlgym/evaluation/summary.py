@@ -27,17 +27,17 @@ class Report:
     """Metrics of one policy on one environment and split.
 
     Attributes:
-        success: share of episodes with `success` after the last turn; `success_low` and `success_high`
-            are its 95 % Wilson interval.
+        success: share of episodes with `success` after the last turn; `success_low` and
+            `success_high` are its 95 % Wilson interval.
         return_se: standard error of `mean_return`; 0 with one episode.
         invalid_rate: share of replies from which no legal action was read.
         negative_rate: share of replies with a negative reward.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.
-        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where the
-            file has no such figures, or measured another environment than these arguments make.
+        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where
+            the file has no such figures, or measured another environment than these arguments make.
         mean_score: mean of the benchmark's own score, where one exists.
-        sight_score: `(mean_return - blind) / (ceiling - blind)` in [-1, 1], from registry.yaml; `None`
-            as `normalized`, or where the blind floor was not measured or leaves no room.
+        sight_score: `(mean_return - blind) / (ceiling - blind)` in [-1, 1], from registry.yaml;
+            `None` as `normalized`, or where the blind floor was not measured or leaves no room.
     """
 
     env_id: str
@@ -120,8 +120,8 @@ def changes_bounds(env_id: str, arguments: Mapping[str, Any]) -> bool:
 def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | None:
     """Return why no turn of an environment can have had a record's reward, if so.
 
-    The card's `reward_range` bounds each action of a turn, an invalid reply counting as one; not those
-    of an environment whose arguments are `changed`.
+    The card's `reward_range` bounds each action of a turn, an invalid reply counting as one; not
+    those of an environment whose arguments are `changed`.
     """
     registry = get_registry()
     spec = registry.specs.get(env_id) or registry.known.get(env_id, {}).get("spec")

@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -29,9 +30,9 @@ STEP = ("observation", "reward", "terminated", "truncated", "info")  # of an ans
 class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     """One environment in another process.
 
-    At most one reset or step is on its way: `send_reset` and `send_step` begin it, `reset` and `step`
-    with the same arguments wait for it; so a batch of environments works at the same time. The
-    environment is made when it is first needed; its constructor's errors are raised then.
+    At most one reset or step is on its way: `send_reset` and `send_step` begin it, `reset` and
+    `step` with the same arguments wait for it; so a batch of environments works at the same time.
+    The environment is made when it is first needed; its constructor's errors are raised then.
 
     Attributes:
         system_text: see `Game.system_text`.
@@ -39,29 +40,21 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
         self.env_id, self._arguments, self._caller = env_id, dict(arguments), caller
-        self._facts: dict[str, Any] | None = None
         self._sent: tuple[Any, Any] | None = None
-        self._spec: EnvSpec | None = None
-        self._space: ReplySpace | None = None
         self._legal: tuple[str, ...] = ()
         self._matches: dict[str, str | None] = {}
-        self.system_text = ""
-        self._closed = False
+        self._closed, self.system_text = False, ""
         self._number = caller.open()
         self._made = caller.post(self._number, "make", id=env_id, arguments=self._arguments)
 
-    @property
+    @cached_property
     def facts(self) -> dict[str, Any]:
-        """The worker's facts on it once it is made: its card and its parser."""
-        if self._facts is None:
-            self._facts = self._caller.wait(self._made)
-        return self._facts
+        """The worker's answer once the environment is made: its card and its parser."""
+        return self._caller.wait(self._made)
 
-    @property
+    @cached_property
     def vlgym_spec(self) -> EnvSpec | None:
-        if self._spec is None and self.facts["spec"] is not None:
-            self._spec = EnvSpec.from_dict(self.facts["spec"])
-        return self._spec
+        return None if self.facts["spec"] is None else EnvSpec.from_dict(self.facts["spec"])
 
     @property
     def modality(self) -> str:
@@ -74,13 +67,15 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     @property
     def action_space(self) -> ReplySpace:  # type: ignore[override]
         """Samples the same replies as the environment's own."""
-        if self._space is None:
-            self._space = ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
         self._space.legal = self._legal
         return self._space
 
+    @cached_property
+    def _space(self) -> ReplySpace:
+        return ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
+
     def legal_actions(self) -> list[str]:
-        """Legal actions of the last observation."""
+        """Return the legal actions of the last observation."""
         return list(self._legal)
 
     def match_action(self, wanted: str) -> str | None:

@@ -25,11 +25,13 @@ from .env_failures import ENV_ERROR, EnvFailures, close_env
 from .policies import Policy
 from .remote import RemoteEnv
 
+AnyEnv = gymnasium.Env[Any, Any]
+
 
 @dataclass
 class _Slot:
     index: int
-    env: gymnasium.Env[Any, Any]
+    env: AnyEnv
     env_id: str
     builder: PromptBuilder
     episode: int = -1
@@ -60,10 +62,10 @@ class Runner:
         repeats: how many consecutive episode numbers share one seed.
         stride: see above; by default the number of environments. Several runners that share the
             episodes of one training give the number of all their environments.
-        remake: makes environment `i` again. With it, an environment that raises is noted in `failures`
-            and replaced, and its episode ends as truncated (parse `"env_error"`, reward 0). An episode
-            that cannot begin is left out if `episodes` is `None`, else begun again. Without it, the
-            error is raised.
+        remake: makes environment `i` again. With it, an environment that raises is noted in
+            `failures` and replaced, and its episode ends as truncated (parse `"env_error"`, reward
+            0). An episode that cannot begin is left out if `episodes` is `None`, else begun again.
+            Without it, the error is raised.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
         pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those of the
@@ -78,30 +80,19 @@ class Runner:
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
-        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several;
-            shuffled pictures without `twins` or `remake`.
+        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of
+            several; shuffled pictures without `twins` or `remake`.
         FailedError: an environment failed three times in a row; also by `step`, `advance`, `set_state`.
     """
 
     def __init__(
-        self,
-        envs: Sequence[gymnasium.Env[Any, Any]],
-        *,
-        split: str = "train",
-        first_episode: int = 0,
-        episodes: int | None = None,
-        builder: PromptBuilder | None = None,
-        repeats: int = 1,
-        stride: int | None = None,
-        remake: Callable[..., gymnasium.Env[Any, Any]] | None = None,
-        failures: EnvFailures | None = None,
-        part: str = "",
-        pictures: str = SHOWN,
-        twins: Sequence[gymnasium.Env[Any, Any]] = (),
-        course: Course | None = None,
-        seed: int | None = None,
-        exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
-    ) -> None:
+        self, envs: Sequence[AnyEnv], *, split: str = "train", first_episode: int = 0,
+        episodes: int | None = None, builder: PromptBuilder | None = None, repeats: int = 1,
+        stride: int | None = None, remake: Callable[..., AnyEnv] | None = None,
+        failures: EnvFailures | None = None, part: str = "", pictures: str = SHOWN,
+        twins: Sequence[AnyEnv] = (), course: Course | None = None, seed: int | None = None,
+        exchange: Callable[[int, AnyEnv, str], AnyEnv] | None = None,
+    ) -> None:  # fmt: skip
         if not envs:
             raise UserError("A Runner needs at least one environment.")
         if pictures == SHUFFLED and remake is None and len(twins) != len(envs):
@@ -288,11 +279,8 @@ class Runner:
 
     def _replace(self, slot: _Slot, error: Exception, reply: str | None) -> None:
         """Note a failure of the environment and put a new one in its place; or raise it."""
-        if self.remake is None:
-            raise error
-
         # A new one may fail as well; `note` ends the third try in a row.
-        while True:
+        while self.remake is not None:
             self.failures.note(
                 slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode, seed=slot.seed,
                 turn=slot.turn, reply=reply, part=self.part,
@@ -305,8 +293,9 @@ class Runner:
                 return
             except Exception as failure:
                 error = failure
+        raise error
 
-    def _remake(self, slot: _Slot) -> gymnasium.Env[Any, Any]:
+    def _remake(self, slot: _Slot) -> AnyEnv:
         assert self.remake is not None
         return self.remake(slot.index, *[slot.env_id] * (self.exchange is not None))
 
@@ -337,8 +326,7 @@ class Runner:
         return bool(terminated), bool(truncated), float(reward)
 
     def _turn(self, slot: _Slot) -> Turn:
-        details = slot.info["vlgym"]
-        messages = self._prompt(slot)
+        details, messages = slot.info["vlgym"], self._prompt(slot)
         if self.pictures == GREY:
             messages = in_grey(messages)
         elif self.pictures == SHUFFLED:
