@@ -1,1 +1,1 @@
-"""The command line `vlgym`: `app` puts it together; a module has one command, or a few that are alike."""
+"""The command line `vlgym`: `app` has all commands; a module has one, or a few that are alike."""

@@ -1,4 +1,4 @@
-"""`vlgym check`, the conformance certificate of environments, and `vlgym canary`, whether pictures reach a model."""
+"""`vlgym check`, the certificate of environments, and `vlgym canary`: do pictures reach a model?"""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, full: bool) -> Certificate:
+def _certify(env_id: str, arguments: Any, only: list[str] | None, *, full: bool) -> Certificate:
     from ..testing import ALL_CHECKS, certify, checks_for
 
     names = list(only) if only else checks_for(env_id)
@@ -71,20 +71,22 @@ def _certify(env_id: str, arguments: dict[str, Any], only: list[str] | None, *, 
             console.print(f"  {word} ", style=style, end="")
             console.print(f"{result.name:<{width}}  {result.evidence}")
             meaning = (inspect.getdoc(ALL_CHECKS[result.name]) or "").partition("\n\n")[0]
-            print_wrapped(console, [] if holds else [["       required:", " ".join(meaning.split())]])
+            required = ["       required:", " ".join(meaning.split())]
+            print_wrapped(console, [] if holds else [required])
         _announce(next(waiting))
 
     console.print(f"Certificate of {env_id}", style="bold")
     _announce(names[0])
     certificate = certify(env_id, arguments, only=names, on_result=report)
     if not full and groups:
-        rows = [[f"  pass {group}", ", ".join(properties)] for group, properties in sorted(groups.items())]
+        rows = [[f"  pass {group}", ", ".join(names)] for group, names in sorted(groups.items())]
         print_wrapped(console, rows)
     good = sum(result.passed and not result.warning for result in certificate.results)
     warned = f", {certificate.warnings} warned of" if certificate.warnings else ""
     count = len(certificate.results)
     more = "" if full else "; evidence: --full"
-    console.print(f"  {good} of {count} properties hold{warned} ({certificate.seconds:.1f} s){more}\n")
+    seconds = f"({certificate.seconds:.1f} s)"
+    console.print(f"  {good} of {count} properties hold{warned} {seconds}{more}\n")
     return certificate
 
 

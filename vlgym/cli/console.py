@@ -1,4 +1,4 @@
-"""Shared parts of the commands: options, names of policies, and `--config FILE`, whose TOML gives defaults."""
+"""Shared parts of the commands: options, policies, and `--config FILE`, whose TOML gives defaults."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ def read_config(context: typer.Context, path: Path | None) -> None:
     for name, value in settings.items():
         option = options.get(name.replace("_", "-"))
         if option is None:
-            raise UserError(f"--config {path}: {name} is no option of {context.command.name}.{nearest(name, options)}")
+            hint = f"{context.command.name}.{nearest(name, options)}"
+            raise UserError(f"--config {path}: {name} is no option of {hint}")
         if option.multiple and isinstance(value, dict):
             value = [f"{key}={json.dumps(item)}" for key, item in value.items()]
         elif isinstance(value, dict):

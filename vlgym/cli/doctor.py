@@ -1,4 +1,4 @@
-"""`vlgym doctor`: versions, plugins and their errors, clashes, registry.yaml, missing system packages.
+"""`vlgym doctor`: versions, plugins and errors, clashes, registry.yaml, missing system packages.
 
 Makes every environment of registry.yaml, without playing it, to compare card, prompt and parser.
 """
@@ -54,7 +54,7 @@ def doctor(
 
 
 def _print_installed(registry: Registry) -> list[str]:
-    """Print versions, plugins and the state of registry.yaml; return a line for each difference from it."""
+    """Print versions, plugins and registry.yaml's state; return a line for each difference from it."""
     console = open_console()
     console.print("Versions", style="bold")
     versions = {package: find_version(package) for package in SHOWN_PACKAGES}
@@ -66,12 +66,14 @@ def _print_installed(registry: Registry) -> list[str]:
     # A plugin that failed or is switched off is listed, too.
     console.print("Plugins", style="bold")
     for record in registry.plugins:
-        count = sum(record.distribution not in registry.refused.get(spec.id, ()) for spec in record.specs)
+        owner = record.distribution
+        count = sum(owner not in registry.refused.get(spec.id, ()) for spec in record.specs)
         policies = f", policies: {', '.join(sorted(record.policies))}" if record.policies else ""
         state = "loaded" if record.enabled else "switched off"
-        status = f"failed, {record.error}" if record.error else f"{state}, {count} environment(s){policies}"
+        status = f"{state}, {count} environment(s){policies}"
+        status = f"failed, {record.error}" if record.error else status
         style = "red" if record.error else None
-        console.print(f"  {record.name} ({record.distribution} {record.version}): {status}", style=style)
+        console.print(f"  {record.name} ({owner} {record.version}): {status}", style=style)
     if not registry.plugins:
         console.print(f"  none installed; for all of them: {how_to_install_all()}")
 

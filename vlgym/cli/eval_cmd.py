@@ -160,7 +160,7 @@ def evaluate_policy(
     player: Any = None if dry_run else made()
     players: tuple[Any, Any] = (player, arguments.get("opponents"))
     with closing_policies(players):
-        # A model's folder may name the reply style and the past turns of its training; options come first.
+        # A model's folder may name reply style and past turns of its training; options come first.
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
             arguments["parser"] = parser
@@ -174,14 +174,17 @@ def evaluate_policy(
         pictured = images != 0 and any(part.pictured for part in parts)
         for each in players:
             check_policy(each, pictures=pictured)
-        parts = _leave_out(parts, missing, broken=suite is not None and (dry_run or envs == "local"))
+        here = dry_run or envs == "local"
+        parts = _leave_out(parts, missing, broken=suite is not None and here)
         if controls and suite != SUITE:  # which has its controls
             parts = add_controls(parts, controls)
             if not pictured:
-                open_console(stderr=True).print(f"left out: {', '.join(controls)}: the prompts show no pictures")
+                line = f"left out: {', '.join(controls)}: the prompts show no pictures"
+                open_console(stderr=True).print(line)
         layout = PromptBuilder.asked(turns, images)
         layouts = lay_out_parts(parts, layout, system=system, style=style, few_shot=few_shot)
-        probed = getattr(player or made.func, "sees", False) and not no_probe and pictured and suite != SUITE
+        sees = getattr(player or made.func, "sees", False)
+        probed = sees and not no_probe and pictured and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
             _print_estimate(parts, layouts, probe, prices)
@@ -193,8 +196,8 @@ def evaluate_policy(
         group = open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)
         try:
             run_evaluation(
-                parts, player, out, layout=layouts, num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
+                parts, player, out, layout=layouts, num_envs=num_envs, prices=prices, max_cost=max_cost,
+                resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
             )  # fmt: skip
         finally:
             group.close()
@@ -205,7 +208,7 @@ def evaluate_policy(
 
 
 def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> list[Part]:
-    """Print which environments are not played, and why; with `broken` leave out those that cannot be made."""
+    """Print which environments are not played, and why; `broken`: leave out those that cannot be made."""
     reasons = {}
     for env_id in missing:
         known = get_registry().known.get(env_id)
@@ -220,8 +223,8 @@ def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> li
 
 
 def _plan(
-    env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None, planner: str | None,
-    arguments: dict[str, Any],
+    env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None,
+    planner: str | None, arguments: dict[str, Any],
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
     ids = split_names(env)
     if env is not None and not ids:

@@ -1,8 +1,8 @@
 """`vlgym list` and `vlgym show`: the environments, from the plugins' specs and registry.yaml.
 
-`list` imports no environment code. `show` makes the environment, to compare it with registry.yaml; where
-that fails, the card is shown all the same. Texts of others (cards, names of distributions, docstrings,
-prompts) are printed safely: a line of the list stays one line, and nothing steers the terminal.
+`list` imports no environment code. `show` makes the environment, to compare it with registry.yaml;
+where that fails, the card is shown all the same. Texts of others (cards, docstrings, prompts) are
+printed safely: a line of the list stays one line, and nothing steers the terminal.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from ..terminal import print_wrapped
 from .console import Arguments, EnvId, open_console, read_arguments, write_messages
 
 WINS = ("floor", "blind", "ceiling")  # figures of registry.yaml
-FIRST_SECTIONS = ("goal", "actions", "reward", "observation", "endings")  # of a docstring, on top of the card
+FIRST_SECTIONS = ("goal", "actions", "reward", "observation", "endings")  # on top of a card
 PICTURE_WORDS = {
     "exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"
 }  # fmt: skip
-MOST_LINES = 3  # of a section, without --full and levels; of any other value one less, of a level one
+MOST_LINES = 3  # of a section, without --full and levels; other values one less, a level one
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _print_families(entries: list[Entry]) -> None:
 
 
 def _read_summary(entry: Entry) -> str:
-    """Return the summary of a distribution; the second sentence of this project's tells the original."""
+    """Return a distribution's summary; the second sentence of this project's tells the original."""
     try:
         return metadata(entry.distribution)["Summary"] or ""
     except PackageNotFoundError:
@@ -208,7 +208,7 @@ def _print_ids(entries: list[Entry]) -> None:
 
 
 def _write_figures(figures: Mapping[str, Any] | None) -> str:
-    """Return a floor, blind floor or ceiling of registry.yaml in words; ± is the standard error."""
+    """Return figures of registry.yaml in words; ± is the standard error."""
     if figures is None:
         return "none"
     names = [f" ({figures[name]})" if name in figures else "" for name in ("policy", "success_policy")]
@@ -235,7 +235,7 @@ def _say_last(entry: Entry) -> str:
 
 
 def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return a row for each difficulty level: oracle, best blind player, random play, and its text."""
+    """Return a row for each level: oracle, best blind player, random play, and its text."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
     for name, figures in zip(rows, measured, strict=False):
         rows[name] = (
@@ -265,10 +265,12 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
 
     # Rows in the order of reading: what it is, then what surrounds it.
     sections, (height, width) = _read_sections(docstring), spec.image_size
-    rows: dict[str, Any] = {name: sections[name] for name in FIRST_SECTIONS if name in sections and not full}
+    first = [name for name in FIRST_SECTIONS if name in sections and not full]
+    rows: dict[str, Any] = {name: sections[name] for name in first}
     rows |= {
         "success": spec.success_rule, "turns": f"at most {spec.max_turns}",
-        "status": entry.remedy, "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
+        "status": entry.remedy,
+        "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
         "picture": f"{height} x {width}; in the prompt: {spec.history_images}",
         "reply": f"{', '.join(spec.reply_styles)}; planner {', '.join(spec.planners)}",
         "skills": spec.skills, "interaction": "; ".join(spec.interaction),

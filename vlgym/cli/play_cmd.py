@@ -1,4 +1,4 @@
-"""`vlgym play`: one episode in the terminal, through a model's own prompt and parser; every image goes to a file."""
+"""`vlgym play`: one episode in the terminal, by a model's own prompt and parser; images go to files."""
 
 from __future__ import annotations
 
@@ -65,8 +65,9 @@ def play_in_terminal(
             say("\nEnd of the input.")
 
         # The last picture shows the end, which no prompt does.
-        success = f"success {'yes' if slot.info['success'] else 'no'}, return {env.episode_return:g}"
-        say(f"\nEpisode {ended} after {slot.turn} turn(s): {success}.")
+        won = "yes" if slot.info["success"] else "no"
+        end = f"success {won}, return {env.episode_return:g}"
+        say(f"\nEpisode {ended} after {slot.turn} turn(s): {end}.")
         say(f"Last image: {person.keep(slot.observation['image'])}")
     finally:
         env.close()

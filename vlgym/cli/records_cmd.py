@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
-RECORDINGS = "episodes"  # folder of a training run with a folder for each recording, named in the order of time
+RECORDINGS = "episodes"  # of a training run: a folder for each recording, in the order of time
 MOST_FOREIGN = 0.01  # share of replies that are not the model's, above which a comparison warns
 LISTED_EPISODES = 5  # episodes named of each kind; all of them stand in the JSON
 

@@ -34,9 +34,10 @@ def write(
     recorded = read_registry(path, pictures=True) if path.exists() else {}
     chosen = _choose(registry, ids, old or not recorded)
 
-    # Hashes are quick: changed behaviour under an old id ends the command before anything is played.
+    # Hashes are quick: changed behaviour under an old id ends the command before play.
     live = _measure_hashes(registry, chosen)
-    changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
+    old_entries = {env_id: recorded[env_id] for env_id in live if env_id in recorded}
+    changes = find_behaviour_changes(old_entries, live)
     if changes and not accept_behaviour_change:
         open_console().print("\n".join(changes))
         raise UserError(

@@ -57,10 +57,10 @@ class Player:
     """Plays jobs with one policy.
 
     Args:
-        policy: one with `submit` is asked for each episode apart; any other gets all open prompts at once.
+        policy: asked for each episode apart if it has `submit`, else for all open prompts at once.
         builders: prompt layout of each part, by its key; by default the environment's own.
         on_reply: called with each reply and the key of its part; its errors end the play.
-        on_failure: called with each failure of an environment or an endpoint; the episode is replayed.
+        on_failure: called with each failure of an environment or endpoint; the episode is replayed.
 
     Raises:
         FailedError: an environment, or the endpoint, broke one episode off three times.
@@ -95,7 +95,7 @@ class Player:
 
     def _fill(self) -> list[_Lane]:
         while free := [lane for lane in self._lanes if not lane.open][: len(self._waiting)]:
-            # All resets are sent before one is waited for: environments in workers begin at the same time.
+            # All resets are sent before one is waited for: workers begin at the same time.
             for begin in (self._prepare, self._begin):
                 for lane in free:
                     try:
@@ -120,8 +120,9 @@ class Player:
     def _begin(self, lane: _Lane) -> None:
         part = lane.job.part
         lane.runner = Runner(
-            lane.envs[:1], twins=lane.envs[1:], split=part.split, first_episode=lane.job.number, episodes=1,
-            part=part.key, repeats=part.per_seed, builder=self.builders.get(part.key), pictures=part.pictures,
+            lane.envs[:1], twins=lane.envs[1:], split=part.split, first_episode=lane.job.number,
+            episodes=1, part=part.key, repeats=part.per_seed, pictures=part.pictures,
+            builder=self.builders.get(part.key),
         )  # fmt: skip
 
     def _take_all(self, lanes: Sequence[_Lane]) -> Iterator[tuple[_Lane, Reply]]:
@@ -129,7 +130,7 @@ class Player:
         replies = self.policy.reply([self._ask(lane) for lane in lanes])
         check_replies(replies, len(lanes), self.policy.name)
         for lane, reply in zip(lanes, replies, strict=True):
-            if isinstance(env := self._ask(lane).env, RemoteEnv):  # all of them work at the same time
+            if isinstance(env := self._ask(lane).env, RemoteEnv):  # they work at the same time
                 env.send_step(end_reply(env, reply)[0].text)
         return zip(lanes, replies, strict=True)
 
@@ -138,7 +139,8 @@ class Player:
         for lane in lanes:
             if lane not in self._pending:
                 self._pending[lane] = policy.submit(self._ask(lane))
-                self._pending[lane].add_done_callback(partial(lambda lane, _: self._answers.put(lane), lane))
+                answered = partial(lambda lane, _: self._answers.put(lane), lane)
+                self._pending[lane].add_done_callback(answered)
         with suppress(queue.Empty):
             lane = self._answers.get(timeout=POLL)
             try:
@@ -180,8 +182,8 @@ class Player:
         job, turn, env = lane.job, lane.turn, lane.envs.pop(0) if lane.envs else None
         lane.close()
         self.failures.note(
-            (job.part.key, job.number), error, env, env_id=job.part.env_id, episode=job.number, seed=_seed(job),
-            turn=turn.turn if turn else 0, reply=reply, part=job.part.key,
+            (job.part.key, job.number), error, env, env_id=job.part.env_id, episode=job.number,
+            seed=_seed(job), turn=turn.turn if turn else 0, reply=reply, part=job.part.key,
         )  # fmt: skip
         self._waiting.append(job)
 
@@ -233,7 +235,7 @@ def evaluate(
 def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
     """Return the reply up to the end of its action, as the environment's parser says, and the rest.
 
-    A server writes on to the end of the turn and our engine does not; equal models get equal actions.
+    A server writes on to the end of its turn, our engine does not: equal models get equal actions.
     """
     end = make_stop(env)(reply.text)
     if end is None:

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: its plan, each finished episode, and the resumption of a stopped run.
+"""The folder of an evaluation: its plan, its finished episodes, and the resumption of a run.
 
 Episodes are written whole, as they end. A resumed run drops what a kill left behind them, and plays
 those episodes again.
@@ -47,14 +47,14 @@ FAILURES = "failures.jsonl"  # a line for each `vlgym.play.env_failures.Failure`
 def describe_evaluation(
     parts: Sequence[Part], policy: Policy, *, builders: dict[str, PromptBuilder], group: EnvGroup = LOCAL, **more: Any
 ) -> dict[str, Any]:
-    """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
+    """Return what an evaluation's numbers depend on, as plain data; makes each part's environment.
 
     Args:
         builders: prompt layout of each part, by its key; by default the environment's own.
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
-        UserError: an environment cannot be made, two parts have one name, or they have different splits.
+        UserError: an environment cannot be made, parts share a name or differ in the split.
     """
     splits = sorted({part.split for part in parts})
     if len(splits) != 1:
@@ -144,7 +144,7 @@ class EvaluationFolder:
 
 
 def check_folder(folder: Path, resume: bool) -> bool:
-    """Check, before any work, that a run may begin or continue in a folder; True if it holds one."""
+    """Check that a run may begin or continue in a folder; return whether it holds one."""
     check_writable("--out", folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder} is a file; name a folder.")

@@ -1,4 +1,4 @@
-"""Plan of an evaluation: parts, each an environment in one setting, and the numbers of its episodes.
+"""Plan of an evaluation: parts, each an environment in one setting, and numbers of episodes.
 
 A plan is data. It comes from ids or from a suite; `play` plays it.
 """
@@ -19,16 +19,17 @@ from ..registry import get_registry
 from .summary import changes_bounds
 
 QUICK_IDS = (
-    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
-    "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
+    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1",
+    "vlgym/WebShop-v1", "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0",
+    "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
 )  # fmt: skip
 """One environment of each family."""
 
 PAPER = (
-    "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0", "vlgym/EZPoints-v0",
-    "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+    "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0",
+    "vlgym/EZPoints-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
 )  # fmt: skip
-"""Training environments of VL-DAC (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld and WebShop."""
+"""VL-DAC's training environments (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld, WebShop."""
 
 # The core's suites; `all` is every installed environment. Plugins contribute the others.
 OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK_IDS, "paper": PAPER, "all": ()}
@@ -93,7 +94,7 @@ class Part:
 
 
 def name_part(env_id: str, planner: str, pictures: str) -> str:
-    """Return the name of a part in records and reports: the id, and the settings that are not the defaults."""
+    """Return a part's name in records and reports: the id, and settings that are no defaults."""
     return " ".join([env_id, *[planner] * (planner != "online"), *[pictures] * (pictures != SHOWN)])
 
 

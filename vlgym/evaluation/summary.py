@@ -1,4 +1,4 @@
-"""Summary of finished episodes: success with an interval, return, turns, place between floor and ceiling."""
+"""Summary of finished episodes: success with an interval, return, turns, normalized score."""
 
 from __future__ import annotations
 

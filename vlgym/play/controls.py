@@ -28,7 +28,7 @@ def in_grey(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
-    """Return the messages with the pictures of others, last for last; their first stands for those that they lack."""
+    """Return the messages with the pictures of others, last for last, filled up with their first."""
     own, foreign = list_pictures(messages), list_pictures(others)
     padded = foreign[:1] * len(own) + foreign
     return _replace_pictures(messages, padded[len(padded) - len(own) :] if foreign else own)
@@ -37,6 +37,7 @@ def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> 
 def _replace_pictures(messages: Sequence[Message], pictures: Sequence[Image]) -> list[Message]:
     rest, result = iter(pictures), []
     for message in messages:
-        content = [{**part, "image": next(rest)} if part["type"] == "image" else part for part in message["content"]]
-        result.append({"role": message["role"], "content": content})
+        parts = message["content"]
+        shown = [{**part, "image": next(rest)} if part["type"] == "image" else part for part in parts]
+        result.append({"role": message["role"], "content": shown})
     return result

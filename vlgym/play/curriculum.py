@@ -52,12 +52,12 @@ class Curriculum:
         """Learn that an episode at `places[place]` ended."""
 
     def note_error(self, place: int, error: float) -> None:
-        """Learn the mean absolute advantage of an update's turns at `places[place]` (ArCHer: TD error)."""
+        """Learn the mean absolute advantage (ArCHer: TD error) of an update's turns at a place."""
 
 
 WINDOW, UP, DOWN = 30, 0.8, 0.3  # episodes that decide, their shares of success to move up or down
 EXPLORED = 0.2  # share of the episodes that `learning-progress` spreads evenly
-FAST_RATE, SLOW_RATE = 0.1, 0.02  # of the running means of success; their difference is the progress
+FAST_RATE, SLOW_RATE = 0.1, 0.02  # of the means of success whose difference is the progress
 SHARPNESS, STALE = 10.0, 0.1  # `prioritized`: the source's 1 / beta and rho
 FORGETS = 0.3  # rate at which a place's error follows
 
@@ -85,7 +85,7 @@ class Uniform(Curriculum):
 
 
 class Success(Curriculum):
-    """One level of each environment: up at `UP` success in its last `WINDOW` episodes, else down at `DOWN`."""
+    """One level of each environment: up at `UP` success in `WINDOW` episodes there, down at `DOWN`."""
 
     def __init__(self, places: Sequence[Place], argument: str = "") -> None:
         super().__init__(places, argument)
@@ -130,7 +130,7 @@ class LearningProgress(Curriculum):
 
 
 class Prioritized(Curriculum):
-    """Prioritized level replay: by the rank of the critic's error, and places long unseen now and then.
+    """Prioritized level replay: by the rank of the critic's error, and sometimes places long unseen.
 
     Source: Jiang et al. 2021, arXiv 2010.03934. Its levels are seeds; here they are places, so an
     error is a running mean over seeds. A place without an error comes first.
@@ -223,7 +223,7 @@ class Course:
         return self.places[int(draw.choice(count, p=[weight / total for weight in weights]))]
 
     def held_out(self, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of an environment's held-out episodes: they play its highest level."""
+        """Return an environment's arguments in held-out episodes, on its highest level."""
         top = [place.level for place in self.places if place.env_id == env_id][-1]
         return kwargs if top is None else {**kwargs, LEVEL: top}
 

@@ -1,4 +1,4 @@
-"""The rule for an environment that raises in play: the same in training, evaluation, floors and resuming.
+"""The rule for an environment that raises: the same in training, evaluation, floors and resuming.
 
 Its failure is noted, the environment is closed and a new one takes its place; three failures in a
 row, without a finished episode between them, end the run. Training counts the episode as truncated,
@@ -19,7 +19,7 @@ ENV_ERROR = "env_error"
 """`StepRecord.parse` of a turn in which the environment raised."""
 
 Failure = dict[str, Any]
-"""JSON-able: `env_id` (or an evaluation's part), `episode`, `seed`, `turn`, `reply`, `error` (a line)."""
+"""JSON-able: `env_id` (or an evaluation's part), `episode`, `seed`, `turn`, `reply`, `error`."""
 
 
 class EnvFailures:
@@ -35,8 +35,8 @@ class EnvFailures:
         self._in_a_row: dict[Hashable, int] = {}
 
     def note(
-        self, place: Hashable, error: Exception, env: Any, *, env_id: str, episode: int, seed: int, turn: int = 0,
-        reply: str | None = None, part: str = "",
+        self, place: Hashable, error: Exception, env: Any, *, env_id: str, episode: int, seed: int,
+        turn: int = 0, reply: str | None = None, part: str = "",
     ) -> None:  # fmt: skip
         """Close an environment that raised and note why.
 
@@ -89,7 +89,7 @@ def warn(failure: Failure) -> None:
 
 def in_words(failure: Failure) -> str:
     """Return a failure as one line."""
-    where = f"{failure['env_id']}, episode {failure['episode']} (seed {failure['seed']}), turn {failure['turn']}"
+    where = "{env_id}, episode {episode} (seed {seed}), turn {turn}".format(**failure)
     served = failure["error"].startswith(EndpointError.__name__)
     who = "the endpoint failed" if served else "the environment failed and was replaced"
     return f"{where}: {who}: {failure['error']}"

@@ -1,6 +1,6 @@
 """A person as a policy: reads the prompt on the terminal, and types replies.
 
-Pictures go to files, and to the terminal: by kitty's protocol, as sixels, or as half blocks of characters.
+Pictures go to files, and to the terminal: by kitty's protocol, as sixels, or as half blocks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
 from .controls import list_pictures
 
-PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")  # `auto`: the best one that the terminal answers to
+PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")  # `auto`: the best that the terminal has
 MOST_COLUMNS, MOST_ROWS = 64, 32  # character cells of a picture
 END = "."  # the line that ends a reply of several lines, as in mail programs
-MOST_CHOICES = 100  # legal actions shown with their numbers; the numbers of the others are valid, too
+MOST_CHOICES = 100  # legal actions shown with numbers; the numbers of the others are valid, too
 LINES_HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
 HELP = """\
 Type a whole reply, as a model would write it, or just a legal action or its
@@ -167,7 +167,7 @@ def read_rest(first: str) -> str:
 
 
 def number_choices(env: VLEnv) -> str:
-    """Return the legal actions with their numbers, as many on a line as fit; none with a `notation`."""
+    """Return the numbered legal actions, as many on a line as fit; none with a `notation`."""
     actions = env.legal_actions()
     if not actions:
         return "No action is legal here."
@@ -195,15 +195,16 @@ def pick_choice(text: str, actions: Sequence[str]) -> str | None:
 def complete_reply(env: VLEnv, text: str) -> str:
     """Return a whole reply: a bare legal action, or its number, is put into the reply format.
 
-    A legal action named `3` comes before number 3; `#3` is always the third of those that are listed.
+    A legal action named `3` comes before number 3; `#3` is always the third that is listed.
     """
     actions = env.legal_actions()
-    action = match_legal(text, actions) or pick_choice(text, [] if getattr(env, "notation", "") else actions)
+    listed = [] if getattr(env, "notation", "") else actions
+    action = match_legal(text, actions) or pick_choice(text, listed)
     return text if action is None else env.parser.format([action])
 
 
 def say(text: str) -> None:
-    """Print with control characters made visible: a model or an environment wrote some of the text."""
+    """Print with control characters made visible: others wrote some of the text."""
     sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()
 
@@ -234,7 +235,8 @@ def show_picture(image: Image, protocol: str, stream: Any) -> None:
     from rich.console import Console
 
     renderable = _import_renderable()
-    kind = {"kitty": renderable.TGPImage, "sixel": renderable.SixelImage, "blocks": renderable.HalfcellImage}[protocol]
+    names = {"kitty": "TGPImage", "sixel": "SixelImage", "blocks": "HalfcellImage"}
+    kind = getattr(renderable, names[protocol])
     width = min(measure_width(stream), MOST_COLUMNS)
     console = Console(file=stream, force_terminal=True, width=width, height=MOST_ROWS, legacy_windows=False)
     console.print(kind(PILImage.fromarray(image), width="auto", height="auto"), end="")
@@ -242,8 +244,8 @@ def show_picture(image: Image, protocol: str, stream: Any) -> None:
 
 
 def _import_renderable() -> ModuleType:
-    """Import `textual_image.renderable`, which asks the terminal at its import, without these questions."""
-    logging.getLogger("textual_image").setLevel(logging.ERROR)  # many terminals do not tell their size
+    """Import `textual_image.renderable` without its questions to the terminal."""
+    logging.getLogger("textual_image").setLevel(logging.ERROR)  # many terminals tell no size
     stream, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
     try:
         from textual_image import _terminal, renderable

@@ -21,7 +21,7 @@ class IdlePolicy:
 
 
 class RandomPolicy:
-    """Draws a legal action uniformly from each environment's action space: the floor of every table."""
+    """Draws a legal action uniformly from the action space: the floor of every table."""
 
     name = "random"
 
@@ -58,7 +58,7 @@ class OraclePolicy:
 
 
 class ScriptedPolicy:
-    """Answers turn `t` with `texts[t]`, starting over after the last one; the same for every environment."""
+    """Answers turn `t` with `texts[t]` everywhere, starting over after the last one."""
 
     name = "scripted"
 

@@ -24,7 +24,7 @@ from ..registry import get_registry
 from ..types import Parser
 
 Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
-STEP = ("observation", "reward", "terminated", "truncated", "info")  # of an answer, in Gymnasium's order
+STEP = ("observation", "reward", "terminated", "truncated", "info")  # in Gymnasium's order
 
 
 class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
@@ -150,7 +150,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
 
 def _rebuild(env_id: str, arguments: Mapping[str, Any], facts: Mapping[str, Any]) -> Parser:
-    """Return the known parser that equals the worker's: nothing is imported by a name that it sends."""
+    """Return the known parser that equals the worker's; no name that it sends is imported."""
     for known in _list_parsers(env_id, arguments):
         try:
             parser = get_parser(known() if isinstance(known, type) else known)

@@ -15,13 +15,13 @@ ROUNDING = 1e-6  # rewards that differ by less are equal: machines differ in the
 
 
 def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:
-    """Play an episode again and return its pictures and texts, those of the last observation included.
+    """Play an episode again and return its pictures and texts, the last observation's included.
 
     Texts, rewards, endings, success, scores and the reading of replies are compared; pictures too,
     where they were read and the card says that they are exact.
 
     Raises:
-        FailedError: a turn differs, or the environment fails; the message names the first such turn.
+        FailedError: a turn differs, or the environment fails; the message names the first one.
     """
     place = f"{episode[0].part}, episode {episode[0].episode}"
     try:
@@ -39,8 +39,9 @@ def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str
 
             # Read the turn as a record does; the first field that differs is the answer.
             details = info["vlgym"]
-            live |= {"parse": details["parse"], "span": details["span"], "actions": tuple(details["actions"])}
-            live |= {"invalid": info["invalid_action"], "success": info["success"], "score": info.get("score")}
+            live |= {"parse": details["parse"], "span": details["span"]}
+            live |= {"actions": tuple(details["actions"]), "invalid": info["invalid_action"]}
+            live |= {"success": info["success"], "score": info.get("score")}
             if wrong := next((name for name in live if not _equal(recorded[name], live[name])), None):
                 one, other = _shorten(recorded[wrong], live[wrong])
                 raise FailedError(f"{place}: {wrong} is {one} as recorded, {other} as replayed.")

@@ -1,4 +1,4 @@
-"""The one place where all stages meet: environment -> prompt -> policy -> parser -> environment -> record.
+"""The one place where all stages meet: environment, prompt, policy, parser, environment, record.
 
 Read `Runner.step` first; evaluation, imitation and the learner all run through it.
 """
@@ -40,11 +40,11 @@ class _Slot:
     turn: int = 0
     observation: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
-    history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, where the environment has seats
+    history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, if any
     replies: list[str] = field(default_factory=list)
     active: bool = False
     twin: _Slot | None = None  # the episode whose pictures are shown instead,
-    shown: list[Message] = field(default_factory=list)  # and its prompt, the last one when it has ended
+    shown: list[Message] = field(default_factory=list)  # and its prompt, when it has ended the last
 
 
 class Runner:
@@ -82,7 +82,7 @@ class Runner:
     Raises:
         UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of
             several; shuffled pictures without `twins` or `remake`.
-        FailedError: an environment failed three times in a row; also by `step`, `advance`, `set_state`.
+        FailedError: an environment failed three times in a row, here or in a method.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Runner:
         return [self._turn(slot) for slot in self.slots if slot.active]
 
     def step(self, policy: Policy) -> list[StepRecord]:
-        """Let the policy answer every active environment once; return a record each, in slot order."""
+        """Let the policy answer every active environment once; return the records, in slot order."""
         turns = self.turns()
         return self.advance(turns, policy.reply(turns), policy.name)
 
@@ -151,7 +151,7 @@ class Runner:
         replies = [cut_reply(reply) for reply in replies]
         start = time.perf_counter()
 
-        # Environments in workers work at the same time: all steps are sent before one is waited for.
+        # Workers step at the same time: all steps are sent before one is waited for.
         active = [slot for slot in self.slots if slot.active]
         for slot, reply in zip(active, replies, strict=True):
             if isinstance(slot.env, RemoteEnv):
@@ -172,7 +172,7 @@ class Runner:
         record = make_record(turn, reply, slot.episode, slot.observation["image"])
         record.level = slot.level
 
-        # A broken episode is truncated, and its last prompt has the value that the learner bootstraps.
+        # A broken episode is truncated; a learner bootstraps from its last prompt.
         record.truncated, record.final_messages = True, turn.messages
         try:
             record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
@@ -189,7 +189,7 @@ class Runner:
         return record
 
     def get_state(self) -> dict[str, Any]:
-        """Return JSON-able data from which `set_state` restores every episode exactly, in any process."""
+        """Return JSON-able data from which `set_state` restores every episode exactly."""
         slots = [
             {
                 "episode": slot.episode, "place": [slot.env_id, slot.level], "active": slot.active,
@@ -265,7 +265,7 @@ class Runner:
             self._start(slot, episode, skip=skip)
 
     def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
-        """Begin an episode and replay replies; if the environment raises, in a new one, `skip` episodes on."""
+        """Begin an episode with replies; in a new environment if one raises, `skip` episodes on."""
         while True:
             text = None
             try:
@@ -282,8 +282,8 @@ class Runner:
         # A new one may fail as well; `note` ends the third try in a row.
         while self.remake is not None:
             self.failures.note(
-                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode, seed=slot.seed,
-                turn=slot.turn, reply=reply, part=self.part,
+                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode,
+                seed=slot.seed, turn=slot.turn, reply=reply, part=self.part,
             )  # fmt: skip
             try:
                 slot.env = self._remake(slot)
@@ -332,8 +332,8 @@ class Runner:
         elif self.pictures == SHUFFLED:
             messages = with_pictures_of(messages, slot.shown)
         return Turn(
-            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
-            slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
+            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats,
+            self.part, slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
         )  # fmt: skip
 
     def _prompt(self, slot: _Slot) -> list[Message]:
@@ -347,17 +347,18 @@ class Runner:
 def make_record(turn: Turn, reply: Reply, episode: int, image: Image) -> StepRecord:
     """Return the record of a reply that no environment has read yet."""
     return StepRecord(
-        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (), ENV_ERROR,
-        reward=0.0, terminated=False, truncated=False, invalid=False, success=False, cut=reply.cut,
-        refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage, status=reply.status,
-        reasoning=reply.reasoning, extra=reply.extra,
+        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (),
+        ENV_ERROR, reward=0.0, terminated=False, truncated=False, invalid=False, success=False,
+        cut=reply.cut, refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage,
+        status=reply.status, reasoning=reply.reasoning, extra=reply.extra,
     )  # fmt: skip
 
 
 def add_outcome(record: StepRecord, info: dict[str, Any]) -> None:
     """Add to a record how an environment read the reply, as `info` after the step says."""
     details = info["vlgym"]
-    record.invalid, record.score, record.actions = info["invalid_action"], info.get("score"), tuple(details["actions"])
+    record.invalid, record.score = info["invalid_action"], info.get("score")
+    record.actions = tuple(details["actions"])
     for name in ("parse", "span", "form", "point"):
         setattr(record, name, details[name])
 

@@ -4,7 +4,7 @@
     metadata.jsonl     one line per turn, an episode's lines together; `file_name` is the turn's
     image images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
 
-run.json and every line hold a checksum, and a picture has its name: damage is an error when it is read.
+run.json and every line hold a checksum, and a picture has its name: damage is an error in reading.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ READABLE = (3, 4)  # formats of runs that are read; format 3 had no checksums
 SEED_RULE = "vlgym.episode_seed(environment id, split, episode number)"
 HEADER, METADATA = "run.json", "metadata.jsonl"
 _FIELDS = (
-    "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
-    "invalid", "success", "score",
+    "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated",
+    "truncated", "invalid", "success", "score",
 )  # fmt: skip
 SYNC_EVERY = 1.0  # seconds
 NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
-MALFORMED = (ValueError, KeyError, TypeError, RecursionError)  # of `read_record` on a malformed line
+MALFORMED = (ValueError, KeyError, TypeError, RecursionError)  # errors of `read_record`
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
-_IF_ANY = ("level", "form", "point", "status", "reasoning")  # absent where they are `StepRecord`'s default
+_IF_ANY = ("level", "form", "point", "status", "reasoning")  # absent where they are the default
 
 
 def describe_run(
@@ -122,7 +122,7 @@ class TrajectoryWriter:
         make_folder(self.folder / "images")
         if not header.exists():
             write_whole(header, encode_header(run))
-        self._names: dict[int, str] = {}  # by `id`, within one episode: a history repeats its arrays
+        self._names: dict[int, str] = {}  # by `id`, in one episode: a history repeats its arrays
         self._synced = time.monotonic()
 
     def write(self, episode: list[StepRecord]) -> None:
@@ -175,12 +175,12 @@ def read_trajectories(
 
     Args:
         folder: of a `TrajectoryWriter`.
-        images: `False` only checks that the image files are there, which is many times faster: `image`
-            is then empty, and image parts of `messages` hold `file_name`, relative to the folder.
+        images: `False` only looks for the files, which is many times faster: `image` is then empty,
+            and image parts of `messages` hold `file_name`, relative to the folder.
         unfinished: `False` leaves out a line or an episode without its end: a kill leaves them.
 
     Raises:
-        TrajectoryError: a line or an image is missing, damaged or malformed; the message names the line.
+        TrajectoryError: a line or an image is missing or damaged; the message names the line.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -214,7 +214,7 @@ def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[t
             end += len(line)
             episode.append(record)
 
-            # An episode's last line says so; its pictures are forgotten, the names of files are not.
+            # An episode's last line says so; its pictures are forgotten, names of files are not.
             if record.terminated or record.truncated:
                 yield end, episode
                 episode = []
@@ -295,7 +295,7 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
 
 
 def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values of other types than a record states for their names, and numbers beyond `GREATEST`.
+    """Refuse values of other types than a record states, and numbers beyond `GREATEST`.
 
     Raises:
         ValueError: there is one; the message names it.
@@ -324,8 +324,9 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
     spec, parser = env.vlgym_spec, env.parser
     layout = PromptBuilder.for_env(env, builder)
     owner = get_registry().owner.get(spec.id) if spec else None
-    names = [name for name in dir(parser) if not name.startswith("_") and name not in ("name", "version")]
-    settings = {name: getattr(parser, name) for name in names if not callable(getattr(parser, name))}
+    names = [name for name in dir(parser) if not name.startswith("_")]
+    public = {name: getattr(parser, name) for name in names if name not in ("name", "version")}
+    settings = {name: value for name, value in public.items() if not callable(value)}
     return {
         "class": to_plain(type(env)),
         "distribution": owner or find_distribution(type(env).__module__),
