@@ -117,13 +117,9 @@ def test_show_gives_the_whole_card_of_an_environment_that_cannot_be_made() -> No
     with installed(spec, known={spec.id: make_entry(spec)}):
         text = invoke("show", spec.id, "--full").out
     for words in (
-        "You stand on the target.",
-        "a, b",
-        "size: 3",
-        "vlgym-toys",
-        "return 0.25 ± 0.01, success 0.25, 100 episodes",
+        "You stand on the target.", "a, b", "size: 3", "vlgym-toys", "return 0.25 ± 0.01, success 0.25, 100 episodes",
         "not compared, it cannot be made here: PluginError: vlgym/Ghost-v0: cannot import no_such_module_here",
-    ):
+    ):  # fmt: skip
         assert words in text
 
 

@@ -65,15 +65,6 @@ def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(
     assert len(held["sessions"]) == 2
 
 
-def test_odd_replies_are_counted_as_what_they_are(tmp_path: Path) -> None:
-    with FaultServer(odd=0.5) as server:
-        invoke(*command(server, tmp_path / "odd"))
-    parts = compute_report(tmp_path / "odd")["parts"].values()
-    for name in ("refused", "empty", "cut"):
-        assert any(part[name] > 0 for part in parts), name
-    assert all(part["episodes"] == EPISODES for part in parts)
-
-
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with FaultServer(lambda asked: Fault("hang") if asked.number > 20 else None) as server:

@@ -227,24 +227,3 @@ def test_pictures_are_replaced_last_for_last() -> None:
     assert levels(with_pictures_of(prompt(1, 2), prompt(7, 8, 9))) == [8, 9]
     assert levels(with_pictures_of(prompt(1, 2, 3), prompt(7, 8))) == [7, 7, 8]
     assert with_pictures_of(prompt(1), [])[0]["content"][-1] == {"type": "text", "text": "?"}
-
-
-class Echo:
-    """Repeats the reply format before it answers as the oracle does."""
-
-    name = "echo"
-
-    def __init__(self) -> None:
-        self.oracle = OraclePolicy()
-
-    def reply(self, turns: list[Turn]) -> list[Reply]:
-        told = [reply.text for reply in self.oracle.reply(turns)]
-        return [Reply(f"I answer as <action>ACTION</action>. {text} or <action>left</action>") for text in told]
-
-
-def test_a_placeholder_ends_no_reply_of_auto_and_a_legal_action_does() -> None:
-    (oracle,) = play([Part(WALK.id, episodes=1)])
-    (episode,) = play([Part(WALK.id, episodes=1, arguments={"parser": "auto"})], Echo())
-    assert [record.actions for record in episode] == [record.actions for record in oracle]
-    assert {record.parse for record in episode} == {"ok"}
-    assert {record.after for record in episode} == {" or <action>left</action>"}

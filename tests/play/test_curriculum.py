@@ -141,14 +141,10 @@ def test_a_plugins_sampler_is_found_by_its_name_and_may_not_take_anothers(monkey
         Course("odd", [LINE])
 
 
-@pytest.mark.parametrize(
-    ("name", "ids", "words"),
-    [
-        ("succes", [LINE], "success"),
-        ("uniform", [PLAIN], "no levels"),
-        ("success:3", [LINE], "nothing after the colon"),
-    ],
-)
+WRONG = [("succes", [LINE], "success"), ("uniform", [PLAIN], "no levels"), ("success:3", [LINE], "nothing after the")]
+
+
+@pytest.mark.parametrize(("name", "ids", "words"), WRONG)
 def test_wrong_names_are_explained(name: str, ids: list[str], words: str) -> None:
     with pytest.raises(UserError, match=words):
         Course(name, ids)

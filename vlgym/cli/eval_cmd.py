@@ -233,7 +233,7 @@ def _plan(
     if suite is None:
         return plan_ids(ids, episodes=episodes or EPISODES, repeats=repeats or 1, **options), []
 
-    # Ids beside a suite choose of its parts.
+    # With a suite, ids choose from its parts.
     missing: list[str] = []
     if suite == SUITE:
         parts = plan_probe(episodes, repeats=repeats, **options)

@@ -1,9 +1,9 @@
-"""Groups that step the environments of a batch: in turn in this process, in worker processes, on Ray, behind TCP.
+"""Groups that step a batch of environments: in this process, in worker processes, on Ray, behind TCP.
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
 
-An episode is the same bit for bit in each of them. A group makes environments; a `Runner` steps them.
+An episode is the same bit for bit in each. A group makes environments; a `Runner` steps them.
 """
 
 from __future__ import annotations

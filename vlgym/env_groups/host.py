@@ -1,4 +1,4 @@
-"""The environments of one worker and the requests on them, in the worker's own process, where plugins' code runs."""
+"""One worker's environments and the requests on them, in the worker's process: plugins' code runs here."""
 
 from __future__ import annotations
 
@@ -102,5 +102,6 @@ def own_version() -> str:
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return an environment's error as plain data: name of its class, `UserError` or not, and text."""
-    return {"type": type(error).__name__, "user": isinstance(error, UserError), "line": plain_line(str(error), 2000)}
+    """Return an error as plain data: the name of its class, `UserError` or not, and its text."""
+    line, user = plain_line(str(error), 2000), isinstance(error, UserError)
+    return {"type": type(error).__name__, "user": user, "line": line}

@@ -38,7 +38,7 @@ class Actor:
 
 
 class RayLink:
-    """Connection to an actor, which it starts; `tell` is told where no processor is free for the actor."""
+    """Connection to an actor, which it starts; `tell` gets a line while no processor is free."""
 
     def __init__(self, index: int, ray: Any, tell: Callable[[str], object]) -> None:
         self._ray, self._tell = ray, tell
@@ -61,7 +61,7 @@ class RayLink:
             self._unsent = []
 
     def receive(self, limit: float) -> Any:
-        """See `Link`; a call has the limit for each of its requests, and the actor's start has it once."""
+        """See `Link`; a call has the limit for each of its requests, the actor's start once."""
         self.flush()
         if self._started is not None:
             self._wait_for_start(limit)

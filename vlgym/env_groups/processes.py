@@ -78,8 +78,8 @@ def start_worker(connection: socket.socket, command: Sequence[str], **options: A
     """Start a worker process that answers on a socket."""
     # A new process group: Ctrl-C is for the learner, which goes on to the end of its update.
     return subprocess.Popen(
-        [*command, str(connection.fileno())], pass_fds=[connection.fileno()], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, process_group=0, **options,
+        [*command, str(connection.fileno())], pass_fds=[connection.fileno()], process_group=0,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""One environment elsewhere as Gymnasium makes it: for a plugin whose dependencies clash with the program's.
+"""One environment elsewhere as Gymnasium makes it, for plugins whose dependencies clash with ours.
 
     gymnasium.make("vlgym:remote", url="tcp://HOST:PORT", env_id="vlgym/WebShop-v1")
 

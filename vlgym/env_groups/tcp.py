@@ -43,7 +43,7 @@ HANDSHAKE_S = 10.0  # for both proofs
 _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
 TCP_WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
-# Connections that have not proved the token; one more ends the oldest of the host that has the most.
+# Connections without a proof of the token; one more ends the oldest of the host with the most.
 MOST_WAITING = 64
 _GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
 _LOOK_MS = 100
@@ -84,7 +84,7 @@ class TcpLink(SocketLink):
 
 
 def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], TcpLink], int]:
-    """Return what starts worker `index`, on the servers in turn, and the number of all their workers.
+    """Return what starts worker `index`, on the servers in turn, and the number of their workers.
 
     Raises:
         UserError: a server cannot be reached, or does not take the token.
@@ -117,7 +117,7 @@ def read_token() -> str:
 
 
 def prove(transcript: bytes, token: str) -> bytes:
-    """Return the proof that a side holds the token; the transcript begins with `CLIENT` or `SERVER`."""
+    """Return a proof that a side has the token; the transcript begins with `CLIENT` or `SERVER`."""
     return hmac.digest(token.encode("utf-8", "replace"), transcript, hashlib.sha256)
 
 
@@ -131,7 +131,7 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
-    """Connect to a server and prove the token; return the connection and the server's number of workers."""
+    """Connect to a server and prove the token; return the connection and its number of workers."""
     host, _, port = place.rpartition(":")
     end = time.monotonic() + HANDSHAKE_S
     try:
@@ -245,7 +245,7 @@ class WorkerServer:
                     self._free.release()
 
     def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
-        """Return the transcript, and the other side's purpose: empty where it does not prove the token."""
+        """Return the transcript, and the client's purpose: empty where it does not prove the token."""
         connection.settimeout(HANDSHAKE_S)
         keep_alive(connection)
         hello = GREETING + os.urandom(NONCE)
@@ -273,7 +273,7 @@ class WorkerServer:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Listen on a port; a `UserError` says that it is in use, or that the host is not this machine."""
+    """Listen on a port; a `UserError` says that it is in use, or the host is another machine."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)

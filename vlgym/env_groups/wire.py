@@ -21,7 +21,7 @@ from ..errors import UserError
 
 PREFIX = struct.Struct("<IQ")
 MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26
-"""Longest text and longest arrays of a frame. Text becomes up to a hundred times as much memory, arrays only once."""
+"""Longest text and arrays of a frame. Text takes up to a hundred times as much memory, arrays once."""
 
 _DTYPE_KINDS = frozenset("biuf")
 _MARK = "~"
@@ -36,7 +36,7 @@ def pack(data: Any) -> bytes:
     """Return a frame.
 
     Raises:
-        UserError: it holds other things than plain data and NumPy arrays, or is more than `unpack` reads.
+        UserError: it holds more than plain data and NumPy arrays, or is longer than `unpack` reads.
     """
     arrays: list[Any] = []
     text = _write(data, arrays)
@@ -129,7 +129,7 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     if kind is dict:
         if all(type(key) is str and not key.startswith(_MARK) for key in value):
             return {key: _encode(item, arrays, depth) for key, item in value.items()}
-        return {"~d": [[_encode(key, arrays, depth), _encode(item, arrays, depth)] for key, item in value.items()]}
+        return {"~d": [[_encode(each, arrays, depth) for each in pair] for pair in value.items()]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _DTYPE_KINDS:
         array = np.ascontiguousarray(value)
         arrays.append(array.reshape(-1).view(np.uint8).data if array.size else b"")

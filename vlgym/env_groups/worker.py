@@ -1,4 +1,4 @@
-"""The worker process: `python -m vlgym.env_groups.worker [tcp] SOCKET`, started by `vlgym.env_groups.processes`.
+"""The worker process: `python -m vlgym.env_groups.worker [tcp] SOCKET`; `processes` starts it.
 
 With `tcp` the learner is on another machine, and no argument that it sends names code.
 

@@ -1,4 +1,4 @@
-"""Environments spread over workers, each of which holds several, and the replacement of a lost worker.
+"""Environments spread over workers, several in each, and the replacement of a lost worker.
 
 A worker that ends, writes nonsense or does not answer in time is given up. Another one takes its
 place: its environments are made again, their episodes are replayed from seed and replies, which is
@@ -33,7 +33,7 @@ class LostError(Exception):
 
 
 class EnvError(Exception):
-    """An environment raised an error in its worker; its class there gives the name of the class here."""
+    """An environment raised an error in its worker; the class here has the name of the class there."""
 
 
 class Link(Protocol):
@@ -243,7 +243,7 @@ class WorkerGroup:
                 why = str(loss)
 
     def _restore(self, worker: _Worker) -> None:
-        """Replay the episodes of a lost worker in its successor, and send the open requests again."""
+        """Replay a lost worker's episodes in its successor, and send the open requests again."""
         for ticket in [each for each in worker.waiting if each.request["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}

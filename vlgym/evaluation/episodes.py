@@ -189,8 +189,9 @@ class Player:
 
 
 def evaluate(
-    env_id: str, policy: Policy, *, episodes: int = 100, split: str = "test", first_episode: int = 0,
-    num_envs: int = 8, env_kwargs: dict[str, Any] | None = None, builder: PromptBuilder | None = None,
+    env_id: str, policy: Policy, *, episodes: int = 100, split: str = "test",
+    first_episode: int = 0, num_envs: int = 8, env_kwargs: dict[str, Any] | None = None,
+    builder: PromptBuilder | None = None,
     on_episode: Callable[[list[StepRecord]], None] | None = None,
     on_failure: Callable[[Failure], object] = warn, group: EnvGroup = LOCAL, pictures: str = SHOWN,
 ) -> Report:  # fmt: skip

@@ -171,8 +171,10 @@ def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     """Return the whole episodes of a folder, and the byte after the last of them."""
     if not (folder / METADATA).exists():
         return set(), 0
-    episodes = [(end, (each[0].part, each[0].episode)) for end, each in read_episodes(folder, read_header(folder))]
-    return {place for _, place in episodes}, episodes[-1][0] if episodes else 0
+    ends = {}
+    for end, episode in read_episodes(folder, read_header(folder)):
+        ends[episode[0].part, episode[0].episode] = end
+    return set(ends), max(ends.values(), default=0)
 
 
 def read_episodes(

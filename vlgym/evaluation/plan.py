@@ -162,7 +162,7 @@ def plan_suite(
 
 
 def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
-    """Return the parts and items whose environments can be made here, and id -> reason of the others.
+    """Return the parts and items that can be made here, and id -> reason of the others.
 
     Raises:
         MissingSystemPartError, NotInstalledError: none can be made.

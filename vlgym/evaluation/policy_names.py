@@ -1,4 +1,4 @@
-"""Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, `hf:FOLDER`, or a plugin's own."""
+"""Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, or a plugin's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test a model's sight before an evaluation: play the suite `can-it-see` once for each model and endpoint.
+"""Test a model's sight before an evaluation: play `can-it-see` once for each model and endpoint.
 
 The records stay in the user's cache folder, so a model is asked once. `sight` judges them.
 """
@@ -26,7 +26,7 @@ AGAIN = "The same command continues with this look; --no-probe leaves it out."
 
 
 def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
-    """Return the parts of `can-it-see`: every probe with its own pictures, with grey and with shuffled ones.
+    """Return the parts of `can-it-see`: every probe with its own, grey and shuffled pictures.
 
     Args:
         episodes: questions of each; by default as many as `sight` needs.
@@ -40,7 +40,7 @@ def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
 def look_first(
     policy: Policy, *, num_envs: int | None = None, watcher: Watcher | None = None
 ) -> tuple[SightReport, Path]:
-    """Play the missing episodes of `can-it-see` with this policy; return the verdict and their folder."""
+    """Play the missing episodes of `can-it-see`; return the verdict and their folder."""
     parts = plan_probe()
     run = describe_evaluation(parts, policy, builders={})
     session = policy.describe_session() if hasattr(policy, "describe_session") else {}

@@ -1,4 +1,4 @@
-"""Prompts of an evaluation: system message, style and examples, and an estimate of what they cost."""
+"""Prompts of an evaluation: system message, style and examples, and an estimate of their cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..registry import get_registry
 from ..types import Message
 from .plan import Part
 
-LETTERS, PATCH = 4, 28  # an estimate's letters of a token, and pixels of the side of a picture's token
+LETTERS, PATCH = 4, 28  # of a token in an estimate: letters, and pixels of a picture's side
 MOST_EXAMPLE_TURNS = 10
 Builders = dict[str, PromptBuilder]  # prompt layout of each part, by its key
 

@@ -111,7 +111,7 @@ def run_evaluation(
 
     Args:
         policy: the caller closes it.
-        layout: prompt layout, of all parts or of each by its key; by default each environment's own.
+        layout: prompt layout, of all parts or by their keys; by default each environment's own.
         num_envs: most episodes at once; by default the policy's attribute `concurrency`, else 8.
         noted: extra fields of the session's record; `resume` does not compare them.
         again: how to go on, said when the run stops before its end.
@@ -119,7 +119,7 @@ def run_evaluation(
         **more: extra fields of the run's record; a resumed run must have the same values.
 
     Raises:
-        UserError: an environment cannot be made, or the folder holds something else (see `EvaluationFolder`).
+        UserError: an environment cannot be made, or as `EvaluationFolder`.
         BudgetSpentError: `max_cost` is reached.
         FailedError: an environment, or the policy, failed again and again.
     """
@@ -152,8 +152,9 @@ def run_evaluation(
             watcher.say(in_words(failure))
 
         player = Player(
-            list_jobs(parts, folder.finished), policy, builders=builders, on_episode=finish, on_reply=count,
-            on_failure=note, num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)), group=group,
+            list_jobs(parts, folder.finished), policy, builders=builders, group=group,
+            on_episode=finish, on_reply=count, on_failure=note,
+            num_envs=num_envs or int(getattr(policy, "concurrency", NUM_ENVS)),
         )  # fmt: skip
         try:
             player.play()
@@ -183,7 +184,7 @@ _WITHOUT = tuple(
 def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
     """Return a command line for records, without keys and passwords.
 
-    They are known by their place, name or form, and as values of environment variables with such names.
+    They are known by place, name or form, and as values of environment variables with such names.
     """
     secret = re.compile(rf"{SECRET_NAME}(?:_|$)", re.IGNORECASE)
     option = re.compile(r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", re.IGNORECASE)

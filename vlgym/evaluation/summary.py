@@ -15,7 +15,7 @@ from ..sight.blind_gap import find_scale
 from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser"})
-"""Constructor arguments that change no floor or ceiling: their policies reply in the parser's form."""
+"""Arguments that change no floor or ceiling: the policies reply in the parser's form."""
 
 DEFAULT_REWARD: Mapping[str, Any] = {"invalid_penalty": 0.0}
 """Default cost of an invalid turn. It counts in the floors: rules may refuse legal actions of random play
@@ -64,7 +64,7 @@ class Report:
 def summarize(
     env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]], *, changed: bool = False
 ) -> Report:
-    """Compute a report from finished episodes of one environment; `changed` by arguments, it is not normalized."""
+    """Return the report of an environment's episodes, not normalized where arguments `changed` it."""
     count = len(episodes)
     wins = sum(episode[-1].success for episode in episodes)
     returns = [sum(record.reward for record in episode) for episode in episodes]
@@ -82,8 +82,8 @@ def summarize(
     se = math.sqrt(variance / count) if count else math.nan
     turns = len(records) / count if count else math.nan
     return Report(
-        env_id, policy, split, count, wins / count if count else math.nan, low, high, mean, se, turns,
-        invalid, negative, cut, None if changed else normalized_score(env_id, mean),
+        env_id, policy, split, count, wins / count if count else math.nan, low, high, mean, se,
+        turns, invalid, negative, cut, None if changed else normalized_score(env_id, mean),
         _mean(scores) if scores else None, None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
@@ -93,14 +93,14 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def normalized_score(env_id: str, mean_return: float) -> float | None:
-    """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
+    """Return `(R - floor) / (ceiling - floor)` by registry.yaml, or `None` without its numbers."""
     return _place(env_id, mean_return, "floor")
 
 
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
 
-    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.find_scale`).
+    `None` without these numbers, or if the blind floor leaves no room (see `find_scale`).
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
@@ -135,7 +135,7 @@ def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | N
 
 
 def without_images(record: StepRecord) -> StepRecord:
-    """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
+    """Return the record without prompt and image: metrics need neither, of thousands of turns."""
     return replace(record, messages=[], image=NO_PICTURE, final_messages=None)
 
 
