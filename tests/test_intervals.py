@@ -41,14 +41,6 @@ def test_the_wilson_interval_is_the_one_worked_out_by_hand(
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("degrees", "expected"),
-    [(3, 3.182), (30, 2.042)],
-)
-def test_students_t_is_that_of_the_printed_tables(degrees: int, expected: float) -> None:
-    assert student_t(degrees) == pytest.approx(expected, abs=5e-4)
-
-
 def test_the_exact_interval_holds_the_share_and_leaves_out_what_is_as_unlikely_as_it_says() -> None:
     assert binomial_interval(0, 0) == (0.0, 1.0)
     assert binomial_interval(0, 10)[0] == 0
@@ -69,18 +61,13 @@ def test_permutations_are_counted_as_by_trying_all_of_them() -> None:
         assert permutation_p(given, right) == pytest.approx(sum(k >= matches for k in tried) / len(tried))
 
 
-def test_whoever_always_says_the_same_has_p_one_however_often_it_is_right() -> None:
-    assert permutation_p(["left"] * 12, ["left"] * 10 + ["right"] * 2) == 1.0
-
-
-def test_six_left_and_six_right_all_right_is_one_of_924() -> None:
+def test_p_of_answers_by_hand() -> None:
     right = ["left", "right"] * 6
     assert permutation_p(right, right) == pytest.approx(1 / 924)
-
-
-def test_unread_answers_are_never_right() -> None:
-    assert permutation_p([None, None], ["a", "b"]) == 1.0
+    assert permutation_p(["left"] * 12, ["left"] * 10 + ["right"] * 2) == 1.0
+    assert permutation_p([None, None], ["a", "b"]) == 1.0  # unread answers are never right
     assert permutation_p(["a", None], ["a", "b"]) == pytest.approx(1 / 2)
+    assert [student_t(degrees) for degrees in (3, 30)] == pytest.approx([3.182, 2.042], abs=5e-4)  # printed tables
 
 
 def test_the_binomial_tail_of_small_counts() -> None:

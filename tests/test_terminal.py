@@ -16,13 +16,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from baselines import sft
-from baselines.learning.command import main as run_learner
-from vlgym.cli.app import main
 from vlgym.terminal import counting, open_console, open_progress
 
 ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+OPEN = "from vlgym.terminal import open_console, prepare_output; prepare_output()"
 
 
 def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
@@ -60,18 +58,11 @@ def lines_of(written: bytes) -> list[str]:
     return ESCAPES.sub(b"", written).decode().replace("\r", "").splitlines()
 
 
-def test_list_that_is_no_terminal_is_a_table_that_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["list", "sokoban"]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("vlgym/Sokoban-v0"))
-    assert row.split()[1:4] == ["hard", "0.07", "Push"]
-    assert row.endswith("ones.")
-
-
 def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pipe(tmp_path: Path) -> None:
     commands = [
-        ["list"], ["show", "vlgym/Sokoban-v0", "--full", "--prompt"],
-        ["eval", "--env", "vlgym/Sokoban-v0", "--policy", "random", "--dry-run", "--out", "x"],
-        ["play", "vlgym/Sokoban-v0", "--policy", "oracle", "--picture", "none", "--seed", "3", "--out", str(tmp_path)],
+        ["list"], ["show", "vlgym/NumberLine-v0", "--full", "--prompt"],
+        ["eval", "--env", "vlgym/NumberLine-v0", "--policy", "random", "--dry-run", "--out", "x"],
+        ["play", "vlgym/NumberLine-v0", "--policy", "oracle", "--picture", "none", "--out", str(tmp_path)],
     ]  # fmt: skip
     code = f"from vlgym.cli.app import main\nfor words in {commands}:\n    main(words)\n    print('next', flush=True)"
     terminal, pipe = run_in_terminal(["-c", code], 80), run_in_pipe(["-c", code], COLUMNS="400")
@@ -83,26 +74,14 @@ def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pi
 
 
 def test_no_escape_code_is_written_with_no_color() -> None:
-    assert b"\x1b" not in run_in_terminal(["-m", "vlgym", "show", "vlgym/Sokoban-v0"], 80, NO_COLOR="1")
+    code = f"{OPEN}; open_console().print('x', style='bold red')"
+    assert b"\x1b" in run_in_terminal(["-c", code], 80)
+    assert b"\x1b" not in run_in_terminal(["-c", code], 80, NO_COLOR="1")
 
 
 def test_an_encoding_without_a_letter_gets_its_number() -> None:
-    code = "from vlgym.terminal import prepare_output; prepare_output(); print('±1 → \\u00e9 \\u4e00 \\udc80')"
-    written = run_in_pipe(["-c", code], PYTHONIOENCODING="latin-1")
-    assert written.decode("latin-1") == "±1 \\u2192 \u00e9 \\u4e00 \\udc80\n"
-    assert run_in_pipe(["-c", code], LC_ALL="C.UTF-8") == "±1 → \u00e9 \u4e00 \\udc80\n".encode()
-
-
-def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["sft.py", "--help"])
-    with pytest.raises(SystemExit):
-        run_learner(sft.Config, sft.run, sft.__doc__)
-    lines = lines_of(capsys.readouterr().out.encode())
-    assert lines[0] == "usage: python -m baselines.sft [-h] [OPTIONS]"
-    assert [line for line in lines[1:] if len(line) > 80 and not line.startswith("    python -m")] == []
+    written = run_in_pipe(["-c", f"{OPEN}; print('±1 → \\u00e9 \\udc80')"], PYTHONIOENCODING="latin-1")
+    assert written.decode("latin-1") == "±1 \\u2192 \u00e9 \\udc80\n"
 
 
 @pytest.mark.parametrize("width", [40, 80])

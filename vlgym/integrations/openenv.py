@@ -44,7 +44,7 @@ from starlette.websockets import WebSocket
 from ..env.arguments import to_plain
 from ..env_groups import EnvGroup, open_group
 from ..env_groups.served import HIGHEST_SEED
-from ..env_groups.tcp_server import is_loopback
+from ..env_groups.tcp import is_loopback
 from ..env_groups.workers import EnvError
 from ..errors import UserError, plain_line
 from ..registry import get_registry

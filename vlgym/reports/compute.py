@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..evaluation.meter import MILLION
 from ..evaluation.plan import name_part
+from ..evaluation.run import MILLION
 from ..evaluation.summary import changes_bounds
 from ..parsers import AutoParser
 from ..play.controls import SHOWN

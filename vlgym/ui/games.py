@@ -19,8 +19,8 @@ from ..env_groups import EnvGroup, open_group
 from ..errors import UserError, plain_line
 from ..evaluation.episodes import end_reply
 from ..evaluation.folder import EvaluationFolder, describe_evaluation
-from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, plan_ids
+from ..evaluation.run import Prices
 from ..files import new_folder
 from ..play.human import HumanPolicy, complete_reply
 from ..play.policies import OraclePolicy

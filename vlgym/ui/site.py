@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from ..env_groups.tcp_server import listen
+from ..env_groups.tcp import listen
 from ..errors import UserError
 from . import play, runs, watch
 from .games import PageGames

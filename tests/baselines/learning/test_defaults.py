@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from baselines import sft
 from baselines.learning import config as config_module
 from baselines.learning.collect import count_image_tokens
-from baselines.learning.command import parse
+from baselines.learning.command import main, parse
 from baselines.learning.state import list_repeated, saved_config
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import TrainedLimits
@@ -168,3 +170,22 @@ def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option_that
     write_record(tmp_path / "run.json", {"config": {"algorithm": kind.algorithm, **asdict(config)}, "environments": {}})
     asked = parse(kind, None, ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))])
     assert saved_config(asked) == config
+
+
+def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.argv", ["sft.py", "--help"])
+    with pytest.raises(SystemExit):
+        main(sft.Config, sft.run, sft.__doc__)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out).splitlines()
+    assert lines[0] == "usage: python -m baselines.sft [-h] [OPTIONS]"
+    assert [line for line in lines[1:] if len(line) > 80 and not line.startswith("    python -m")] == []
+
+
+def test_a_wrong_option_of_a_learner_steers_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["sft.py", "--lrr\x1b]0;x", "1"])
+    with pytest.raises(SystemExit, match="2"):
+        main(sft.Config, sft.run, sft.__doc__)
+    error = capsys.readouterr().err
+    assert r"\x1b]0;x" in error
+    assert "\x1b" not in error
