@@ -52,6 +52,8 @@ def certify(
     names = checks_for(env_id) if only is None else list(only)
     for name in names:
         check_choice("check", name, ALL_CHECKS)
+
+    # A caller shows each result when it is there.
     begun = time.perf_counter()
     results = []
     for name in names:

@@ -1,7 +1,8 @@
 """The properties that every environment must have, by name, in the order in which they are tested.
 
-`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest class: each property is
-one test, and one that need not hold gives a warning.
+Each has one function, `check_NAME`: it returns its evidence in a line, or raises `CheckFailure`.
+`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest
+class: each property is one test, and one that need not hold gives a warning.
 
     class TestMyEnv(EnvConformance):
         env_id = "myorg/MyEnv-v0"
@@ -98,10 +99,11 @@ RFC_008: dict[str, tuple[str, ...]] = {
     "splits": ("static.task_distribution_pinning",),
     "recorded": ("hub.immutable_versioning",),
 }
-"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in review in August 2026)
-of the properties that ours are evidence for. The procedures differ. Ours run in this process, without a container, so
-`side_effects` watches where theirs encloses. `oracle` tests the card's success rate, not for the highest reward. The
-RFC has no names for pictures, parsers, blind floors, seats and others."""
+"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in
+review in August 2026) of the properties that ours are evidence for. The procedures differ. Ours run
+in this process, without a container, so `side_effects` watches where theirs encloses. `oracle`
+tests the card's success rate, not for the highest reward. The RFC has no names for pictures,
+parsers, blind floors, seats and others."""
 
 
 def checks_for(env_id: str) -> list[str]:
@@ -116,7 +118,8 @@ def checks_for(env_id: str) -> list[str]:
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
-    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share its episodes."""
+    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share
+    its episodes."""
     import pytest
 
     if not metafunc.config.pluginmanager.hasplugin("xdist"):
@@ -125,7 +128,8 @@ def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
 
 
 class EnvConformance:
-    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what you test."""
+    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what
+    you test."""
 
     env_id: ClassVar[str] = ""
     env_ids: ClassVar[tuple[str, ...]] = ()

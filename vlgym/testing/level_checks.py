@@ -1,4 +1,5 @@
-"""Difficulty levels: oracle and random policy play each, for registry.yaml and for the check of their order."""
+"""Difficulty levels: oracle and random policy play each, for registry.yaml and for the check of
+their order."""
 
 from __future__ import annotations
 
@@ -13,65 +14,64 @@ from ..play.policies import OraclePolicy, Policy, RandomPolicy
 from ..sight.blind_policies import UNSEEN
 from .measure import choosing_split, measure_blind
 from .play_checks import is_unlikely
-from .playing import digest_picture, seeds_of
+from .playing import digest_picture
 from .subject import Subject, require
 
+# Turns, about, of one policy on one level, and the fewest and the most episodes.
 CHECK_TURNS, CHECK_EPISODES = 500, (6, 150)
-"""Turns, about, of one policy on one level in the check, and the fewest and the most episodes."""
-
-RECORD_TURNS, RECORD_EPISODES = 3000, (20, 100)
-"""As these, for registry.yaml."""
-
-COMPARED_STARTS = 6
-"""Seeds whose first pictures and texts are compared between levels."""
+RECORD_TURNS, RECORD_EPISODES = 3000, (20, 100)  # for registry.yaml
+COMPARED_STARTS = 6  # seeds whose first pictures and texts are compared between levels
 
 
 def check_levels(subject: Subject) -> str:
-    """Levels get harder, and the oracle wins them all. It wins as often as the card promises, and no two levels begin
-    alike.
+    """Levels get harder, and the oracle wins them all. It wins as often as the card promises, and
+    no two levels begin alike.
 
-    Harder means that, from each level to the next, the oracle's episodes get longer or random play wins less, within
-    three standard errors, and that the last level is above the first.
+    Harder means that, from each level to the next, the oracle's episodes get longer or random play
+    wins less, within three standard errors, and that the last level is above the first.
 
-    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing. It plays 6 to 150
-    episodes of each level with either policy. Cannot see: a level that is harder for a reader of the picture alone, as
-    smaller letters are; then another argument of the level must order it.
+    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing.
+    It plays 6 to 150 episodes of each level with either policy. Cannot see: a level that is harder
+    for a reader of the picture alone, as smaller letters are.
     """
     spec = subject.spec
     if not spec.levels:
         return "the card has no levels"
     env = subject.make()
-    count = len(env.level_arguments)
-    require(count == len(spec.levels), f"the card has {len(spec.levels)} levels, the class's level_arguments {count}")
-    seeds, starts = seeds_of(spec.id, choosing_split(spec), COMPARED_STARTS), set()
+    count, split, starts = len(env.level_arguments), choosing_split(spec), set()
+    stated = f"the card has {len(spec.levels)} levels, the class's level_arguments {count}"
+    require(count == len(spec.levels), stated)
     for level in range(count):
+        seeds = subject.seeds(COMPARED_STARTS, split=split)
         observations = [env.reset(seed=seed, options={"level": level})[0] for seed in seeds]
         starts.add(tuple((each["text"], digest_picture(each["image"])) for each in observations))
     env.close()
     require(len(starts) == count, f"{COMPARED_STARTS} seeds begin alike on two of the {count} levels")
-    played = play_levels(subject, choosing_split(spec), CHECK_TURNS, *CHECK_EPISODES)
-    for level, each in enumerate(played):
-        if spec.oracle != "none":
-            require(
-                not is_unlikely(each["report"], spec.oracle_success),
-                f"level {level}: oracle success {each['oracle']}, the card promises {spec.oracle_success}",
-            )
+
+    # The oracle wins each of them.
+    played = play_levels(subject, split, CHECK_TURNS, *CHECK_EPISODES)
+    for level, each in enumerate(played if spec.oracle != "none" else ()):
+        wins = not is_unlikely(each["report"], spec.oracle_success)
+        success, promise = each["oracle"], f"the card promises {spec.oracle_success}"
+        require(wins, f"level {level}: oracle success {success}, {promise}")
+
+    # They get harder for the oracle or for random play.
     lengths = [(each["length"], each["se"]) for each in played]
-    chances = [
-        (-each["random"], math.sqrt(each["random"] * (1 - each["random"]) / each["episodes"])) for each in played
-    ]
+    errors = [math.sqrt(each["random"] * (1 - each["random"]) / each["episodes"]) for each in played]
+    chances = [(-each["random"], error) for each, error in zip(played, errors, strict=True)]
     summary = "; ".join(f"{each['length']} turns, random {each['random']}" for each in played)
-    require(
-        is_rising(lengths) or is_rising(chances),
-        f"neither the oracle's mean length rises over the levels nor random success falls: {summary}",
-    )
+    flat = "neither the oracle's mean length rises over the levels nor random success falls"
+    require(is_rising(lengths) or is_rising(chances), f"{flat}: {summary}")
     return f"{count} levels, {', '.join(str(each['episodes']) for each in played)} episodes: {summary}"
 
 
 def measure_levels(spec: EnvSpec) -> list[dict[str, Any]]:
-    """Return what registry.yaml records of each level: success of the oracle, of random play and of the best blind
-    player (`blind`), the oracle's mean `length` in turns with its standard error `se` (of random play without an
-    oracle), and `episodes`."""
+    """Return registry.yaml's figures of each level.
+
+    They are the success of the oracle, of random play and of the best blind player (`blind`), the
+    oracle's mean `length` in turns with its standard error `se` (without an oracle, those of random
+    play), and `episodes`.
+    """
     split = "test" if "test" in spec.splits else choosing_split(spec)
     played = play_levels(Subject(spec), split, RECORD_TURNS, *RECORD_EPISODES)
     for level, each in enumerate(played):
@@ -94,7 +94,8 @@ def measure_blind_level(spec: EnvSpec, level: int, split: str, episodes: int) ->
 
 
 def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int) -> list[dict[str, Any]]:
-    """Play each level with oracle and random policy; `report` is the oracle's, or that of random play without one."""
+    """Play each level with oracle and random policy; `report` and `length` are the oracle's, if
+    any."""
     spec, figures = subject.spec, []
     env = subject.make()
     limits = [arguments.get("max_turns", spec.max_turns) for arguments in env.level_arguments]
@@ -106,21 +107,18 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
         best = random if spec.oracle == "none" else there.run(OraclePolicy(fallback=True), split, count)
         report = summarize(spec.id, "oracle", split, best)
         lengths = [len(episode) for episode in best]
-        figures.append(
-            {
-                "oracle": None if spec.oracle == "none" else round(report.success, 4),
-                "length": round(float(mean(lengths)), 2),
-                "se": round(stdev(lengths) / math.sqrt(count), 2),
-                "random": round(summarize(spec.id, "random", split, random).success, 4),
-                "episodes": count,
-                "report": report,
-            }
-        )
+        figures.append({
+            "oracle": None if spec.oracle == "none" else round(report.success, 4),
+            "length": round(float(mean(lengths)), 2), "se": round(stdev(lengths) / math.sqrt(count), 2),
+            "random": round(summarize(spec.id, "random", split, random).success, 4),
+            "episodes": count, "report": report,
+        })  # fmt: skip
     return figures
 
 
 def is_rising(figures: list[tuple[float, float]]) -> bool:
-    """True if no (value, standard error) lies more than three standard errors under the one before, and the last value
-    lies above the first."""
-    falls = any(later < value - 3 * math.hypot(se, other) for (value, se), (later, other) in pairwise(figures))
+    """True if no (value, standard error) is clearly under the one before, and the last above the
+    first."""
+    steps = pairwise(figures)
+    falls = any(later < value - 3 * math.hypot(se, other) for (value, se), (later, other) in steps)
     return not falls and figures[-1][0] > figures[0][0]
