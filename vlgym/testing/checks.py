@@ -31,74 +31,47 @@ from . import (
 )
 from .subject import CheckWarning, Subject
 
-CHECKS: dict[str, Callable[[Subject], str]] = {
-    "card": interface_checks.check_card,
-    "gymnasium": interface_checks.check_gymnasium,
-    "values": value_checks.check_values,
-    "endings": value_checks.check_endings,
-    "picture": sight_checks.check_picture,
-    "render": sight_checks.check_render,
-    "looking": sight_checks.check_looking,
-    "described": sight_checks.check_described,
-    "leak": sight_checks.check_leak,
-    "conduct": conduct_checks.check_conduct,
-    "words": conduct_checks.check_words,
-    "determinism": play_checks.check_determinism,
-    "history": play_checks.check_history,
-    "processes": world_checks.check_processes,
-    "state": play_checks.check_state,
-    "copies": play_checks.check_copies,
-    "oracle": play_checks.check_oracle,
-    "floor": play_checks.check_floor,
-    "levels": level_checks.check_levels,
-    "silence": play_checks.check_silence,
-    "blind": sight_checks.check_blind,
-    "rewards": play_checks.check_rewards,
-    "garbage": conduct_checks.check_garbage,
-    "turn_limit": play_checks.check_turn_limit,
-    "parsers": interface_checks.check_parsers,
-    "parser_time": interface_checks.check_parser_time,
-    "prompt": interface_checks.check_prompt,
-    "reset_options": interface_checks.check_reset_options,
-    "fresh": value_checks.check_fresh,
-    "side_effects": world_checks.check_side_effects,
-    "resources": world_checks.check_resources,
-    "vector": interface_checks.check_vector,
-    "splits": interface_checks.check_splits,
-    "recorded": interface_checks.check_recorded,
-}
 
-GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
-    "seats": game_checks.check_seats,
-    "zero_sum": game_checks.check_zero_sum,
-    "hidden": game_checks.check_hidden,
-    "at_once": game_checks.check_at_once,
-    "symmetry": game_checks.check_symmetry,
-}
+def _by_name(*checks: Callable[[Subject], str]) -> dict[str, Callable[[Subject], str]]:
+    return {check.__name__.removeprefix("check_"): check for check in checks}
+
+
+CHECKS = _by_name(
+    interface_checks.check_card, interface_checks.check_gymnasium, value_checks.check_values,
+    value_checks.check_endings, sight_checks.check_picture, sight_checks.check_render,
+    sight_checks.check_looking, sight_checks.check_described, sight_checks.check_leak,
+    conduct_checks.check_conduct, conduct_checks.check_words, play_checks.check_determinism,
+    play_checks.check_history, world_checks.check_processes, play_checks.check_state,
+    play_checks.check_copies, play_checks.check_oracle, play_checks.check_floor,
+    level_checks.check_levels, play_checks.check_silence, sight_checks.check_blind,
+    play_checks.check_rewards, conduct_checks.check_garbage, play_checks.check_turn_limit,
+    interface_checks.check_parsers, interface_checks.check_parser_time, interface_checks.check_prompt,
+    interface_checks.check_reset_options, value_checks.check_fresh, world_checks.check_side_effects,
+    world_checks.check_resources, interface_checks.check_vector, interface_checks.check_splits,
+    interface_checks.check_recorded,
+)  # fmt: skip
+
+GAME_CHECKS = _by_name(
+    game_checks.check_seats, game_checks.check_zero_sum, game_checks.check_hidden,
+    game_checks.check_at_once, game_checks.check_symmetry,
+)  # fmt: skip
 """The further properties of games of several agents."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
 
 RFC_008: dict[str, tuple[str, ...]] = {
-    "card": ("static.manifest",),
-    "gymnasium": ("runtime.observation_schema",),
-    "values": ("runtime.reward_well_formed",),
-    "leak": ("semantic.no_solution_leakage",),
+    "card": ("static.manifest",), "gymnasium": ("runtime.observation_schema",),
+    "values": ("runtime.reward_well_formed",), "leak": ("semantic.no_solution_leakage",),
     "words": ("semantic.canary_floor",),
     "determinism": ("runtime.seed_control", "runtime.episode_determinism"),
-    "history": ("runtime.episode_isolation",),
-    "processes": ("runtime.episode_determinism",),
-    "state": ("semantic.replayability",),
-    "oracle": ("semantic.oracle_max",),
-    "floor": ("semantic.floor_gap",),
-    "silence": ("semantic.canary_floor",),
-    "rewards": ("runtime.reward_well_formed",),
-    "garbage": ("semantic.canary_floor",),
+    "history": ("runtime.episode_isolation",), "processes": ("runtime.episode_determinism",),
+    "state": ("semantic.replayability",), "oracle": ("semantic.oracle_max",),
+    "floor": ("semantic.floor_gap",), "silence": ("semantic.canary_floor",),
+    "rewards": ("runtime.reward_well_formed",), "garbage": ("semantic.canary_floor",),
     "prompt": ("runtime.tool_declaration_accuracy",),
     "side_effects": ("runtime.host_containment", "runtime.network_policy"),
-    "splits": ("static.task_distribution_pinning",),
-    "recorded": ("hub.immutable_versioning",),
-}
+    "splits": ("static.task_distribution_pinning",), "recorded": ("hub.immutable_versioning",),
+}  # fmt: skip
 """Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in
 review in August 2026) of the properties that ours are evidence for. The procedures differ. Ours run
 in this process, without a container, so `side_effects` watches where theirs encloses. `oracle`

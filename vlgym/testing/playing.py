@@ -49,6 +49,7 @@ class GarbagePolicy:
 
 GARBAGE = "no action here"  # no parser reads an action from it
 Choose = Callable[[VLEnv, int], str]  # from the environment and the turn to the reply
+Watch = Callable[[VLEnv], None]
 
 
 @dataclass(frozen=True)
@@ -88,19 +89,13 @@ class StepResult:
 
 
 def play_episode(
-    env: VLEnv,
-    seed: int,
-    choose: Choose,
-    turns: int,
-    *,
-    ask: bool = False,
-    watch: Callable[[VLEnv], None] | None = None,
+    env: VLEnv, seed: int, choose: Choose, turns: int, *, ask: bool = False, watch: Watch | None = None
 ) -> list[StepResult]:
     """Play one episode, for at most `turns` turns.
 
     Args:
         ask: also ask the oracle at each turn, and keep its advice.
-        watch: called after the reset and after each step.
+        watch: called before each reply.
     """
     observation, info = env.reset(seed=seed)
     steps = [_see(env, 0, "", ask, observation, 0.0, False, False, info)]
