@@ -1,8 +1,8 @@
 """Prompt templates, and the builder that turns instructions and history into chat messages.
 
-A template has two parts: instructions (said once: role, task, reply format) and the turn text (said at each step:
-state, legal actions). A prompt is a pure function of the template, the environment's strings and the history; it
-never sees the environment.
+A template has two parts: instructions (said once: role, task, reply format) and the turn text (said
+at each step: state, legal actions). A prompt is a pure function of the template, the environment's
+strings and the history.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ..errors import SpecError, UserError
 from ..types import Image, Message
 from .spec import EnvSpec
 
-WITHOUT_PICTURE = ("text", "none")
-"""Modalities whose prompts show no picture."""
+WITHOUT_PICTURE = ("text", "none")  # modalities whose prompts show no picture
+
+# Beginnings of the words of a picture in a turn's text, with the picture and without it.
 IN_PICTURE, IN_WORDS = "In the picture", "In words"
-"""Beginning of the picture's words in a turn's text, with the picture and without it."""
+
+# Words of a template on the picture, and those instead of them where words alone are played.
 PICTURE_SHOWS, WORDS_TELL = "The picture shows", "The words describe"
-"""What a template says of the picture, and what stands for it where words alone are played."""
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
 
@@ -33,12 +34,12 @@ def shows_picture(arguments: Mapping[str, Any]) -> bool:
     return arguments.get("modality", "image") not in WITHOUT_PICTURE
 
 
+# Styles of prompting, as BALROG has them: the sentence that each adds to the instructions.
 STYLES = {
     "naive": "Write the action at once, without any thoughts before it.",
-    "cot": "Think step by step before you write the action: what you see, what the task asks for, and what each action "
-    "would lead to.",
+    "cot": "Think step by step before you write the action: what you see, what the task asks for, and "
+    "what each action would lead to.",
 }
-"""Styles of prompting, as BALROG has them: the sentence that each adds to the instructions."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,13 @@ class PromptTemplate:
     """A versioned pair of texts with named fields.
 
     Attributes:
-        version: bump it with every change of wording; scores are comparable only within one version.
+        version: bump it with every change of wording; scores are comparable only within one
+            version.
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
-        turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
-        in_words: the wording of `modality="text"`: `WORDS_TELL` wherever the text has `PICTURE_SHOWS`.
+        turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use
+            `{actions}`.
+        in_words: the wording of `modality="text"`: `WORDS_TELL` wherever the text has
+            `PICTURE_SHOWS`.
 
     >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
     >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
@@ -70,7 +74,7 @@ class PromptTemplate:
             raise SpecError("PromptTemplate.instructions must state the reply format with {format}.")
 
     def digest(self, reply_format: str = "") -> str:
-        """Return a hash of version, both texts, the parser's format sentence and a wording in words: 16 hexadecimal
+        """Return a hash of version, texts, wording and the parser's format: 16 hexadecimal
         digits."""
         parts = [str(self.version), self.instructions, self.turn, reply_format, *[WORDS_TELL] * self.in_words]
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
@@ -93,13 +97,15 @@ class PromptBuilder:
     """Lays out chat messages with explicit limits on what the model remembers.
 
     Attributes:
-        history_turns: past turns (text of the turn and the model's reply) shown before the current one.
-        history_images: most images in the whole prompt, the current one included; the oldest are dropped first and the
-            text says so, 0 makes a text-only prompt; `examples` are not counted.
+        history_turns: past turns (text of the turn and the model's reply) shown before the current
+            one.
+        history_images: most images in the whole prompt, the current one included; the oldest are
+            dropped first and the text says so, 0 makes a text-only prompt; `examples` do not count.
         system: text of a system message, before what an environment says in one.
         style: key of `STYLES`; empty for none.
         examples: turns that the prompt shows as a conversation before the episode's own.
-        in_words: the environment shows no pictures, so the text does not say that they are left out.
+        in_words: the environment shows no pictures, so the text does not say that they are left
+            out.
     """
 
     history_turns: int = 0
@@ -115,13 +121,13 @@ class PromptBuilder:
 
     @classmethod
     def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
-        """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
+        """Return the layout with an environment's own history defaults, if it has a card."""
         return cls() if spec is None else cls(spec.history_turns, spec.history_images)
 
     @classmethod
     def for_env(cls, env: Any, layout: PromptBuilder | None = None) -> PromptBuilder:
-        """Return a layout, by default an environment's own, as the environment can use it: without pictures where its
-        `modality` shows none."""
+        """Return a layout, by default an environment's own, as the environment can use it: without
+        pictures where its `modality` shows none."""
         layout = layout or cls.for_spec(env.vlgym_spec)
         return replace(layout, history_images=0, in_words=True) if env.modality in WITHOUT_PICTURE else layout
 
@@ -136,7 +142,8 @@ class PromptBuilder:
         return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
 
     def describe_additions(self, prompt_hash: str) -> dict[str, Any]:
-        """Return what a run's record says of system, style and examples, and the hash of the whole; empty without.
+        """Return what a run's record says of system, style and examples, and the hash of the whole;
+        empty without.
 
         Args:
             prompt_hash: of the environment's own prompt.
@@ -157,8 +164,8 @@ class PromptBuilder:
             instructions: said once, at the top of the first user turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
-            system: the beginning of the instructions that a system message says, before all others; the rest stays at
-                the top of the first user turn. Empty: there is no system message.
+            system: the beginning of the instructions that a system message says, before all others;
+                the rest stays at the top of the first user turn. Empty: there is no system message.
         """
         instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
         messages: list[Message] = []
@@ -192,7 +199,8 @@ class PastTurn:
 
 
 def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
-    """Return chat messages as text; an image stands as its size, and its file where `image_names` (by `id`) has one."""
+    """Return chat messages as text; an image stands as its size, and its file where `image_names`
+    (by `id`) has one."""
     lines = []
     for message in messages:
         lines.append(f"[{message['role']}]")
