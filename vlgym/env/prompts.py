@@ -126,34 +126,36 @@ class PromptBuilder:
 
     @classmethod
     def for_env(cls, env: Any, layout: PromptBuilder | None = None) -> PromptBuilder:
-        """Return a layout, by default an environment's own, as the environment can use it: without
-        pictures where its `modality` shows none."""
+        """Return a layout, by default an environment's own; without pictures if it shows none."""
         layout = layout or cls.for_spec(env.vlgym_spec)
-        return replace(layout, history_images=0, in_words=True) if env.modality in WITHOUT_PICTURE else layout
+        if env.modality in WITHOUT_PICTURE:
+            return replace(layout, history_images=0, in_words=True)
+        return layout
 
     @classmethod
     def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
-        """Return the layout that was asked for; `None`, an environment's own, where nothing was.
+        """Return the layout of a user's options; `None` without any.
 
         Images alone bring the turns that they belong to.
         """
         if turns is None and images is None:
             return None
-        return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
+        images = 1 if images is None else images
+        return cls(max(0, images - 1) if turns is None else turns, images)
 
     def describe_additions(self, prompt_hash: str) -> dict[str, Any]:
-        """Return what a run's record says of system, style and examples, and the hash of the whole;
-        empty without.
-
-        Args:
-            prompt_hash: of the environment's own prompt.
-        """
+        """Return a run's record of system, style and examples, with a hash over the prompt's
+        own."""
         if not (self.system or self.style or self.examples):
             return {}
         turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
         words = json.dumps([prompt_hash, self.system, STYLES.get(self.style), turns])
-        additions = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
-        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": additions}
+        return {
+            "prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16],
+            "prompt_additions": {
+                "system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None,
+            },
+        }  # fmt: skip
 
     def build(
         self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = (), *, system: str = ""
@@ -164,29 +166,33 @@ class PromptBuilder:
             instructions: said once, at the top of the first user turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
-            system: the beginning of the instructions that a system message says, before all others;
-                the rest stays at the top of the first user turn. Empty: there is no system message.
+            system: the beginning of the instructions, said by a system message instead.
         """
-        instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
+        parts = (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))
+        instructions = "\n".join(filter(None, parts))
         messages: list[Message] = []
         if system_text := "\n\n".join(filter(None, (self.system, system))):
             messages.append({"role": "system", "content": [{"type": "text", "text": system_text}]})
+
+        # Examples look like turns of an episode, which the text says they are not.
         for position, example in enumerate(self.examples):
             picture = example.image if self.history_images else None
-            messages.append(_user(picture, f"(example)\n{example.turn_text}", "" if position else instructions))
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": example.reply}]})
+            text = f"(example)\n{example.turn_text}"
+            messages += _exchange(picture, text, "" if position else instructions, example.reply)
         if self.examples:
             instructions = "The examples end here. A new episode begins."
-        past = list(history[max(0, len(history) - self.history_turns) :]) if self.history_turns else []
+
+        # The last turns, of which the oldest lose their pictures first.
+        past = history[max(0, len(history) - self.history_turns) :]
         with_image = max(0, self.history_images - 1)
         for position, record in enumerate(past):
             shown = position >= len(past) - with_image
-            text = record.turn_text if shown or self.in_words else f"(image omitted)\n{record.turn_text}"
-            messages.append(_user(record.image if shown else None, text, instructions if position == 0 else ""))
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": record.reply}]})
+            omitted = "" if shown or self.in_words else "(image omitted)\n"
+            text = f"{omitted}{record.turn_text}"
+            picture = record.image if shown else None
+            messages += _exchange(picture, text, "" if position else instructions, record.reply)
         current = image if self.history_images > 0 else None
-        messages.append(_user(current, turn_text, "" if past else instructions))
-        return messages
+        return [*messages, _user(current, turn_text, "" if past else instructions)]
 
 
 @dataclass(frozen=True)
@@ -220,6 +226,11 @@ def _user(image: Image | None, text: str, instructions: str) -> Message:
         content.append({"type": "image", "image": image})
     content.append({"type": "text", "text": f"{instructions}\n\n{text}" if instructions else text})
     return {"role": "user", "content": content}
+
+
+def _exchange(image: Image | None, text: str, instructions: str, reply: str) -> list[Message]:
+    answer: Message = {"role": "assistant", "content": [{"type": "text", "text": reply}]}
+    return [_user(image, text, instructions), answer]
 
 
 def _check_fields(part: str, text: str, allowed: frozenset[str]) -> None:
