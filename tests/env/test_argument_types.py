@@ -20,18 +20,10 @@ class Base:
 class Derived(Base):
     def __init__(
         self,
-        *,
-        count: int = 0,
-        share: float = 0.0,
-        file: Path | None = None,
-        tasks: Sequence[str] = (),
-        table: Mapping[str, int] | None = None,
-        rule: Callable[[], int] | None = None,
-        way: Literal["up", "down"] = "up",
-        free: Any = None,
-        bare=0,
-        **more: Any,
-    ) -> None: ...
+        *, count: int = 0, share: float = 0.0, file: Path | None = None, tasks: Sequence[str] = (),
+        table: Mapping[str, int] | None = None, rule: Callable[[], int] | None = None,
+        way: Literal["up", "down"] = "up", free: Any = None, bare=0, **more: Any,
+    ) -> None: ...  # fmt: skip
 
 
 GOOD = {
@@ -45,20 +37,17 @@ WRONG = {
 
 
 def test_what_an_annotation_allows_is_taken_and_all_else_refused() -> None:
-    for name, values in GOOD.items():
-        for value in values:
+    for name, value in ((name, value) for name, values in GOOD.items() for value in values):
+        check_argument_types("a/B-v0", Derived, {name: value})
+    for name, value in ((name, value) for name, values in WRONG.items() for value in values):
+        with pytest.raises(UserError, match=rf"a/B-v0: {name}=.* must be "):
             check_argument_types("a/B-v0", Derived, {name: value})
-    for name, values in WRONG.items():
-        for value in values:
-            with pytest.raises(UserError, match=rf"a/B-v0: {name}=.* must be "):
-                check_argument_types("a/B-v0", Derived, {name: value})
 
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
         ("image_size", 300, r"image_size=300 must be tuple\[int, int\] | None"),
-        ("image_size", [8, 8], "must be .height, width. in pixels, each from 16 to 4096"),
         ("max_turns", "many", r"max_turns='many' must be int \| None"),
     ],
 )

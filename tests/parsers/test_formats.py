@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.parsers import get_parser, match_legal
-from vlgym.parsers.plan_reply import MAX_ACTIONS
+from vlgym.parsers.tag import MAX_ACTIONS
 from vlgym.types import Parsed
 
 TAG, JSON, PLAN = get_parser("tag"), get_parser("json"), get_parser("plan")
