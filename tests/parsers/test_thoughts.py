@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -74,7 +73,6 @@ def test_an_action_that_was_only_considered_is_not_executed(
 ) -> None:
     thought = f"{opening}{LEFT}? Or {RIGHT}? No, {LEFT}."
     assert read(f"{thought}{closing} {RIGHT}") == "right"
-    assert read(f"{thought}{closing} I wait.") == "no_action"
     bare = f"Maybe {LEFT}.{closing} {RIGHT} and on"
     assert read(bare) == ("right" if absent else "left")
     assert ("left" in blank_thoughts(bare)) == (not absent), "a general end token ends no thought of other marks"
@@ -138,14 +136,9 @@ def test_thoughts_are_in_order_and_apart_and_a_shortened_reply_is_read_alike(tex
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "<think></think>", "<think>x</think>y", "<thinking></think>", "x</think>"])
-def test_ten_thousand_marks_take_time_in_proportion(piece: str) -> None:
-    def measure(count: int) -> float:
-        begun = time.thread_time()
-        shorten(piece * count)
-        return time.thread_time() - begun
-
-    few = min(measure(2_500) for _ in range(3))
-    assert min(measure(10_000) for _ in range(3)) < 10 * max(few, 1e-3), "16 times as long where it is quadratic"
+def test_a_hundred_thousand_marks_do_not_hang(piece: str) -> None:
+    """A rule whose work grew with the square of the length would hang here."""
+    assert len(shorten(piece * 100_000)) <= MAX_REPLY
 
 
 LONG = "It may be wise. " * 1300
@@ -159,8 +152,7 @@ def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening: str
     env = make_walk()
     env.reset(seed=0)
     info = env.step(text)[4]["vlgym"]
-    assert info["actions"] == ["right"]
-    assert text[slice(*info["span"])] == "right"
+    assert (info["actions"], text[slice(*info["span"])]) == (["right"], "right")
     assert read(text.replace(RIGHT, f"y{RIGHT}")) == ("right" if rest < 16_000 else "unclosed_action")
 
 
