@@ -1,7 +1,5 @@
 """Runs a command of `vlgym` in this process."""
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Writes run folders as `vlgym eval` does: real episodes of the toys (or of any environment), played by a policy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,24 +45,15 @@ class Counting:
 
 
 def write_run(
-    folder: Path,
-    policy: Policy | Mapping[str, Policy],
-    env_ids: Sequence[str] = (WALK,),
-    *,
-    episodes: int = 10,
-    repeats: int = 1,
-    pictures: Sequence[str] = ("shown",),
-    items: Sequence[Mapping[str, Any]] = ({},),
-    prices: tuple[float, float] | None = None,
-    changed: bool = False,
-    split: str = "test",
-    arguments: Mapping[str, Any] | None = None,
-    builder: PromptBuilder | None = None,
-    finish: int | None = None,
+    folder: Path, policy: Policy | Mapping[str, Policy], env_ids: Sequence[str] = (WALK,), *, episodes: int = 10,
+    repeats: int = 1, pictures: Sequence[str] = ("shown",), items: Sequence[Mapping[str, Any]] = ({},),
+    prices: tuple[float, float] | None = None, changed: bool = False, split: str = "test",
+    arguments: Mapping[str, Any] | None = None, builder: PromptBuilder | None = None, finish: int | None = None,
     **header: Any,
-) -> Path:
-    """Play and write a run; `finish` is the number of episodes after which each part stops. A mapping has a policy
-    per pictures.
+) -> Path:  # fmt: skip
+    """Play and write a run, with a policy for all or for each kind of pictures.
+
+    `finish` is the number of episodes after which each part stops.
     """
     policies = policy if isinstance(policy, Mapping) else dict.fromkeys(pictures, policy)
     parts, played = {}, []

@@ -1,7 +1,5 @@
 """A policy that knows every picture of the canaries, and may lose some."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Intervals and exact tests against numbers worked out by hand, by brute force, or read from a printed table."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 
@@ -9,15 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from vlgym.intervals import (
-    binomial_interval,
-    binomial_p,
-    holm,
-    permutation_p,
-    student_p,
-    student_t,
-    wilson_interval,
-)
+from vlgym.intervals import binomial_interval, binomial_p, holm, permutation_p, student_p, student_t, wilson_interval
 
 
 @pytest.mark.parametrize(
@@ -41,12 +31,8 @@ def test_the_wilson_interval_is_the_one_worked_out_by_hand(
     assert wilson_interval(successes, trials) == pytest.approx((low, high), abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("degrees", "expected"),
-    [(3, 3.182), (30, 2.042)],
-)
-def test_students_t_is_that_of_the_printed_tables(degrees: int, expected: float) -> None:
-    assert student_t(degrees) == pytest.approx(expected, abs=5e-4)
+def test_students_t_is_that_of_the_printed_tables() -> None:
+    assert [student_t(degrees) for degrees in (3, 30)] == pytest.approx([3.182, 2.042], abs=5e-4)
 
 
 def test_the_exact_interval_holds_the_share_and_leaves_out_what_is_as_unlikely_as_it_says() -> None:
@@ -69,25 +55,22 @@ def test_permutations_are_counted_as_by_trying_all_of_them() -> None:
         assert permutation_p(given, right) == pytest.approx(sum(k >= matches for k in tried) / len(tried))
 
 
-def test_whoever_always_says_the_same_has_p_one_however_often_it_is_right() -> None:
-    assert permutation_p(["left"] * 12, ["left"] * 10 + ["right"] * 2) == 1.0
-
-
-def test_six_left_and_six_right_all_right_is_one_of_924() -> None:
-    right = ["left", "right"] * 6
-    assert permutation_p(right, right) == pytest.approx(1 / 924)
-
-
-def test_unread_answers_are_never_right() -> None:
-    assert permutation_p([None, None], ["a", "b"]) == 1.0
-    assert permutation_p(["a", None], ["a", "b"]) == pytest.approx(1 / 2)
+@pytest.mark.parametrize(
+    ("given", "right", "p"),
+    [
+        (["left"] * 12, ["left"] * 10 + ["right"] * 2, 1.0),  # always the same answer
+        (["left", "right"] * 6, ["left", "right"] * 6, 1 / 924),  # six of each, all right
+        ([None, None], ["a", "b"], 1.0),  # an unread answer is never right
+        (["a", None], ["a", "b"], 1 / 2),
+    ],
+)
+def test_permutations_of_known_answers(given: list[str], right: list[str], p: float) -> None:
+    assert permutation_p(given, right) == pytest.approx(p)
 
 
 def test_the_binomial_tail_of_small_counts() -> None:
-    assert binomial_p(0, 5, 0.1) == pytest.approx(1.0)
-    assert binomial_p(2, 2, 0.5) == pytest.approx(0.25)
-    assert binomial_p(1, 2, 0.5) == pytest.approx(0.75)
-    assert binomial_p(0, 0, 0.5) == 1.0
+    counts = [(0, 5, 0.1), (2, 2, 0.5), (1, 2, 0.5), (0, 0, 0.5)]
+    assert [binomial_p(*each) for each in counts] == pytest.approx([1.0, 0.25, 0.75, 1.0])
 
 
 def test_holm_stops_at_the_first_value_that_does_not_stand() -> None:

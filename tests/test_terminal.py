@@ -1,7 +1,6 @@
 """Output of commands at every width: in a real terminal, in a pipe, with NO_COLOR, in the C locale."""
 
-from __future__ import annotations
-
+import contextlib
 import fcntl
 import io
 import os
@@ -25,22 +24,24 @@ ROOT = Path(__file__).resolve().parent.parent
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
+def clean_environment(**env: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
+    return {**kept, **env}
+
+
 def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
     """Run a Python command in a terminal of `width` columns and return all bytes that it wrote there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
     process = subprocess.Popen(
         [sys.executable, *command], stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT,
-        env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **env},
+        env=clean_environment(TERM="xterm-256color", LC_ALL="C.UTF-8", **env),
     )  # fmt: skip
     os.close(theirs)
     written = b""
-    try:
+    with contextlib.suppress(OSError):  # Linux's way to say that the other side is closed
         while chunk := os.read(ours, 65536):
             written += chunk
-    except OSError:  # Linux's way to say that the other side is closed
-        pass
     os.close(ours)
     assert process.wait(timeout=60) == 0, written
     return written
@@ -48,10 +49,8 @@ def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
 
 def run_in_pipe(command: list[str], **env: str) -> bytes:
     """Run a Python command and return what it wrote into pipes."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
-    done = subprocess.run(
-        [sys.executable, *command], capture_output=True, cwd=ROOT, env={**kept, **env}, timeout=60, check=False
-    )
+    command, env = [sys.executable, *command], clean_environment(**env)
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=env, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

@@ -1,7 +1,5 @@
 """Small games of several agents for the core's tests: one in turn with hidden cards, one with moves at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

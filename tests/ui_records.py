@@ -1,7 +1,5 @@
 """Folders of records for the tests of the web page, and a client that asks as a browser on this machine does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,19 +40,11 @@ def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:
 
 
 def play(
-    number: int,
-    rewards: Sequence[float] = (0.0, 1.0),
-    *,
-    success: bool = True,
-    env_id: str = LINE,
-    seed: int | None = None,
-    replies: Sequence[str] = (),
-    codes: Sequence[str] = (),
-    notes: Mapping[int, LearnerNotes] | None = None,
-    part: str = "",
-    history: bool = False,
-) -> list[StepRecord]:
-    """An episode; its replies are `I go <action>right</action>` where none are given, its seed 1000 + number."""
+    number: int, rewards: Sequence[float] = (0.0, 1.0), *, success: bool = True, env_id: str = LINE,
+    seed: int | None = None, replies: Sequence[str] = (), codes: Sequence[str] = (),
+    notes: Mapping[int, LearnerNotes] | None = None, part: str = "", history: bool = False,
+) -> list[StepRecord]:  # fmt: skip
+    """An episode; by default replies are `I go <action>right</action>`, and its seed is 1000 + number."""
     records: list[StepRecord] = []
     for turn, reward in enumerate(rewards):
         image, last = draw((40 * number + 60 * turn) % 256), turn == len(rewards) - 1

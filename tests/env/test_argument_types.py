@@ -1,7 +1,5 @@
 """Constructor arguments of a wrong type are one line, in any class whose arguments are annotated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Small pictures are stored as text, and compared exactly or allowing for fonts and renderers."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 

@@ -1,7 +1,5 @@
 """A saved state says what it is of, and whatever does not fit is refused in one line."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

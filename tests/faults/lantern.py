@@ -1,7 +1,5 @@
 """The correct environment of the planted faults: walk in the dark to a lantern. Each fault is a small change of it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -9,8 +9,6 @@ Mutation libraries change operators everywhere; these are mistakes in the use of
 person can name.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

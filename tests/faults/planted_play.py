@@ -1,7 +1,5 @@
 """Faults of rules, rewards, endings, states and oracles: each is `Lantern` with one thing wrong."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import time
@@ -17,13 +15,6 @@ class OracleMovesTheGoal(Lantern):
     def oracle(self) -> str | None:
         row, column = self.walker
         self.lantern = (row, column + 1) if column + 1 < SIDE else (row, column - 1)
-        return super().oracle()
-
-
-class OracleMovesTheWalker(Lantern):
-    def oracle(self) -> str | None:
-        if self.distance() > 2:
-            self.walker = (self.lantern[0], self.walker[1])
         return super().oracle()
 
 
@@ -81,14 +72,6 @@ class TestUnsolvable(Lantern):
             self.walker = (self.inside(self.walker[0] - 1), self.inside(self.walker[1] - 1))
             return Outcome(0.0)
         return outcome
-
-
-class TestTrivial(Lantern):
-    def act(self, action: str) -> Outcome:
-        if self.seed_split == "test":
-            self.walker = self.lantern
-            return Outcome(1.0, terminated=True)
-        return super().act(action)
 
 
 class TestHasOneStart(Lantern):
@@ -210,16 +193,7 @@ class ChanceFromTurnEleven(Lantern):
         return {**super().extra_info(), "noise": noise}
 
 
-class PictureNoiseFromTurnEleven(Lantern):
-    def image(self) -> np.ndarray:
-        canvas = self.draw()
-        if self.turn >= 11:
-            canvas[0, 0] = np.random.default_rng().integers(256, size=3)
-        return canvas
-
-
 TellsTheDate = telling(lambda env: f"Today is {datetime.date.today():%d %B %Y}.")
-TellsTheHour = telling(lambda env: f"It is {time.localtime().tm_hour} o'clock.")
 TellsTheUser = telling(lambda env: f"Hello, {os.environ.get('USER', 'you')}.")
 
 

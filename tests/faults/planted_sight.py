@@ -1,7 +1,5 @@
 """Faults of pictures, texts, values, and of what is done to the process: each is `Lantern` with one fault."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -79,13 +77,6 @@ class RenderIsLate(Lantern):
         return self.shown if before is None else before
 
 
-class DrawingMoves(Lantern):
-    def image(self) -> np.ndarray:
-        canvas = self.draw()
-        canvas[0, self.count() % 8] = 255
-        return canvas
-
-
 class ListIsShuffled(Lantern):
     def legal_actions(self) -> list[str]:
         first = self.count() % 4
@@ -107,12 +98,6 @@ class ListTellsTheAnswer(Lantern):
     def legal_actions(self) -> list[str]:
         best = self.oracle()
         return sorted(STEPS, key=lambda name: name != best)
-
-
-class ListEndsWithTheAnswer(Lantern):
-    def legal_actions(self) -> list[str]:
-        best = self.oracle()
-        return sorted(STEPS, key=lambda name: name == best)
 
 
 class TextTellsThePlaces(Lantern):
@@ -138,7 +123,6 @@ def informing(name: str, value: Callable[[Any], Any]) -> type[Lantern]:
 
 
 InfoIsNoJson = informing("seen", lambda env: {env.walker})
-InfoHoldsAnArray = informing("place", lambda env: np.array(env.walker))
 InfoIsInfinite = informing("worth", lambda env: float("inf") if env.steps > 2 else 0.0)
 InfoIsSharedFromTurnThree = informing("trail", lambda env: TRAIL if env.turn >= 3 else [])
 TRAIL: list[int] = []
@@ -166,7 +150,6 @@ def paying(extra: Callable[[str], float]) -> type[Lantern]:
 
 MagicWord = paying(lambda reply: 0.5 if "xyzzy" in reply else 0.0)
 MagicReply = paying(lambda reply: 0.5 if reply == "open sesame" else 0.0)
-FlatteryPays = paying(lambda reply: 0.1 if "please" in reply else 0.0)
 
 
 class MagicAction(Lantern):
@@ -191,13 +174,6 @@ class UnreadableMoves(Lantern):
         return super().step(action)
 
 
-class LongRepliesRaise(Lantern):
-    def step(self, action: str) -> Any:
-        if len(action) > 4000:
-            raise ValueError("too long")
-        return super().step(action)
-
-
 class LastTagParser(TagParser):
     """Reads the first letters of an action only."""
 
@@ -209,14 +185,6 @@ class LastTagParser(TagParser):
 
 
 class ParserShortens(Lantern): ...
-
-
-class MemoryGrows(Lantern):
-    kept: ClassVar[list[Any]] = []
-
-    def act(self, action: str) -> Outcome:
-        self.kept.append(self.draw())
-        return super().act(action)
 
 
 class TrailGrows(Lantern):

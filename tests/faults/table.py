@@ -1,7 +1,5 @@
 """The planted faults by the check that has to name each, and those that no check sees."""
 
-from __future__ import annotations
-
 from faults import planted_play
 from faults.lantern import lantern_spec
 
@@ -13,28 +11,27 @@ FAULTS = {
     "gymnasium": "PictureOfFloats",
     "described": "WordsTellTheSteps",
     "render": "RenderUnlike RenderIsLate",
-    "looking": "DrawingMoves DrawingDraws ListIsShuffled",
-    "leak": "TextTellsTheAnswer TaskTellsTheAnswer ListTellsTheAnswer ListEndsWithTheAnswer",
-    "conduct": "OracleMovesTheGoal OracleMovesTheWalker OracleDraws OracleActsOutside OracleNamesNothing OracleCounts "
+    "looking": "DrawingDraws ListIsShuffled",
+    "leak": "TextTellsTheAnswer TaskTellsTheAnswer ListTellsTheAnswer",
+    "conduct": "OracleMovesTheGoal OracleDraws OracleActsOutside OracleNamesNothing OracleCounts "
     "ThoughtsMove ThoughtsVary",
     "oracle": "TestUnsolvable",
     "endings": "TruncatesEarly BothFlags",
     "turn_limit": "EndsTooLate GoesOnAfterTheEnd",
-    "floor": "TestTrivial",
     "splits": "TestHasOneStart SplitsMix",
     "rewards": "TestPaysMore PaysNaN",
     "state": "StateForgetsInfo StateForgetsAfterSixteen StateIsNoJson StateKeepsThePicture StateForgetsTheChance",
     "copies": "CopyForgetsTheDraws",
     "history": "PaysLessAfterTwentyFive TiresAsAClass",
-    "determinism": "RemembersTheEpisodeBefore NumbersItsInstances ChanceFromTurnEleven PictureNoiseFromTurnEleven",
-    "processes": "TellsTheDate TellsTheHour PaysByTheClock TellsTheUser",
+    "determinism": "RemembersTheEpisodeBefore NumbersItsInstances ChanceFromTurnEleven",
+    "processes": "TellsTheDate PaysByTheClock TellsTheUser",
     "vector": "SharesItsWalker",
-    "values": "RewardIsNumpy FlagIsNumpy InfoIsNoJson InfoHoldsAnArray InfoIsInfinite ListIsDoubled ListIsEmpty",
+    "values": "RewardIsNumpy FlagIsNumpy InfoIsNoJson InfoIsInfinite ListIsDoubled ListIsEmpty",
     "fresh": "InfoIsSharedFromTurnThree",
-    "garbage": "AcceptsAnything AcceptsBeginnings UnreadableMoves LongRepliesRaise",
-    "words": "MagicWord MagicReply MagicAction FlatteryPays",
+    "garbage": "AcceptsAnything AcceptsBeginnings UnreadableMoves",
+    "words": "MagicWord MagicReply MagicAction",
     "parsers": "ParserShortens",
-    "resources": "MemoryGrows TrailGrows FilesStayOpen ThreadsStay ProcessesStay CloseTwiceRaises",
+    "resources": "TrailGrows FilesStayOpen ThreadsStay ProcessesStay CloseTwiceRaises",
     "side_effects": "WritesAFile LeavesATemporaryFile ChangesTheFolder ChangesThePath AsksTheNetwork",
 }
 """Check -> classes of `planted_play` and `planted_sight`."""

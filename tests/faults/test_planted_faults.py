@@ -1,7 +1,5 @@
 """Planted faults: the check that names a fault catches it, and the correct environment has none."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 r"""The parser `auto`: what models write by habit is read, and the nearest illegal reply of each form is refused."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence

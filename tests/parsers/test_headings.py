@@ -1,7 +1,5 @@
 """MageBench's headings: what is read, what is left out, and that what is written is read again."""
 
-from __future__ import annotations
-
 import pytest
 
 from vlgym.parsers import find_end, get_parser

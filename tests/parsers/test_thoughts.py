@@ -1,7 +1,5 @@
 """Thoughts: marks of every family, nested, doubly closed, unclosed; before the limit of what is read."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,7 +1,5 @@
 """Written files and requested addresses of Python code are heard, with their paths."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 """Every id opens with the texts that registry.yaml records; the sweep: every property of every current environment, the
 recorded behaviour of every earlier version, and a pickle of each in another process, in default settings."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

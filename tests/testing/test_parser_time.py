@@ -1,7 +1,5 @@
 """The measurement of parsers' time: it finds what is quadratic or worse, and nothing in what ships."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
