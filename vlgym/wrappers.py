@@ -1,5 +1,4 @@
-"""Numbers: an environment whose actions are the indices of its legal actions, for learners that
-choose a number."""
+"""Numbers: an environment whose actions are the indices of its legal actions."""
 
 from __future__ import annotations
 

@@ -170,9 +170,9 @@ CALLS = ["arg_key>action=", 'argument key="action"', "f(action='", "call:a{actio
 
 
 @pytest.mark.parametrize("piece", [*CALLS, "</a>", "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
-def test_fifty_thousand_pieces_do_not_hang(piece: str) -> None:
+def test_many_pieces_do_not_hang(piece: str) -> None:
     """A rule whose work grew with the square of the length would hang here."""
-    AUTO.parse(piece * 50_000, LEGAL)  # no limit cuts it
+    AUTO.parse(piece * 25_000, LEGAL)  # no limit cuts it
 
 
 def measure(text: str) -> float:

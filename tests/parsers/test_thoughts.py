@@ -134,9 +134,9 @@ def test_thoughts_are_in_order_and_apart_and_a_shortened_reply_is_read_alike(tex
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "<think></think>", "<think>x</think>y", "<thinking></think>", "x</think>"])
-def test_a_hundred_thousand_marks_do_not_hang(piece: str) -> None:
+def test_many_marks_do_not_hang(piece: str) -> None:
     """A rule whose work grew with the square of the length would hang here."""
-    assert len(shorten(piece * 100_000)) <= MAX_REPLY
+    assert len(shorten(piece * 25_000)) <= MAX_REPLY
 
 
 LONG = "It may be wise. " * 1300

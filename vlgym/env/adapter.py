@@ -1,5 +1,4 @@
-"""GymAdapter: an existing Gymnasium environment with discrete actions, plus a table of action
-names, as a VLEnv.
+"""GymAdapter: a Gymnasium environment with discrete actions and a table of their names as a VLEnv.
 
 A subclass gives `actions`, `prompt`, `make_inner()` and `task()`: `docs/write-a-plugin.md` shows
 one.
@@ -40,13 +39,11 @@ class GymAdapter(VLEnv):
         self.done = False
 
     def make_inner(self) -> gymnasium.Env[Any, Any]:
-        """Build the wrapped environment; an image must come from its observation or from
-        `render()`."""
+        """Build the wrapped environment; its observation or `render()` gives an image."""
         raise TypeError(f"{type(self).__name__} must define make_inner()")
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Build the inner environment if needed; reset it with a seed drawn from `rng` and the
-        options."""
+        """Reset the inner environment, built if needed, with a seed from `rng` and the options."""
         if self.inner is None:
             self.inner = self.make_inner()
         seed = int(rng.integers(2**31))

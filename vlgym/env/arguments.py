@@ -1,5 +1,4 @@
-"""Constructor arguments of an environment: their types, checked by its annotations, and the values
-in force."""
+"""Constructor arguments of an environment: checks by annotation, and the values in force."""
 
 from __future__ import annotations
 
@@ -170,8 +169,7 @@ def to_plain(value: Any, depth: int = 0) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _defaults(cls: type) -> dict[str, Any]:
-    """Name -> default of the constructor's arguments; the most derived class comes first and
-    decides."""
+    """Name -> default of the constructor's arguments; the most derived class decides."""
     defaults: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("gymnasium") or "__init__" not in vars(base) or base is object:

@@ -1,5 +1,4 @@
-"""VLEnv: the base class of every environment. It makes an author's rules (`Game`) a Gymnasium
-environment.
+"""VLEnv: the base class that makes an author's rules (`Game`) a Gymnasium environment.
 
 It parses replies, applies the invalid-action policy, counts turns, assembles observation and info,
 saves and restores. It knows nothing of models, history or wrappers.
@@ -98,8 +97,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Show help the constructor's signature, which `__new__` would hide; add the option
-        `level`."""
+        """Show help the constructor's signature, not `__new__`'s; add the option `level`."""
         super().__init_subclass__(**kwargs)
         cls.__signature__ = signature_of(cls)
         if cls.level_arguments:
@@ -230,8 +228,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.image() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Drop the episode and free resources; `reset` opens it again. A subclass calls this,
-        too."""
+        """Drop the episode and free resources; `reset` opens it again. A subclass calls this."""
         self._start, self._ended, self._closed = None, True, True
         super().close()
 
@@ -247,8 +244,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
-        """Return the oracle's next reply in the parser's format, or `None` without an oracle's
-        action.
+        """Return the oracle's next reply in the parser's format, or `None` without an action.
 
         Under the Global planner it holds the whole plan: the oracle plays ahead, and the state is
         restored.
@@ -305,8 +301,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.np_random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickle arguments, state and generators. The copy is new, and shares no engine with this
-        one.
+        """Pickle arguments, state and generators; the copy shares no engine with this one.
 
         Raises:
             UserError: an argument cannot be pickled.
@@ -367,14 +362,12 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self._look()
 
     def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
-        """Return references that `_go_back` needs; with `whole` a copy of the state (`save`),
-        too."""
+        """Return references for `_go_back`; with `whole` a copy of the state (`save`), too."""
         position = {**self._position(), "saved": self.save()} if whole else self._position()
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo a failed reset: restore the previous episode, else replay it, else require a new
-        reset."""
+        """Undo a failed reset: restore the episode before, else replay it, else end it."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]
@@ -440,8 +433,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return plan
 
     def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
-        """Act on a parsed reply; return executed actions, the summed outcome and the failure
-        code."""
+        """Act on a reply; return executed actions, the summed outcome and the failure code."""
         self._events.append({"actions": list(parsed.actions), "failure": parsed.failure})
         self._failure = parsed.failure
         if parsed.failure is not None:
@@ -519,8 +511,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return {"image": self.show(self.image), "text": text}
 
     def add_words(self, turn_text: str, describe: Callable[[], str], failure: str | None) -> str:
-        """Put a line on a failure, and the picture's words in a modality with words, above a turn's
-        text.
+        """Put a line on a failure, and words in a modality of words, above a turn's text.
 
         A paper's published form has no such line.
 

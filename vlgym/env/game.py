@@ -1,5 +1,4 @@
-"""Game: what an author of an environment writes, each part with its default. `VLEnv` calls these
-methods."""
+"""Game: the part of an environment that an author writes. `VLEnv` calls these methods."""
 
 from __future__ import annotations
 
@@ -54,16 +53,14 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define act()")
 
     def natural_size(self) -> tuple[int, int] | None:
-        """Return the image size `(height, width)` that arguments ask for; `None` stands for the
-        spec's.
+        """Return the image size `(height, width)` that arguments ask for; `None`: the spec's.
 
         The constructor asks, so set what this reads before `super().__init__()`.
         """
         return None
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Return name -> value in force of arguments that leave it open (`auto`), for a run's
-        record."""
+        """Return name -> value in force of arguments that leave it open, such as `auto`."""
         return {}
 
     def image(self) -> Image:
@@ -71,8 +68,7 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define image()")
 
     def describe(self) -> str:
-        """Return the content of the picture in words, and nothing more, for play without the
-        picture.
+        """Return the content of the picture in words, and nothing more, for play without it.
 
         Empty, the default: nobody wrote it.
         """
@@ -83,18 +79,15 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define task()")
 
     def state_text(self) -> str:
-        """Return the part of the turn text about the state that the image does not show; may be
-        empty."""
+        """Return the turn text about the state that the image does not show; may be empty."""
         return ""
 
     def legal_actions(self) -> list[str]:
-        """Actions that the model may choose now, as it should write them; a `notation` hides
-        them."""
+        """Actions that the model may choose now, as it should write them."""
         raise TypeError(f"{type(self).__name__} must define legal_actions()")
 
     def match_action(self, wanted: str) -> str | None:
-        """Return the action that the parser's candidate `wanted` means, or `None` where it is
-        illegal now.
+        """Return the action that the candidate `wanted` means, or `None` if it is illegal now.
 
         By default one of `legal_actions()`, case and white space aside. Environments with open
         actions (`search[...]`) override it.
@@ -102,8 +95,7 @@ class Game:
         return match_legal(wanted, self.legal_actions())
 
     def point_action(self, x: float, y: float) -> str | None:
-        """Return the action that a click on the picture means now, or `None` where clicks mean
-        nothing.
+        """Return the action that a click on the picture means now, or `None`.
 
         Args:
             x: share of the picture's width, from the left, in [0, 1).
@@ -139,8 +131,7 @@ class Game:
         return {}
 
     def save(self) -> dict[str, Any] | None:
-        """Return the episode's state as JSON-able data; by default `None`: `set_state` replays
-        it."""
+        """Return the episode's state as JSON-able data; `None`, the default: it is replayed."""
         return None
 
     def load(self, state: dict[str, Any]) -> None:

@@ -1,5 +1,4 @@
-"""Thumbnails of pictures, to test that two pictures show the same thing, whatever the font and the
-renderer.
+"""Thumbnails of pictures, to test that two show the same, whatever the font and the renderer.
 
 A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference.
 """

@@ -74,8 +74,7 @@ class PromptTemplate:
             raise SpecError("PromptTemplate.instructions must state the reply format with {format}.")
 
     def digest(self, reply_format: str = "") -> str:
-        """Return a hash of version, texts, wording and the parser's format: 16 hexadecimal
-        digits."""
+        """Return a hash of version, texts, wording and the parser's format: 16 hex digits."""
         parts = [str(self.version), self.instructions, self.turn, reply_format, *[WORDS_TELL] * self.in_words]
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
@@ -144,8 +143,7 @@ class PromptBuilder:
         return cls(max(0, images - 1) if turns is None else turns, images)
 
     def describe_additions(self, prompt_hash: str) -> dict[str, Any]:
-        """Return a run's record of system, style and examples, with a hash over the prompt's
-        own."""
+        """Return a run's record of system, style and examples, with a hash over all."""
         if not (self.system or self.style or self.examples):
             return {}
         turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
@@ -205,8 +203,7 @@ class PastTurn:
 
 
 def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
-    """Return chat messages as text; an image stands as its size, and its file where `image_names`
-    (by `id`) has one."""
+    """Return chat messages as text; images as their size, and the file in `image_names` (by `id`)."""
     lines = []
     for message in messages:
         lines.append(f"[{message['role']}]")

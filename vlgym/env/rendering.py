@@ -1,5 +1,4 @@
-"""Images as arrays: fit to a size, encode for a chat endpoint. Environments draw with Pillow
-themselves."""
+"""Images as arrays: fit to a size, encode for a chat endpoint. Environments draw themselves."""
 
 from __future__ import annotations
 

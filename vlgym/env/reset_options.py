@@ -1,5 +1,4 @@
-"""The options of `reset`: each environment declares them, and `VLEnv.start` gets the values that
-are read here."""
+"""The options of `reset`: environments declare them, and `VLEnv.start` gets their read values."""
 
 from __future__ import annotations
 

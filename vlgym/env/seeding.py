@@ -32,8 +32,7 @@ def episode_seed(env_id: str, split: str, index: int) -> int:
 
 
 def split_of(seed: int) -> str | None:
-    """Return the split that a seed belongs to, or `None` for a seed that `episode_seed` cannot have
-    made.
+    """Return the split that a seed belongs to, or `None` if `episode_seed` cannot have made it.
 
     >>> split_of(episode_seed("vlgym/OneRoom-v0", "val", 7))
     'val'

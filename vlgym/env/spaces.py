@@ -102,8 +102,7 @@ def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 class ReplySpace(spaces.Text):
-    """Replies: any string up to `max_length` characters; `sample()` writes a well-formed reply with
-    a legal action.
+    """Replies: any string up to `max_length` characters; samples take a legal action.
 
     The environment keeps `legal` current: `env.step(env.action_space.sample())` is the random
         baseline.
@@ -119,8 +118,7 @@ class ReplySpace(spaces.Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return a reply with one legal action, drawn uniformly; without an action where none is
-        legal.
+        """Return a reply with one legal action, drawn uniformly; without one if none is legal.
 
         Raises:
             UserError: the space is of no episode, as before the first reset and in a vector of

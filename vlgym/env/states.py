@@ -1,5 +1,4 @@
-"""Seal of a saved state: its environment, its arguments and a digest of all of it; and copies,
-which rest on states.
+"""Seal of a saved state: its environment, arguments and digest; and copies, which rest on states.
 
 The environment decides what else a state holds.
 """

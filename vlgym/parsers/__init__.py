@@ -93,15 +93,13 @@ def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, ma
 
 
 def list_actions(parser: Parser, legal: Sequence[str]) -> list[str]:
-    """Return the legal actions as a prompt lists them: with numbers where the parser reads
-    numbers."""
+    """Return the legal actions as a prompt lists them, with numbers if the parser reads these."""
     numbered = getattr(parser, "numbered", False)
     return [f"[{at}] {action}" for at, action in enumerate(legal, 1)] if numbered else list(legal)
 
 
 def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Sequence[str]) -> str:
-    """Return a reply that takes actions: by their numbers in `legal` where the parser reads
-    numbers.
+    """Return a reply that takes actions, by their numbers in `legal` if the parser reads these.
 
     >>> write_reply(get_parser("choice"), ["right"], "The flag is on my right.", ["left", "right"])
     'The flag is on my right. [2]'

@@ -1,5 +1,4 @@
-r"""`<action>turn left</action>`, and the other forms in which models write an action by habit; see
-docs/evaluate.md.
+r"""`<action>turn left</action>`, and the other forms that models write by habit (docs/evaluate.md).
 
 The first complete tag with a legal action is the action. Without one the forms are looked through
 in the order of
@@ -70,8 +69,7 @@ _JOINT = re.compile(r"(?<=[^\W\d_])(?:_+(?=[^\W_])|-(?=[^\W\d_]))")
 
 
 class AutoParser(TagParser):
-    r"""Reads the first legal `<action>` tag, else the most trusted other form that claims a legal
-    action.
+    r"""Reads the first legal `<action>` tag, else the most trusted other form with a legal action.
 
     >>> AutoParser().parse(r"So: \boxed{\text{Turn_Left}}", ["turn left", "turn right"]).actions
     ('turn left',)
@@ -83,8 +81,7 @@ class AutoParser(TagParser):
     version = 1
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal),
-        `no_action`.
+        """Return one action, or failure `ambiguous`, `illegal_action` (only tags), `no_action`.
 
         Without `legal` and `matches`, any action counts.
         """
@@ -109,8 +106,7 @@ class AutoParser(TagParser):
         return Parsed(failure="illegal_action" if tags else "no_action")
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first complete tag with a legal action, or
-        `None`."""
+        """Return the length of `text` up to its first tag with a legal action, or `None`."""
         legality = _Legality(legal, matches)
         pairs = islice(find_pairs(_straighten(text), TAG), MOST_CLAIMS)
         return next((stop for start, end, stop in pairs if legality.find(text[start:end])), None)
@@ -134,8 +130,7 @@ class _Legality:
         return folded
 
     def find(self, written: str) -> str | None:
-        """Return the words that mean a legal action; empty for none, `None` where folded words fit
-        two."""
+        """Return the words of a legal action; empty for none, `None` if folded words fit two."""
         if written not in self._meanings:
             self._meanings[written] = self._find(written.strip())
         return self._meanings[written]
@@ -197,8 +192,7 @@ def _find_inside(text: str, plain: str, tag: re.Pattern[str]) -> list[Claim]:
 
 
 def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
-    """Yield the content of a last tag without its closing mark: servers cut the mark off at which
-    they stop.
+    """Yield the content of a last tag without its closing mark, which servers cut off.
 
     It is left out where a listed action goes on behind it: that may have been cut in the middle.
     """
@@ -210,8 +204,7 @@ def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
 
 
 def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[str, list[Claim]]]:
-    """Yield each form and its claims, the most trusted first; forms without marks need legal
-    actions."""
+    """Yield each form and its claims, the most trusted first."""
 
     def find(*patterns: re.Pattern[str]) -> list[Claim]:
         spans = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
@@ -237,8 +230,7 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
 
 
 def _list_actions(value: Any) -> Iterator[str]:
-    """Yield a JSON value's actions: under `action` or `actions`, in a call's arguments, or as its
-    name."""
+    """Yield a JSON value's actions: under `action`, in a call's arguments, or as its name."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

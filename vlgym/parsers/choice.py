@@ -1,5 +1,4 @@
-"""`[3]` after free reasoning: the number of a legal action, short where actions are long (WebShop,
-ALFWorld).
+"""`[3]` after free reasoning: the number of a legal action, for long actions (WebShop, ALFWorld).
 
 The prompt then numbers the legal actions, from 1. An action in quotes, `["turn left"]`, is taken as
 it is written: environments with a notation have no list to number.

@@ -1,5 +1,4 @@
-"""Claims: places in a reply that ask for an action. The first claim of a legal action is read, and
-ends the reply.
+"""Claims: places in a reply that ask for an action. The first legal one is read, and ends it.
 
 A claim of something else, such as a quoted placeholder, ends nothing. Where none is legal, the last
 one is reported.
@@ -29,8 +28,7 @@ class Claim(NamedTuple):
 
 
 def accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[str], bool]:
-    """Return the test of words: the environment's match, else the listed actions, else any
-    words."""
+    """Return the test of words: the environment's match, else the list, else any words."""
     if matches is not None:
         return lambda word: matches(word) is not None
     if legal is not None:
@@ -39,8 +37,7 @@ def accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[str]
 
 
 def find_legal(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> tuple[Claim | None, Claim | None]:
-    """Return the first claim whose first action is accepted, and the last one that was looked
-    at."""
+    """Return the first claim whose first action is accepted, and the last one looked at."""
     last = None
     for last in islice(claims, MOST_CLAIMS):
         if last.actions and last.actions[0] and accepts(last.actions[0]):

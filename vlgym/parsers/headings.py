@@ -1,5 +1,4 @@
-"""MageBench's reply formats: headings instead of tags. Chosen by name of the class, as
-`protocol="magebench"` does.
+"""MageBench's reply formats: headings instead of tags; `protocol="magebench"` chooses them.
 
 Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `###
 Actions`, the actions separated by commas. Both are read as by its program: the text from the first
@@ -18,8 +17,7 @@ ONLINE, GLOBAL = "# action", "### Actions"
 
 
 def _inside(text: str, heading: str) -> tuple[int, int, bool]:
-    """Return `[start, end)` between the first heading and the second, or of the whole without
-    one."""
+    """Return `[start, end)` from the first heading to the second, or of the whole."""
     position = text.find(heading)
     if position < 0:
         return 0, len(text), False
@@ -29,8 +27,7 @@ def _inside(text: str, heading: str) -> tuple[int, int, bool]:
 
 
 def _write(analyze: str, heading: str, thoughts: str, body: str) -> str:
-    """Write the thoughts, without the other heading in them, then the body, under their
-    headings."""
+    """Write the thoughts, without the other heading, then the body, under their headings."""
     thoughts = thoughts.replace(heading, heading.lstrip("# ").lower())
     return f"{analyze}\n{thoughts}\n{heading}\n{body}" if thoughts else f"{heading}\n{body}"
 
@@ -47,8 +44,7 @@ class HeadingParser:
     version = 2
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_action` (none is legal, letter by letter),
-        `empty_action`."""
+        """Return one action, or failure `no_action` (none is legal, exactly), `empty_action`."""
         start, end, headed = _inside(text, ONLINE)
         inside = text[start:end]
         action = inside.strip()

@@ -1,7 +1,4 @@
-"""Tags after free reasoning: `<action>turn left</action>`, the strict form of the default style,
-and a whole sequence in one reply for MageBench's Global planner setting, `<plan>up; up;
-left</plan>`.
-"""
+"""Tags after free reasoning: `<action>left</action>`, and a whole plan, `<plan>up; left</plan>`."""
 
 from __future__ import annotations
 
@@ -37,8 +34,7 @@ class TagParser:
         return read_claims(self._list_claims(text), accept(legal, matches), failure)
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first complete tag with a legal action, or
-        `None`."""
+        """Return the length of `text` up to its first tag with a legal action, or `None`."""
         return find_stop(self._list_claims(text), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:

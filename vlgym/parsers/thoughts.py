@@ -1,5 +1,4 @@
-"""Thoughts in a reply: where they stand, and the reply without them. docs/evaluate.md names who
-writes which marks.
+"""Thoughts in a reply: their places, and the reply without them (docs/evaluate.md: the marks).
 
 An action inside a thought is no action. The text before a closing mark whose opening the prompt's
 template wrote is a thought, and so is all that follows an opening mark without a closing one.
@@ -128,8 +127,7 @@ def _add(thoughts: list[tuple[int, int]], start: int, end: int) -> int:
 
 
 def _measure(text: str) -> tuple[list[tuple[int, int]], int, int]:
-    """Return the thoughts of the part of a reply that is read, its length, and its length without
-    them."""
+    """Return the thoughts in the read part of a reply, its length, and that without them."""
     thoughts = find_thoughts(text[:MAX_RAW])
     size = at = 0
     for number, (start, end) in enumerate(thoughts):

@@ -91,8 +91,7 @@ def checks_for(env_id: str) -> list[str]:
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
-    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share
-    its episodes."""
+    """Keep an environment's checks, which share episodes, in one worker of pytest-xdist."""
     import pytest
 
     if not metafunc.config.pluginmanager.hasplugin("xdist"):
@@ -101,8 +100,7 @@ def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
 
 
 class EnvConformance:
-    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what
-    you test."""
+    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` over the defaults."""
 
     env_id: ClassVar[str] = ""
     env_ids: ClassVar[tuple[str, ...]] = ()

@@ -1,5 +1,4 @@
-"""Checks of who may do what: the oracle only advises, only legal actions act, only actions are
-paid."""
+"""Checks of who may do what: the oracle advises, legal actions act, only actions are paid."""
 
 from __future__ import annotations
 

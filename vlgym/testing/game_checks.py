@@ -1,5 +1,4 @@
-"""Checks of games of several agents: who moves, what a seat must not see, and what the class
-declares."""
+"""Checks of games of several agents: movers, hidden parts, and what the class declares."""
 
 from __future__ import annotations
 

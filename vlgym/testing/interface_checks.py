@@ -1,5 +1,4 @@
-"""Checks of the interface: card, spaces, prompt, parsers, vectorisation, splits, and what
-registry.yaml records."""
+"""Checks of the interface: card, spaces, prompt, parsers, vectors, splits, and the record."""
 
 from __future__ import annotations
 

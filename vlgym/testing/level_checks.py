@@ -1,5 +1,4 @@
-"""Difficulty levels: oracle and random policy play each, for registry.yaml and for the check of
-their order."""
+"""Difficulty levels: oracle and random policy play each, for registry.yaml and for a check."""
 
 from __future__ import annotations
 
@@ -94,8 +93,7 @@ def measure_blind_level(spec: EnvSpec, level: int, split: str, episodes: int) ->
 
 
 def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int) -> list[dict[str, Any]]:
-    """Play each level with oracle and random policy; `report` and `length` are the oracle's, if
-    any."""
+    """Play each level with oracle and random policy; `report` and `length` are the oracle's."""
     spec, figures = subject.spec, []
     env = subject.make()
     limits = [arguments.get("max_turns", spec.max_turns) for arguments in env.level_arguments]
@@ -117,8 +115,7 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
 
 
 def is_rising(figures: list[tuple[float, float]]) -> bool:
-    """True if no (value, standard error) is clearly under the one before, and the last above the
-    first."""
+    """True if no (value, standard error) is clearly below the one before, and the last is above."""
     steps = pairwise(figures)
     falls = any(later < value - 3 * math.hypot(se, other) for (value, se), (later, other) in steps)
     return not falls and figures[-1][0] > figures[0][0]

@@ -91,8 +91,7 @@ def list_constants(spec: EnvSpec, make: Callable[[], VLEnv], play: Play) -> list
 
 
 def find_constants(spec: EnvSpec, make: Callable[[], VLEnv]) -> list[str]:
-    """Return the actions, at most `MOST_CONSTANTS`, that are legal at half of some starts or
-    more."""
+    """Return the actions, `MOST_CONSTANTS` at most, that are legal at half of some starts."""
     legal: Counter[str] = Counter()
     with contextlib.closing(make()) as env:
         for index in range(LISTED_STARTS):
@@ -105,8 +104,7 @@ def find_constants(spec: EnvSpec, make: Callable[[], VLEnv]) -> list[str]:
 
 
 def find_best(policies: Sequence[P], reports: Sequence[Report]) -> tuple[P, P]:
-    """Return the policies with the highest mean return and the highest success; the first of
-    equals."""
+    """Return the policies of highest mean return and of highest success; the first of equals."""
     pairs = list(zip(policies, reports, strict=True))
     earned = max(pairs, key=lambda pair: pair[1].mean_return)[0]
     return earned, max(pairs, key=lambda pair: pair[1].success)[0]
@@ -127,8 +125,7 @@ MANY_EPISODES, FEW_EPISODES = 400, 100
 
 
 def measure_hashes(spec: EnvSpec, distribution: str) -> dict[str, Any]:
-    """Return the parts of a registry entry without long play: spec, hashes, fingerprint,
-    pictures."""
+    """Return a registry entry's parts without long play: spec, hashes, fingerprint, pictures."""
     behaviour = measure_behaviour(partial(build, spec), spec)
     with contextlib.closing(build(spec)) as env:
         return {"distribution": distribution, "spec": spec, **hash_texts(env), **asdict(behaviour)}

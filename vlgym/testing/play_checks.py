@@ -1,5 +1,4 @@
-"""Checks that play: determinism, saved states, copies, oracle, random play, rewards and the turn
-limit."""
+"""Checks that play: determinism, states, copies, oracle, random play, rewards, the turn limit."""
 
 from __future__ import annotations
 

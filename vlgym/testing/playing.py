@@ -1,5 +1,4 @@
-"""Play an episode turn by turn and keep the observations for the checks; garbage as failing models
-write it."""
+"""Play an episode turn by turn and keep the observations; garbage as failing models write it."""
 
 from __future__ import annotations
 

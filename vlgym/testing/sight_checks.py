@@ -1,5 +1,4 @@
-"""Checks of pictures and text: the picture shows the state, looking changes nothing, the text keeps
-the answer."""
+"""Checks of pictures and text: pictures show the state, looking is free, the text tells little."""
 
 from __future__ import annotations
 

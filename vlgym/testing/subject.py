@@ -1,5 +1,4 @@
-"""Shared parts of the checks: the environment under test, the result of one check, and its
-failure."""
+"""Shared parts of the checks: the environment under test, a check's result, and its failure."""
 
 from __future__ import annotations
 

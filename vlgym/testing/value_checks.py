@@ -1,5 +1,4 @@
-"""Checks of what `reset` and `step` return: plain values, an info that is JSON and not shared, and
-endings."""
+"""Checks of the results of `reset` and `step`: plain values, a fresh info in JSON, endings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Checks of what an environment does to its process and its machine: nothing is printed, written,
-changed or left behind, and another process at another time sees the same.
-"""
+"""Checks of an environment's effects on its process and its machine, and of another process."""
 
 from __future__ import annotations
 
@@ -58,8 +56,7 @@ class Heard:
 
 @contextmanager
 def listen_to_audit() -> Iterator[Heard]:
-    """Listen until the block ends. The interpreter keeps a hook for ever, so one stays and is
-    idle."""
+    """Listen until the block ends. A hook stays for ever, idle in between."""
     global _installed
     if not _installed:
         sys.addaudithook(_hear)
