@@ -3,12 +3,10 @@
 Subclass `EnvConformance`, name an id, and the whole contract is tested.
 """
 
-from .certificate import Certificate, certify
-from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, EnvConformance, GameConformance, checks_for
+from .checks import ALL_CHECKS, CHECKS, GAME_CHECKS, Certificate, EnvConformance, GameConformance, certify, checks_for
 from .fingerprint import Behaviour, measure_behaviour
 from .game_checks import find_leaks
-from .level_checks import measure_levels
-from .measure import count_episodes, measure_blind_floor, measure_figures, measure_hashes
+from .measure import count_episodes, measure_blind_floor, measure_figures, measure_hashes, measure_levels
 from .subject import CheckResult, Subject
 
 __all__ = [

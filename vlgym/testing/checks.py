@@ -1,6 +1,6 @@
 """The properties that every environment must have, by name, in the order in which they are tested.
 
-Each has one function, `check_NAME`: it returns its evidence in a line, or raises `CheckFailure`.
+Each has one function: it returns its evidence in a line, or raises `CheckFailure`.
 `vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest
 class: each property is one test, and one that need not hold gives a warning.
 
@@ -12,10 +12,13 @@ A family tests several with `env_ids = ("myorg/A-v0", "myorg/B-v0")`.
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from ..errors import UserError, check_choice
 from ..games.multi import MultiVLEnv
 from ..registry import get_registry
 from ..registry.making import load_class
@@ -23,13 +26,13 @@ from . import (
     conduct_checks,
     game_checks,
     interface_checks,
-    level_checks,
+    measure,
     play_checks,
     sight_checks,
     value_checks,
     world_checks,
 )
-from .subject import CheckWarning, Subject
+from .subject import CheckFailure, CheckResult, CheckWarning, Subject
 
 
 def _by_name(*checks: Callable[[Subject], str]) -> dict[str, Callable[[Subject], str]]:
@@ -43,7 +46,7 @@ CHECKS = _by_name(
     conduct_checks.check_conduct, conduct_checks.check_words, play_checks.check_determinism,
     play_checks.check_history, world_checks.check_processes, play_checks.check_state,
     play_checks.check_copies, play_checks.check_oracle, play_checks.check_floor,
-    level_checks.check_levels, play_checks.check_silence, sight_checks.check_blind,
+    measure.check_levels, play_checks.check_silence, sight_checks.check_blind,
     play_checks.check_rewards, conduct_checks.check_garbage, play_checks.check_turn_limit,
     interface_checks.check_parsers, interface_checks.check_parser_time, interface_checks.check_prompt,
     interface_checks.check_reset_options, value_checks.check_fresh, world_checks.check_side_effects,
@@ -132,3 +135,65 @@ class GameConformance(EnvConformance):
     """The same for games of several agents, which must have more properties."""
 
     checks = (*CHECKS, *GAME_CHECKS)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Results of all checks on one environment."""
+
+    env_id: str
+    results: tuple[CheckResult, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(result.passed for result in self.results)
+
+    @property
+    def warnings(self) -> int:
+        """Number of optional properties that do not hold."""
+        return sum(result.warning for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; `rfc008` holds the names that OpenEnv's RFC 008 has for a property."""
+        results = [{**asdict(result), "rfc008": list(RFC_008.get(result.name, ()))} for result in self.results]
+        return {"id": self.env_id, "passed": self.passed, "seconds": round(self.seconds, 1), "checks": results}
+
+
+def certify(
+    env_id: str,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    only: Iterable[str] | None = None,
+    on_result: Callable[[CheckResult], None] | None = None,
+) -> Certificate:
+    """Run the checks (all, or those named in `only`) on an installed environment.
+
+    Raises:
+        UserError: the id cannot be made, or a check is unknown.
+    """
+    subject = Subject(get_registry().get(env_id), dict(kwargs or {}))
+    names = checks_for(env_id) if only is None else list(only)
+    for name in names:
+        check_choice("check", name, ALL_CHECKS)
+
+    # A caller shows each result when it is there.
+    begun = time.perf_counter()
+    results = []
+    for name in names:
+        results.append(run_check(name, subject))
+        if on_result is not None:
+            on_result(results[-1])
+    return Certificate(env_id, tuple(results), time.perf_counter() - begun)
+
+
+def run_check(name: str, subject: Subject) -> CheckResult:
+    """Run one check; anything it raises is a failure with the exception as evidence."""
+    try:
+        return CheckResult(name, True, ALL_CHECKS[name](subject))
+    except CheckWarning as warning:
+        return CheckResult(name, True, str(warning), warning=True)
+    except (CheckFailure, UserError) as error:
+        return CheckResult(name, False, str(error))
+    except Exception as error:
+        return CheckResult(name, False, f"{type(error).__name__}: {error}")
