@@ -45,11 +45,11 @@ class Counting:
 
 
 def write_run(
-    folder: Path, policy: Policy | Mapping[str, Policy], env_ids: Sequence[str] = (WALK,), *, episodes: int = 10,
-    repeats: int = 1, pictures: Sequence[str] = ("shown",), items: Sequence[Mapping[str, Any]] = ({},),
-    prices: tuple[float, float] | None = None, changed: bool = False, split: str = "test",
-    arguments: Mapping[str, Any] | None = None, builder: PromptBuilder | None = None, finish: int | None = None,
-    **header: Any,
+    folder: Path, policy: Policy | Mapping[str, Policy], env_ids: Sequence[str] = (WALK,), *,
+    episodes: int = 10, repeats: int = 1, pictures: Sequence[str] = ("shown",),
+    items: Sequence[Mapping[str, Any]] = ({},), prices: tuple[float, float] | None = None,
+    changed: bool = False, split: str = "test", arguments: Mapping[str, Any] | None = None,
+    builder: PromptBuilder | None = None, finish: int | None = None, **header: Any,
 ) -> Path:  # fmt: skip
     """Play and write a run, with a policy for all or for each kind of pictures.
 
@@ -66,19 +66,20 @@ def write_run(
                 envs = [make(env_id, **item, **(arguments or {})) for _ in range(3)]
                 run = describe_run(map(unwrap, envs), builder=builder, policy=policies[shown], split=split)
                 runner = Runner(
-                    envs, split=split, first_episode=number * episodes * repeats, episodes=episodes * repeats,
-                    repeats=repeats, part=key, builder=builder,
+                    envs, split=split, first_episode=number * episodes * repeats,
+                    episodes=episodes * repeats, repeats=repeats, part=key, builder=builder,
                 )  # fmt: skip
                 finished += list(run_episodes(runner, policies[shown]))
             parts[key] = {
-                **run["environments"][env_id], "env_id": env_id, "planner": "online", "pictures": shown,
-                "split": split, "items": [dict(item) for item in items], "episodes": episodes, "repeats": repeats,
-                **({"changed": True} if changed else {}),
+                **run["environments"][env_id], "env_id": env_id, "planner": "online",
+                "pictures": shown, "split": split, "items": [dict(item) for item in items],
+                "episodes": episodes, "repeats": repeats, **({"changed": True} if changed else {}),
             }  # fmt: skip
             played += finished[:finish]
     head = {
         "format": 4, "kind": "evaluation", "policy": run["policy"], "split": split, "parts": parts,
-        "versions": run["versions"], "sessions": [{"command": ["vlgym", "eval"], "started": "2026-01-01T00:00:00"}],
+        "versions": run["versions"],
+        "sessions": [{"command": ["vlgym", "eval"], "started": "2026-01-01T00:00:00"}],
         **({"prices": {"in": prices[0], "out": prices[1]}} if prices else {}), **header,
     }  # fmt: skip
     writer = TrajectoryWriter(folder, head)

@@ -93,9 +93,10 @@ class FaultServer:
     """
 
     def __init__(
-        self, faults: Mapping[int, Fault] | Choose | None = None, *, latency: float = 0.0, spread: float = 0.0,
-        key: str | None = None, model: str | None = None, odd: float = 0.0, refuses: Mapping[str, str] | None = None,
-        demands: Mapping[str, str] | None = None, refusal: int = 400, keep: bool = True,
+        self, faults: Mapping[int, Fault] | Choose | None = None, *, latency: float = 0.0,
+        spread: float = 0.0, key: str | None = None, model: str | None = None, odd: float = 0.0,
+        refuses: Mapping[str, str] | None = None, demands: Mapping[str, str] | None = None,
+        refusal: int = 400, keep: bool = True,
     ) -> None:  # fmt: skip
         schedule = faults or {}
         self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule

@@ -59,14 +59,14 @@ def lines_of(written: bytes) -> list[str]:
     return ESCAPES.sub(b"", written).decode().replace("\r", "").splitlines()
 
 
-def test_list_that_is_no_terminal_is_a_table_that_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_that_is_no_terminal_is_a_table_that_can_be_searched(capsys):
     assert main(["list", "sokoban"]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("vlgym/Sokoban-v0"))
     assert row.split()[1:4] == ["hard", "0.07", "Push"]
     assert row.endswith("ones.")
 
 
-def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pipe(tmp_path: Path) -> None:
+def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pipe(tmp_path):
     commands = [
         ["list"], ["show", "vlgym/Sokoban-v0", "--full", "--prompt"],
         ["eval", "--env", "vlgym/Sokoban-v0", "--policy", "random", "--dry-run", "--out", "x"],
@@ -92,9 +92,7 @@ def test_an_encoding_without_a_letter_gets_its_number() -> None:
     assert run_in_pipe(["-c", code], LC_ALL="C.UTF-8") == "±1 → \u00e9 \u4e00 \\udc80\n".encode()
 
 
-def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "argv", ["sft.py", "--help"])
     with pytest.raises(SystemExit):
@@ -118,7 +116,7 @@ def test_a_bar_is_one_line_with_name_count_and_note(width: int) -> None:
     assert width < 80 or "success" in line
 
 
-def test_a_bar_that_cannot_move_is_one_line_at_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_that_cannot_move_is_one_line_at_its_beginning(capsys):
     calls = []
     with open_progress(open_console()) as progress, counting(progress, "held-out Walk-v0", 3) as advance:
         for number in range(3):

@@ -123,9 +123,11 @@ class Coin(VLEnv):
 def make_spec(env_id: str = "vlgym/Walk-v0", entry_point: str = "toys:Walk", **changes: Any) -> EnvSpec:
     """Return a valid spec of `Walk`, with changes."""
     fields: dict[str, Any] = {
-        "id": env_id, "entry_point": entry_point, "summary": "Walk to the target.", "family": "toys", "max_turns": 8,
-        "reward_range": (-1.0, 2.0) if entry_point == "toys:Coin" else (0.0, 1.0), "image_size": (22, 22),
-        "success_rule": "You stand on the target.", "random_success_below": 0.9,
+        "id": env_id, "entry_point": entry_point, "summary": "Walk to the target.",
+        "family": "toys", "max_turns": 8,
+        "reward_range": (-1.0, 2.0) if entry_point == "toys:Coin" else (0.0, 1.0),
+        "image_size": (22, 22), "success_rule": "You stand on the target.",
+        "random_success_below": 0.9,
     }  # fmt: skip
     return EnvSpec(**{**fields, **changes})
 
@@ -139,8 +141,9 @@ def make_entry(spec: EnvSpec, distribution: str = "vlgym-toys", **changes: Any) 
     """Return a registry.yaml entry with made-up hashes and figures."""
     figures = {"se": 0.01, "episodes": 100}
     return {
-        "distribution": distribution, "spec": spec, "prompt_hash": "aaaa", "parser_hash": "auto-v1",
-        "fingerprint": "1111", "pictures": "", "floor": {"return": 0.25, "success": 0.25, **figures},
+        "distribution": distribution, "spec": spec, "prompt_hash": "aaaa",
+        "parser_hash": "auto-v1", "fingerprint": "1111", "pictures": "",
+        "floor": {"return": 0.25, "success": 0.25, **figures},
         "ceiling": {"return": 1.0, "success": 1.0, **figures, "se": 0.0}, **changes,
     }  # fmt: skip
 

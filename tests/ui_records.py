@@ -88,10 +88,11 @@ def write_raw(folder: Path, *lines: Mapping[str, Any] | bytes) -> Path:
 def row(**changes: Any) -> dict[str, Any]:
     """A line that is as it should be, but for some changes."""
     plain = {
-        "file_name": f"images/{hash_picture(draw(7))}.png", "env_id": LINE, "episode": 0, "seed": 5, "turn": 0,
-        "text": "", "reply": "hello", "actions": [], "parse": "ok", "reward": 1.0, "terminated": True,
-        "truncated": False, "invalid": False, "success": True, "score": None, "part": "", "repeat": 0, "cut": False,
-        "refused": False, "after": "", "span": None, "usage": None, "prompt": "[]",
+        "file_name": f"images/{hash_picture(draw(7))}.png", "env_id": LINE, "episode": 0,
+        "seed": 5, "turn": 0, "text": "", "reply": "hello", "actions": [], "parse": "ok",
+        "reward": 1.0, "terminated": True, "truncated": False, "invalid": False, "success": True,
+        "score": None, "part": "", "repeat": 0, "cut": False, "refused": False, "after": "",
+        "span": None, "usage": None, "prompt": "[]",
     }  # fmt: skip
     return {**plain, **changes}
 

@@ -128,15 +128,18 @@ PAINTED = np.stack([LEVELS, LEVELS // 2, LEVELS], axis=2)
 @pytest.mark.parametrize(
     ("frame", "seen"),
     [
-        (PAINTED, PAINTED), (PAINTED / 255, PAINTED), ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
-        (PAINTED > 100, (PAINTED > 100) * 255), (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
+        (PAINTED, PAINTED), (PAINTED / 255, PAINTED),
+        ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
+        (PAINTED > 100, (PAINTED > 100) * 255),
+        (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
         (LEVELS, np.stack([LEVELS] * 3, 2)), (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
         (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
         (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
-        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)), (PAINTED.astype(np.int64), PAINTED),
+        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
+        (PAINTED.astype(np.int64), PAINTED),
     ],
 )  # fmt: skip
-def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, seen: np.ndarray, by: str) -> None:
+def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame, seen, by):
     env = show(frame.repeat(8, 0).repeat(8, 1), by)
     observation = env.reset(seed=0)[0]
     assert env.observation_space.contains(observation)
@@ -146,8 +149,9 @@ def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, se
 @pytest.mark.parametrize(
     "frame",
     [
-        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5, np.full((2, 2, 3), np.nan),
-        np.zeros((2, 2, 2), np.uint8), np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
+        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5,
+        np.full((2, 2, 3), np.nan), np.zeros((2, 2, 2), np.uint8),
+        np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
         np.array([["a", "b"]]), [PAINTED, PAINTED],
     ],
 )  # fmt: skip

@@ -41,15 +41,16 @@ class Stranger(Walk):
 
 def test_every_argument_is_recorded_with_the_value_in_force() -> None:
     assert Stranger(vlgym_spec=make_spec()).arguments == {
-        "length": 11, "speed": 2.5, "mode": "quick", "parser": "auto-v1", "planner": "online", "modality": "image",
-        "invalid_action": "noop", "invalid_penalty": 0.0, "max_turns": 33, "image_size": [22, 22],
+        "length": 11, "speed": 2.5, "mode": "quick", "parser": "auto-v1", "planner": "online",
+        "modality": "image", "invalid_action": "noop", "invalid_penalty": 0.0, "max_turns": 33,
+        "image_size": [22, 22],
     }  # fmt: skip
 
 
 def test_another_argument_is_another_record() -> None:
     for kwargs, value in (
-        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v3"),
-        ({"image_size": (30, 44)}, [30, 44]),
+        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"),
+        ({"parser": JsonParser()}, "json-v3"), ({"image_size": (30, 44)}, [30, 44]),
     ):  # fmt: skip
         (name,) = kwargs
         assert Stranger(**kwargs).arguments[name] == value

@@ -42,8 +42,8 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
     details = info["vlgym"]
     assert details.pop("instructions").startswith("Walk. Go to cell 3.")
     assert details == {
-        "turn": 1, "actions": ["right"], "parse": "ok", "span": (11, 16), "form": "tag", "point": None,
-        "legal_actions": ["left", "right"], "feedback": "went right",
+        "turn": 1, "actions": ["right"], "parse": "ok", "span": (11, 16), "form": "tag",
+        "point": None, "legal_actions": ["left", "right"], "feedback": "went right",
         "turn_text": "You are in cell 1. Legal actions: left, right.",
     }  # fmt: skip
 
@@ -54,7 +54,7 @@ def test_info_says_what_was_executed_and_how_it_was_read() -> None:
      (3, LEFT, [(False, False)] * 2 + [(False, True)])],
     ids=["won", "won on the last turn", "turn limit"],
 )  # fmt: skip
-def test_a_win_terminates_and_the_turn_limit_truncates(max_turns: int, reply: str, ends: list[Any]) -> None:
+def test_a_win_terminates_and_the_turn_limit_truncates(max_turns, reply, ends):
     env = make_walk(max_turns=max_turns)
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(reply)
@@ -82,9 +82,7 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("policy", "ends"), [("terminate", True), ("noop", False), ("random", False)])
-def test_an_unreadable_and_a_refused_action_cost_the_penalty_and_end_the_episode_by_one_rule(
-    policy: str, ends: bool
-) -> None:
+def test_an_unreadable_and_a_refused_action_cost_the_penalty_and_end_the_episode_by_one_rule(policy, ends):
     env = Coin(vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"), invalid_action=policy, invalid_penalty=1)
     env.reset(seed=0)
     _, reward, _, _, info = env.step("<action>heads</action>")
@@ -129,7 +127,7 @@ TOLD = [
 
 
 @pytest.mark.parametrize(("parser", "reply", "line"), TOLD)
-def test_a_turn_after_a_failure_begins_with_the_failure_and_the_format(parser: str, reply: str, line: str) -> None:
+def test_a_turn_after_a_failure_begins_with_the_failure_and_the_format(parser, reply, line):
     env = make_walk(parser=parser)
     plain = env.reset(seed=1)[0]["text"]
     observation, _, _, _, info = env.step(reply)
@@ -198,9 +196,7 @@ def test_a_random_action_costs_and_never_earns_and_only_the_published_form_pays_
     ],
     ids=["won", "illegal", "refused", "turn limit"],
 )
-def test_a_plan_is_executed_and_paid_up_to_its_first_illegal_action_or_the_end(
-    plan: str, arguments: dict[str, Any], paid: float, executed: list[str], ends: tuple[bool, bool]
-) -> None:
+def test_a_plan_is_executed_and_paid_up_to_its_first_illegal_action_or_the_end(plan, arguments, paid, executed, ends):
     env = Coin(parser="plan", **arguments)
     env.reset(seed=0)
     _, reward, *ended, info = env.step(f"<plan>{plan}</plan>")
@@ -216,7 +212,7 @@ def plan_ahead() -> Walk:
     return env
 
 
-def test_a_global_episode_ends_after_one_reply_even_if_the_plan_fails_and_is_restored_as_finished() -> None:
+def test_a_global_episode_ends_after_one_reply_even_if_the_plan_fails_and_is_restored_as_finished():
     env, other = plan_ahead(), plan_ahead()
     _, reward, terminated, truncated, info = env.step("<plan>right</plan>")
     assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, False)
@@ -278,7 +274,7 @@ def test_render_gives_nothing_where_it_was_not_asked_for() -> None:
     assert env.render() is None
 
 
-def test_the_spec_gives_parser_turn_limit_and_the_image_size_behind_argument_and_the_environments_own() -> None:
+def test_the_spec_gives_parser_turn_limit_and_the_image_size_behind_argument_and_the_environments_own():
     env = Walk(vlgym_spec=make_spec(reply_styles=("json",), max_turns=5))
     assert (env.parser.name, env.max_turns) == ("json", 5)
 
@@ -352,9 +348,7 @@ def test_a_missing_method_is_named() -> None:
 @pytest.mark.parametrize(("modality", "told", "drawn"), [
     ("image", False, True), ("text", True, False), ("both", True, True), ("none", False, False),
 ])  # fmt: skip
-def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(
-    modality: str, told: bool, drawn: bool
-) -> None:
+def test_the_modality_says_whether_a_turn_shows_the_picture_and_its_words(modality, told, drawn):
     env = make_walk(modality=modality)
     env.reset(seed=1)
     observation, _, _, _, info = env.step("<action>left</action>")

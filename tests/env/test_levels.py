@@ -46,7 +46,7 @@ def begin(env: Steps, level: int | None = None, **options: Any) -> tuple[Any, ..
     return env.target, env.max_turns, env.luck
 
 
-def test_the_constructor_and_reset_choose_the_same_episode_and_none_is_the_environment_without_levels() -> None:
+def test_the_constructor_and_reset_choose_the_same_episode_and_none_is_the_environment_without_levels():
     env = Steps(reach=3)
     plain = begin(env)
     assert plain[:2] == (3, 100)

@@ -55,9 +55,7 @@ def test_a_text_that_holds_no_pictures_is_refused(text: str) -> None:
     ],
     ids=["noise", "noise, similar", "thicker", "thicker, similar", "others", "fewer", "blank"],
 )
-def test_other_content_is_seen_and_another_font_only_where_pictures_are_exact(
-    live: np.ndarray, exact: bool, word: str | None
-) -> None:
+def test_other_content_is_seen_and_another_font_only_where_pictures_are_exact(live, exact, word):
     difference = compare_sheets(draw(PLACES), live, exact=exact)
     assert difference is None if word is None else word in str(difference)
 

@@ -94,9 +94,7 @@ def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
         (50, 50, ["#0 I\n\nturn 0", "reply 0", "#1 turn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
     ],
 )  # fmt: skip
-def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(
-    turns: int, images: int, expected: list[str]
-) -> None:
+def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(turns, images, expected):
     messages = sketch(PromptBuilder(turns, images).build("I", "NOW", picture(9), PAST))
     assert [" ".join(parts) for _, *parts in messages] == expected
     assert [role for role, *_ in messages] == ["user", "assistant"] * (len(expected) // 2) + ["user"]

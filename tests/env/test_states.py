@@ -24,7 +24,7 @@ def begun(**kwargs: Any) -> Walk:
     return env
 
 
-def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_the_render_mode() -> None:
+def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_the_render_mode():
     state = json.loads(json.dumps(begun(max_turns=6).get_state()))
     assert state["env"]["id"] == "vlgym/Walk-v0"
     assert state["env"]["arguments"]["max_turns"] == 6
@@ -50,7 +50,7 @@ def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_th
         (lambda state: reseal({**state, "rng": {}}), "cannot be restored"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage: Any, message: str) -> None:
+def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage, message):
     env = begun()
     before = env.get_state()
     with pytest.raises(UserError) as caught:
@@ -117,9 +117,7 @@ both_ways = pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
 
 
 @both_ways
-def test_a_copy_is_an_environment_of_the_same_arguments_at_the_same_turn_that_draws_alike(
-    copied: Callable[[Any], Any],
-) -> None:
+def test_a_copy_is_an_environment_of_the_same_arguments_at_the_same_turn_that_draws_alike(copied):
     parser = Named()
     parser.word = "kept"
     env = begun(parser=parser, max_turns=6)
@@ -138,9 +136,7 @@ def test_a_copy_is_an_environment_of_the_same_arguments_at_the_same_turn_that_dr
 
 
 @both_ways
-def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_stays_closed(
-    copied: Callable[[Any], Any],
-) -> None:
+def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_stays_closed(copied):
     env = make_walk()
     env.np_random.random()
     other = copied(env)
@@ -151,7 +147,7 @@ def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_sta
 
 
 @both_ways
-def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable[[Any], Any]) -> None:
+def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied):
     env = begun(parser=Locked())
     words = r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
     with pytest.raises(UserError, match=words) as told:
@@ -159,7 +155,7 @@ def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable
     assert "\n" not in str(told.value)
 
 
-def test_an_argument_of_no_module_is_refused_by_the_standard_pickle_and_left_to_a_better_pickler() -> None:
+def test_an_argument_of_no_module_is_refused_by_the_standard_pickle_and_left_to_a_better_pickler():
     class Local(TagParser):
         """Of no module."""
 

@@ -146,8 +146,9 @@ def telling(tell: Callable[[Any], str]) -> type[Lantern]:
 def lantern_spec(name: str = "Lantern", module: str = "faults.lantern", **changes: Any) -> EnvSpec:
     """The card of `Lantern`, or of a class that changes it."""
     fields: dict[str, Any] = {
-        "id": f"vlgym/{name}-v0", "entry_point": f"{module}:{name}", "summary": "Walk to the lantern.",
-        "family": "toys", "max_turns": 40, "reward_range": (0.0, 1.0), "image_size": (48, 48),
+        "id": f"vlgym/{name}-v0", "entry_point": f"{module}:{name}",
+        "summary": "Walk to the lantern.", "family": "toys", "max_turns": 40,
+        "reward_range": (0.0, 1.0), "image_size": (48, 48),
         "success_rule": "You stand on the lantern.", "random_success_below": 0.9,
     }  # fmt: skip
     return EnvSpec(**{**fields, **changes})

@@ -220,9 +220,7 @@ FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 @pytest.mark.parametrize(
     ("names", "episodes"), [(FEW, 1), pytest.param([*FORMS], 5, marks=pytest.mark.exhaustive)], ids=["few", "all"]
 )
-def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(
-    env_id: str, names: list[str], episodes: int
-) -> None:
+def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(env_id, names, episodes):
     played: list[list[StepRecord]] = []
     part = Part(f"vlgym/{env_id}", episodes=episodes, repeats=len(names), arguments={"parser": "auto"})
     Player(list_jobs([part]), Writer(names), num_envs=1, on_episode=played.append).play()

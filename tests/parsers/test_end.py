@@ -19,7 +19,7 @@ PARSERS: dict[str, Parser] = {"tag": TagParser(), "plan": PlanParser(), "json": 
 
 @pytest.mark.parametrize("name", PARSERS)
 @given(data=st.data())
-def test_a_reply_is_over_after_the_shortest_beginning_that_is_read(name: str, data: st.DataObject) -> None:
+def test_a_reply_is_over_after_the_shortest_beginning_that_is_read(name, data):
     parser = PARSERS[name]
     text = "".join(data.draw(st.lists(st.sampled_from(PIECES[name]), max_size=16)))
     readable = [n for n in range(len(text) + 1) if parser.parse(text[:n], None).failure is None]
@@ -36,7 +36,7 @@ def test_a_reply_is_over_after_the_shortest_beginning_that_is_read(name: str, da
         ("<think><action>-</action></think> done", None, None),
     ],
 )
-def test_what_stands_in_a_thought_is_no_action(text: str, action: str | None, over: str | None) -> None:
+def test_what_stands_in_a_thought_is_no_action(text, action, over):
     read, end = read_reply(PARSERS["tag"], text), find_end(PARSERS["tag"], text)
     assert (read.actions[0] if read.actions else None) == action
     assert (None if end is None else text[end:]) == over

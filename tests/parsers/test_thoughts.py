@@ -66,9 +66,7 @@ def read(text: str) -> str | None:
 
 
 @pytest.mark.parametrize(("opening", "closing", "absent", "unclosed"), FAMILIES)
-def test_an_action_that_was_only_considered_is_not_executed(
-    opening: str, closing: str, absent: bool, unclosed: bool
-) -> None:
+def test_an_action_that_was_only_considered_is_not_executed(opening, closing, absent, unclosed):
     thought = f"{opening}{LEFT}? Or {RIGHT}? No, {LEFT}."
     assert read(f"{thought}{closing} {RIGHT}") == "right"
     bare = f"Maybe {LEFT}.{closing} {RIGHT} and on"
@@ -144,7 +142,7 @@ LONG = "It may be wise. " * 1300
 
 @pytest.mark.parametrize("opening", ["<think>", ""])
 @pytest.mark.parametrize("rest", [0, 10_000, MAX_REPLY - len(RIGHT)])
-def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening: str, rest: int) -> None:
+def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening, rest):
     text = f"{opening}{LONG}{LEFT}{LONG}</think>{'y' * rest}{RIGHT}"
     assert read(text) == "right"
     env = make_walk()

@@ -89,9 +89,7 @@ def test_a_sound_toy_has_every_property(name: str) -> None:
 
 
 @pytest.mark.parametrize(("check", "name", "changes", "evidence"), BROKEN, ids=[f"{row[0]}-{row[1]}" for row in BROKEN])
-def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
-    check: str, name: str, changes: dict[str, Any], evidence: str
-) -> None:
+def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(check, name, changes, evidence):
     spec = broken_spec(name, changes)
     with installed(spec):
         result = certify(spec.id, only=["fresh", check]).results[-1]  # it has been made when the check begins
@@ -246,7 +244,7 @@ def test_a_probe_writes_actions_raw_texts_and_the_oracles_replies() -> None:
     assert turns[2]["parse"] == "no_action"
 
 
-def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scripted_reply_is_unreadable() -> None:
+def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scripted_reply_is_unreadable():
     env, images = build(make_spec()), list[Any]()
     lines = transcript(env, "vlgym/Walk-v0", Probe("random", ("@random",) * 9), turns=3, images=images)
     assert len(lines) == len(images) == 4
