@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -125,10 +126,11 @@ class EnvConformance:
         if key not in self._subjects:
             spec = get_registry().get(conformance_id)
             self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
-        try:
-            assert ALL_CHECKS[conformance_check](self._subjects[key])
-        except CheckWarning as warning:
-            warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
+        with closing(self._subjects[key]) as subject:
+            try:
+                assert ALL_CHECKS[conformance_check](subject)
+            except CheckWarning as warning:
+                warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
 
 
 class GameConformance(EnvConformance):
@@ -190,7 +192,8 @@ def certify(
 def run_check(name: str, subject: Subject) -> CheckResult:
     """Run one check; anything it raises is a failure with the exception as evidence."""
     try:
-        return CheckResult(name, True, ALL_CHECKS[name](subject))
+        with closing(subject):
+            return CheckResult(name, True, ALL_CHECKS[name](subject))
     except CheckWarning as warning:
         return CheckResult(name, True, str(warning), warning=True)
     except (CheckFailure, UserError) as error:

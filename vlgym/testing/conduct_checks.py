@@ -50,8 +50,6 @@ def check_conduct(subject: Subject) -> str:
         one = play_episode(watched, seed, choose, turns, watch=_ask_twice)
         require_repeat(one, plain, seed, "an episode goes otherwise where the oracle is asked")
         advice += len(one) - 1
-    watched.close()
-    plain.close()
     return f"asked at {advice} turns, twice each, the oracle changed nothing and named legal actions"
 
 
@@ -121,7 +119,6 @@ def check_garbage(subject: Subject) -> str:
     _, reward, _, _, info = env.step(env.parser.format([NONSENSE[0]]))
     unpaid = info["invalid_action"] and reward <= 0
     require(unpaid, f"the action {NONSENSE[0]!r} was executed or paid")
-    env.close()
 
     # A plan may end in nonsense: what came before it is paid, and no more.
     plans = _try_half_plans(subject)
@@ -156,7 +153,6 @@ def _try_half_plans(subject: Subject) -> int:
         require(info["invalid_action"], f"{plan} is not counted as invalid")
         require(abs(paid - due) < 1e-9, f"{plan} paid {paid}; its moves pay {due}")
         tried += 1
-    env.close()
     return tried
 
 
@@ -197,8 +193,6 @@ def check_words(subject: Subject) -> str:
         loud = play_episode(env, seed, repeat(spoken), len(spoken))
         difference = first_difference([*map(_unspanned, quiet)], [*map(_unspanned, loud)])
         require(difference is None, f"thoughts before the same actions change the episode: {difference}")
-    env.close()
-    silent.close()
     return f"{len(words)} words of the source change nothing, as replies, actions or thoughts"
 
 

@@ -126,7 +126,6 @@ def check_parser_time(subject: Subject) -> str:
     env = subject.make()
     env.reset(seed=subject.seed(0))
     legal = env.legal_actions()
-    env.close()
     for style in own:
         slowest = measure_parser(get_parser(style), legal)
         require(
@@ -162,7 +161,6 @@ def check_card(subject: Subject) -> str:
     require(version == stated, f"prompt version {version} is not the spec's {stated}")
     for style in subject.spec.reply_styles:
         get_parser(style)
-    env.close()
     return f"card has {', '.join(CARD_HEADINGS)}; parsers {', '.join(subject.spec.reply_styles)} load"
 
 
@@ -179,8 +177,6 @@ def check_gymnasium(subject: Subject) -> str:
             check_env(env, skip_render_check=True)
     except Exception as error:
         raise CheckFailure(f"check_env: {type(error).__name__}: {error}") from error
-    finally:
-        env.close()
     return f"check_env passed with {len(caught)} warning(s)"
 
 
@@ -196,7 +192,6 @@ def check_parsers(subject: Subject) -> str:
     for seed in subject.seeds(3):
         steps = play_episode(env, seed, choose, 30)
         actions.update(*(step.legal for step in steps if not step.ended))
-    env.close()
 
     # Each is read as itself among all.
     legal, thoughts = sorted(actions), ("", 'I see <a "wall"> {here}; so:')
@@ -274,7 +269,6 @@ def check_reset_options(subject: Subject) -> str:
         else:
             raise CheckFailure(f"reset accepted the option {name}={value!r} without an error")
         require(env.get_state() == before, f"the refused {given} changed the running episode")
-    env.close()
 
     # A user learns of options from the card.
     docs = " ".join(cls.__doc__ or "" for cls in type(env).__mro__)
@@ -299,7 +293,6 @@ def check_recorded(subject: Subject) -> str:
         return "not compared: registry.yaml records the environment without further arguments"
     env, spec = subject.make(), subject.spec
     live = {"spec": spec, **hash_texts(env), **asdict(subject.behaviour())}
-    env.close()
     differences = compare_registries({spec.id: known}, {spec.id: live})
     fix = f"Where that is meant: vlgym registry --id {spec.id}"
     require(not differences, " ".join([*differences, fix]))
@@ -370,6 +363,5 @@ def check_splits(subject: Subject) -> str:
             if len(starts) > 1:
                 break
         require(len(starts) > 1, f"8 seeds of {split} all begin in the same state")
-    env.close()
     begun = f"episodes of {', '.join(subject.spec.splits)} begin with their seed's generator"
     return f"1,000 seeds of each split, none shared; {begun}"

@@ -52,8 +52,6 @@ def check_determinism(subject: Subject) -> str:
         one = play_episode(first, seed, choose, 40)
         require_repeat(one, second, seed, f"seed {index}")
         turns += len(one) - 1
-    first.close()
-    second.close()
 
     # A constant environment repeats itself, too.
     sample = subject.sample()
@@ -81,7 +79,6 @@ def check_history(subject: Subject) -> str:
         played += 1
     for place, other in (("the same instance", env), ("a new instance", subject.make())):
         require_repeat(before, other, seed, f"after {played} episodes, in {place}")
-        other.close()
     return f"the same after {played} episodes, in the same instance and in a new one"
 
 
@@ -119,8 +116,6 @@ def check_state(subject: Subject) -> str:
             _require_refusals(subject, other, json.loads(text))
         if depth in GO_ON:
             played += _play_on(env, other, choose_legal(depth + 1, garbage_every=5))
-    env.close()
-    other.close()
     return f"{restored} states of up to {size} bytes restored; {played} further turns identical"
 
 
@@ -193,7 +188,6 @@ def check_copies(subject: Subject) -> str:
     first: Any = subject.make()
     any_seat = isinstance(first, MultiVLEnv) and first.seat is None and not first._alone
     seats: list[Any] = list(range(first.seats)) if any_seat else [None]
-    first.close()
     turns, seed = 0, subject.seed(300)
     for seat, (way, copied) in itertools.product(seats, COPIES.items()):
         env = OrderEnforcing(subject.make(**({} if seat is None else {"seat": seat})))
@@ -240,7 +234,6 @@ def check_oracle(subject: Subject) -> str:
         env = subject.make()
         env.reset(seed=0)
         require(env.solve() is None, "the spec says oracle='none', but solve() answers")
-        env.close()
         return "the spec states that there is no oracle"
     for split in subject.splits():
         report = subject.play(OraclePolicy(fallback=True), split)
@@ -351,7 +344,6 @@ def check_turn_limit(subject: Subject) -> str:
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
     if env.invalid_action in ("random", "published"):  # a random action may end the episode by the rules
-        env.close()
         env = subject.make(max_turns=limit, invalid_action="noop")
     at_once = env.invalid_action == "terminate"
     env.reset(seed=5)
@@ -371,7 +363,6 @@ def check_turn_limit(subject: Subject) -> str:
     try:
         env.step(GARBAGE)
     except gymnasium.error.ResetNeeded:
-        env.close()
         ended = "terminated by the first unreadable reply"
         ended = ended if at_once else f"truncated after exactly {limit} turns"
         return f"{ended}; stepping on raises ResetNeeded"

@@ -124,13 +124,11 @@ def check_picture(subject: Subject) -> str:
     spread = max(int(np.ptp(image, axis=(0, 1)).max()) for image in flat)
     blank = f"the picture is blank to the eye: the levels of a colour differ by {spread} of 255"
     require(spread > LEAST_SPREAD, blank)
-    env.close()
 
     # The size is the user's to choose.
     size = (height * 5 // 4, width * 5 // 4)
     larger = subject.make(image_size=size)
     shape = larger.reset(seed=1)[0]["image"].shape
-    larger.close()
     require(shape == (*size, 3), f"image_size={size} gives a picture of shape {shape}")
     moved = f"{changed} of {len(steps)} actions changed the picture"
     return f"{len(starts)} pictures at {len(sample)} starts; {moved}"
@@ -154,7 +152,6 @@ def check_render(subject: Subject) -> str:
         observation, _, terminated, truncated, _ = env.step(choose(env, turn))
         if terminated or truncated:
             break
-    env.close()
     return f"render() is the observation's image over {turn + 1} turns"
 
 
@@ -169,8 +166,6 @@ def check_looking(subject: Subject) -> str:
     for index, seed in enumerate(subject.seeds(2, first=20)):
         one = play_episode(plain, seed, choose_legal(index, garbage_every=5), 16)
         require_repeat(one, watched, seed, otherwise, watch=_look)
-    plain.close()
-    watched.close()
     return "two episodes are the same however often they are looked at"
 
 
@@ -212,7 +207,6 @@ def check_described(subject: Subject) -> str:
             break
         for choose in (choose_legal(index), choose_oracle):
             play_episode(env, seed, choose, 8, watch=compare)
-    env.close()
     if not any(descriptions.values()):
         return "nobody wrote words for its picture, so it has no modality but image and none"
     require(all(descriptions.values()), "a picture has no words")
@@ -222,7 +216,6 @@ def check_described(subject: Subject) -> str:
     observation, _ = worded.reset(seed=seed)
     require(worded.describe() in observation["text"], "modality='text' does not show the words")
     require(not np.ptp(observation["image"]), "modality='text' shows the picture")
-    worded.close()
     seen = f"{len(descriptions)} pictures, {again} times seen again"
     return f"{seen}: the same picture has the same words"
 

@@ -61,12 +61,22 @@ class Subject:
     garbage: int = 300
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
     so_far: list[str] = field(default_factory=list)
+    _made: list[VLEnv] = field(default_factory=list)
     _behaviour: Behaviour | None = None
     _sample: list[list[StepResult]] | None = None
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
-        return build(self.spec, **{**self.kwargs, **kwargs})
+        """Build the environment, with arguments over the subject's."""
+        self._made.append(build(self.spec, **{**self.kwargs, **kwargs}))
+        return self._made[-1]
+
+    def close(self) -> None:
+        """Close the environments that a check has left open."""
+        made, self._made = self._made, []
+        for env in made:
+            if not env._closed:
+                env.close()
 
     def seed(self, index: int, split: str = "train") -> int:
         """Return an episode's seed."""
@@ -134,7 +144,6 @@ class Subject:
                 late = deadline.over and index > 2
                 turns = 0 if late else min(SAMPLE_TURNS, self.spec.max_turns)
                 episodes.append(play_episode(env, seed, choose, turns, ask=always))
-            env.close()
             self._sample = episodes
         return self._sample
 

@@ -120,7 +120,6 @@ def check_fresh(subject: Subject) -> str:
     results[-1][0][:] = 0
     own = np.array_equal(copies[-1][0], env.image())
     require(own, "writing into an image changed the environment's own")
-    env.close()
     return f"images and infos of {len(results)} calls are fresh and stay as they were"
 
 
