@@ -1,4 +1,4 @@
-"""One broken environment for each property of the conformance kit: it violates that property and no other."""
+"""One broken environment for each property of the conformance kit, which violates no other."""
 
 import os
 import random
@@ -200,7 +200,7 @@ Accented = broken(
 class Chinese(Broken):
     """In Chinese; nothing is broken."""
 
-    prompt = PromptTemplate(version=1, instructions="走。 {task} {format}", turn="{state} 动作: {actions}.")
+    prompt = PromptTemplate(1, "走。 {task} {format}", "{state} 动作: {actions}.")
 
     def task(self) -> str:
         return f"走到第 {self.target} 格。"
@@ -282,7 +282,7 @@ class SmallSeeds(Broken):
 
 OldPrompt = broken(
     "Its prompt is of another version than its spec says.",
-    prompt=PromptTemplate(version=2, instructions="{task} {format}", turn="{state} Legal actions: {actions}."),
+    prompt=PromptTemplate(2, "{task} {format}", "{state} Legal actions: {actions}."),
 )
 
 

@@ -1,4 +1,4 @@
-"""Writes run folders as `vlgym eval` does: real episodes of the toys (or of any environment), played by a policy."""
+"""Writes run folders as `vlgym eval` does: real episodes, played by a policy."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ def toys_installed() -> Iterator[None]:
 
 
 class Counting:
-    """A policy's replies, with a made-up usage: prompt tokens, reply tokens and seconds that follow from the text."""
+    """A policy's replies, with a made-up usage that follows from the text."""
 
     def __init__(self, policy: Policy, name: str = "counting", slow: float = 1.0) -> None:
         self.policy, self.name, self.slow = policy, name, slow

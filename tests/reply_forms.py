@@ -1,4 +1,4 @@
-"""Replies as models write them: the form by which `auto` reads each, and what writes an action in it."""
+"""Replies as models write them: the form by which `auto` reads each, and its writer."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Intervals and exact tests against numbers worked out by hand, by brute force, or read from a printed table."""
+"""Intervals and exact tests against numbers by hand, by brute force, or of a printed table."""
 
 import math
 from itertools import permutations
@@ -74,8 +74,8 @@ def test_the_binomial_tail_of_small_counts() -> None:
 def test_holm_stops_at_the_first_value_that_does_not_stand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005], 0.05) == [True, False, False, True]
     assert holm([0.02, 0.02], 0.05) == [True, True]
-    assert holm([0.03, 0.04], 0.05) == [False, False]  # 0.03 > 0.05 / 2, so 0.04 < 0.05 does not count
-    assert holm([0.04, 0.01], 0.05) == [True, True]  # Bonferroni's rule would refuse 0.04 > 0.05 / 2
+    assert holm([0.03, 0.04], 0.05) == [False, False]  # 0.03 > 0.05 / 2 ends it
+    assert holm([0.04, 0.01], 0.05) == [True, True]  # Bonferroni's would refuse 0.04
     assert holm([], 0.05) == []
 
 

@@ -1,4 +1,4 @@
-"""Output of commands at every width: in a real terminal, in a pipe, with NO_COLOR, in the C locale."""
+"""Output of commands: in a real terminal, in a pipe, with NO_COLOR, in the C locale."""
 
 import contextlib
 import fcntl
@@ -30,7 +30,7 @@ def clean_environment(**env: str) -> dict[str, str]:
 
 
 def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
-    """Run a Python command in a terminal of `width` columns and return all bytes that it wrote there."""
+    """Run a Python command in a terminal of `width` columns; return all bytes of it."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     process = subprocess.Popen(
@@ -78,7 +78,7 @@ def test_no_word_is_broken_at_80_columns_and_no_escape_code_is_written_into_a_pi
     texts = ["\n".join(lines_of(written.replace(b"game-002", b"game-001"))) for written in (terminal, pipe)]
     for command, shown, whole in zip(commands, *(text.split("\nnext")[:-1] for text in texts), strict=True):
         assert {*shown.split()} - {"..."} <= {*whole.split()}, command
-        assert max(map(len, shown.splitlines())) <= 80 or command[0] == "play"  # the name of a file may be longer
+        assert max(map(len, shown.splitlines())) <= 80 or command[0] == "play"  # a file's name
 
 
 def test_no_escape_code_is_written_with_no_color() -> None:

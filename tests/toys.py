@@ -22,7 +22,7 @@ class Walk(VLEnv):
     """Walk along a line to a target.
 
     Goal: stand on the target, 3 to 5 cells to the left or right of the start.
-    Observation: a line of 11 cells; your cell is white, the target red; the text says where you are.
+    Observation: a line of 11 cells; your cell is white, the target red; the text has your place.
     Actions: `left`, `right`.
     Reward: 1 for the step that reaches the target, else 0.
     Endings: terminated on the target; truncated after 8 turns.
@@ -31,7 +31,7 @@ class Walk(VLEnv):
     Options of `reset`: `target`, a cell.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Walk. {task} {format}", "{state} Legal actions: {actions}.")
 
     reset_options: ClassVar = {"target": whole_number("where to go", -5, 5)}
 
@@ -76,7 +76,7 @@ class Walk(VLEnv):
 
 
 class Coin(VLEnv):
-    """Say heads or tails; two numbers decide. Has a reward for each action, a rule against `dig`, and a score.
+    """Say heads or tails, with a reward for each action, a rule against `dig`, and a score.
 
     Goal: say `heads` three times.
     Observation: a grey picture.

@@ -1,4 +1,4 @@
-"""Folders of records for the tests of the web page, and a client that asks as a browser on this machine does."""
+"""Folders of records for the tests of the web page, and a client that asks as a browser does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ LINE = "vlgym/Line-v0"
 
 
 def ask(*paths: Path, base: str = BASE, processes: bool = False) -> TestClient:
-    """Return a client of a server that shows some folders, and plays in this process unless it is told otherwise."""
+    """Return a client of a server that shows folders, and plays in this process by default."""
     out = (paths or (Path("/nowhere"),))[0] / "human"
     cookies = {f"vlgym_{base.rpartition(':')[2]}": "known"}
     app = create_app(paths, out, "known")
@@ -44,7 +44,7 @@ def play(
     seed: int | None = None, replies: Sequence[str] = (), codes: Sequence[str] = (),
     notes: Mapping[int, LearnerNotes] | None = None, part: str = "", history: bool = False,
 ) -> list[StepRecord]:  # fmt: skip
-    """An episode; by default replies are `I go <action>right</action>`, and its seed is 1000 + number."""
+    """An episode; by default replies are `I go <action>right</action>`, the seed 1000 + number."""
     records: list[StepRecord] = []
     for turn, reward in enumerate(rewards):
         image, last = draw((40 * number + 60 * turn) % 256), turn == len(rewards) - 1

@@ -15,7 +15,7 @@ from vlgym.errors import UserError
 
 
 class Ladder(gymnasium.Env[Any, Any]):
-    """Climb four rungs; `render` draws the rung as a brightness, 4 x 6 pixels. Counts how often it was closed."""
+    """Climb four rungs, which `render` draws as a brightness; counts its calls of `close`."""
 
     action_space = spaces.Discrete(2)
     observation_space = spaces.Discrete(5)
@@ -161,7 +161,7 @@ def test_what_is_no_picture_is_refused_in_one_line(frame: Any) -> None:
 
 
 def show(frame: Any, by: str) -> Climb:
-    """Return an environment of 16 x 16 pixels whose inner environment shows a frame in one of the two ways."""
+    """Return an environment whose inner environment shows a frame in one of two ways."""
 
     class Painted(Ladder):
         def reset(self, **kwargs: Any) -> Any:

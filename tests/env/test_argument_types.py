@@ -1,4 +1,4 @@
-"""Constructor arguments of a wrong type are one line, in any class whose arguments are annotated."""
+"""Constructor arguments of a wrong type are one line, in any class with annotations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -16,7 +16,7 @@ from vlgym.registry.making import build
 
 
 class Stranger(Walk):
-    """A third party's: an argument with a default, one that the constructor fills in, and one that stays open."""
+    """A third party's: arguments with a default, filled in by the constructor, and left open."""
 
     def __init__(
         self,

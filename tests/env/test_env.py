@@ -82,7 +82,7 @@ def test_noop_counts_an_unreadable_reply_and_does_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("policy", "ends"), [("terminate", True), ("noop", False), ("random", False)])
-def test_an_unreadable_and_a_refused_action_cost_the_penalty_and_end_the_episode_by_one_rule(policy, ends):
+def test_an_unreadable_and_a_refused_action_cost_the_penalty_and_end_alike(policy, ends):
     env = Coin(vlgym_spec=make_spec("vlgym/Coin-v0", "toys:Coin"), invalid_action=policy, invalid_penalty=1)
     env.reset(seed=0)
     _, reward, _, _, info = env.step("<action>heads</action>")
@@ -196,7 +196,7 @@ def test_a_random_action_costs_and_never_earns_and_only_the_published_form_pays_
     ],
     ids=["won", "illegal", "refused", "turn limit"],
 )
-def test_a_plan_is_executed_and_paid_up_to_its_first_illegal_action_or_the_end(plan, arguments, paid, executed, ends):
+def test_a_plan_is_paid_up_to_its_first_illegal_action_or_the_end(plan, arguments, paid, executed, ends):
     env = Coin(parser="plan", **arguments)
     env.reset(seed=0)
     _, reward, *ended, info = env.step(f"<plan>{plan}</plan>")
@@ -212,7 +212,7 @@ def plan_ahead() -> Walk:
     return env
 
 
-def test_a_global_episode_ends_after_one_reply_even_if_the_plan_fails_and_is_restored_as_finished():
+def test_a_global_episode_ends_after_one_reply_and_is_restored_as_finished():
     env, other = plan_ahead(), plan_ahead()
     _, reward, terminated, truncated, info = env.step("<plan>right</plan>")
     assert (reward, terminated, truncated, info["success"]) == (0.0, False, True, False)
@@ -274,7 +274,7 @@ def test_render_gives_nothing_where_it_was_not_asked_for() -> None:
     assert env.render() is None
 
 
-def test_the_spec_gives_parser_turn_limit_and_the_image_size_behind_argument_and_the_environments_own():
+def test_the_spec_gives_parser_turn_limit_and_the_default_image_size():
     env = Walk(vlgym_spec=make_spec(reply_styles=("json",), max_turns=5))
     assert (env.parser.name, env.max_turns) == ("json", 5)
 

@@ -1,4 +1,4 @@
-"""Options of `reset`: unknown ones and wrong values are refused, and a reset that fails changes nothing."""
+"""Options of `reset`: wrong ones are refused, and a reset that fails changes nothing."""
 
 import json
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ RIGHT = "<action>right</action>"
 
 
 class Fragile(Walk):
-    """Walks; an episode with `fuse` set breaks while it begins, when the state has changed already."""
+    """An episode with `fuse` set breaks while it begins, when the state has changed already."""
 
     reset_options: ClassVar = {**Walk.reset_options, "fuse": whole_number("when it breaks", 0, 3)}
 
@@ -71,7 +71,7 @@ def test_a_reset_that_fails_leaves_the_running_episode_as_it_was(options, seed):
 
 
 @pytest.mark.parametrize("options", [{"targt": 4}, {"fuse": 1}])
-def test_after_a_failed_first_reset_and_after_an_episodes_end_a_reset_is_still_needed(options):
+def test_after_a_failed_reset_without_a_running_episode_a_reset_is_needed(options):
     env = Fragile()
     with pytest.raises(UserError):
         env.reset(seed=0, options=options)

@@ -1,4 +1,4 @@
-"""The text spaces hold what models write, and matching an action forgives case and white space only."""
+"""The text spaces hold any reply, and a match of actions forgives case and white space only."""
 
 import copy
 import sys

@@ -65,7 +65,7 @@ def test_numbers_takes_an_index_of_no_legal_action_as_a_reply_without_one() -> N
 
 
 @pytest.mark.usefixtures("toys_importable")
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.exhaustive)])
 def test_a_vector_of_numbers_samples_legal_actions_and_its_masks_are_never_empty(mode: str) -> None:
     with installed(make_spec(), NIM):
         for text in (False, True):

@@ -1,4 +1,4 @@
-"""The correct environment of the planted faults: walk in the dark to a lantern. Each fault is a small change of it."""
+"""The correct environment of the planted faults: walk in the dark to a lantern."""
 
 import sys
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Lantern(VLEnv):
     """Walk over six by six icy cells to a lantern.
 
     Goal: stand on the lantern's cell.
-    Observation: the cells from above; you are white, the lantern is red. Nothing of it is in the text.
+    Observation: the cells from above; you are white, the lantern is red, and the text has none.
     Actions: `up`, `down`, `left`, `right`. One step in eight slips and goes nowhere.
     Reward: 1 for the step onto the lantern, else 0.
     Endings: terminated on the lantern; truncated after 40 turns.
@@ -29,7 +29,7 @@ class Lantern(VLEnv):
     Options of `reset`: `lantern`, the number of its cell.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Walk. {task} {format}", "{state} Legal actions: {actions}.")
     reset_options: ClassVar = {"lantern": whole_number("the lantern's cell", 0, SIDE * SIDE - 1)}
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Faults of pictures, texts, values, and of what is done to the process: each is `Lantern` with one fault."""
+"""Faults of pictures, texts, values and side effects: each is `Lantern` with one fault."""
 
 import os
 import socket
@@ -243,7 +243,7 @@ class LeavesATemporaryFile(Lantern):
 class AsksTheNetwork(Lantern):
     def begin(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.connect(("192.0.2.1", 9))  # a documentation address; a datagram socket sends nothing here
+            sender.connect(("192.0.2.1", 9))  # a documentation address
 
 
 ChangesTheFolder = plant(begin=lambda env: os.chdir(tempfile.gettempdir()))

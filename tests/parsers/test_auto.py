@@ -1,4 +1,4 @@
-r"""The parser `auto`: what models write by habit is read, and the nearest illegal reply of each form is refused."""
+r"""The parser `auto` reads the habits of models, and refuses the nearest illegal reply of each form."""
 
 import random
 import time
@@ -151,7 +151,7 @@ def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
     )
 
 
-# ---- garbage --------------------------------------------------------------------------------------------------------
+# ---- garbage
 
 PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
 PIECES += ["<action>", "</action>", "{", '{"action":', "[", "\\boxed{", "<think>", "</think>", "\n", " ", "`"]
@@ -189,16 +189,16 @@ def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
         read = read_reply(AUTO, text, LEGAL)
         assert (read.failure is None) == (read.form is not None)
         assert read.failure or read.actions[0] in LEGAL
-        if count > 20 and measure(text) > 0.02:  # where it is quadratic, 16 times as long as a quarter
+        if count > 20 and measure(text) > 0.02:  # 16 times as long where quadratic
             few = min(measure(text[: len(text) // 4]) for _ in range(3))
             assert min(measure(text) for _ in range(3)) < 10 * max(few, 1e-3), text[:200]
 
 
-# ---- players --------------------------------------------------------------------------------------------------------
+# ---- players
 
 
 class Writer:
-    """Writes the oracle's action in a form: the first repeat of an episode in the first one, and so on."""
+    """Writes the oracle's action in a form: the first repeat in the first one, and so on."""
 
     name = "writer"
 
@@ -212,7 +212,7 @@ class Writer:
 MORE = ("NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
         "BabyAIGoTo-v0")  # fmt: skip
 PLAYED = ["WebShop-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
-UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # what is cut off there may go on: `go to shelf 1`, `search[red`
+UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # a cut action may go on: `search[red``
 FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 
 
@@ -238,7 +238,7 @@ def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(env_id, name
 
 
 def test_random_replies_get_the_same_from_auto_and_tag() -> None:
-    envs = [vlgym.make("vlgym/WebShop-v1", parser=parser) for parser in ("tag", "auto")]  # matches actions by itself
+    envs = [vlgym.make("vlgym/WebShop-v1", parser=parser) for parser in ("tag", "auto")]
     for env in envs:
         env.reset(seed=1)
     draw = random.Random(1)

@@ -1,4 +1,4 @@
-"""The stop rule: a reply is over after its shortest beginning that the parser reads an action from."""
+"""The stop rule: a reply is over after its shortest beginning with an action."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The parsers `tag`, `json` and `plan`: the first claim with a legal action is read, and each failure has its code."""
+"""The parsers `tag`, `json` and `plan` read the first legal claim, and each failure has its code."""
 
 import json
 
@@ -48,7 +48,7 @@ EACH = pytest.mark.parametrize("parser", MARKS, ids=lambda parser: parser.name)
         (JSON, '{"action": ["left"]}', "no_action"),
         (JSON, '{"action": ""}', "empty_action"),
         (JSON, '{"action": " \\n"}', "empty_action"),
-        (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # more braces than are looked behind
+        (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # too many braces
     ],
     ids=lambda value: getattr(value, "name", str(value)[:20]),
 )

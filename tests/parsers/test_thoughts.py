@@ -1,4 +1,4 @@
-"""Thoughts: marks of every family, nested, doubly closed, unclosed; before the limit of what is read."""
+"""Thoughts: marks of every family, nested, doubly closed, unclosed."""
 
 from types import SimpleNamespace
 
@@ -16,9 +16,9 @@ from vlgym.types import Reply
 TAG = get_parser("tag")
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 
-# Opening, what ends the thought, whether the opening may be absent, whether a thought without an end is one.
+# Opening, closing, whether the opening may be absent, whether a thought without an end is one.
 FAMILIES = [
-    ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, Kimi K2, MiMo, Nemotron, Olmo, ...
+    ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, ...
     ("<THINK>", "</Think>", True, True),
     ("<think:opensource>", "</think:opensource>", True, True),  # Hy3, Hy4
     ("<analysis>", "</analysis>", True, True),  # Keye-VL
@@ -71,14 +71,14 @@ def test_an_action_that_was_only_considered_is_not_executed(opening, closing, ab
     assert read(f"{thought}{closing} {RIGHT}") == "right"
     bare = f"Maybe {LEFT}.{closing} {RIGHT} and on"
     assert read(bare) == ("right" if absent else "left")
-    assert ("left" in blank_thoughts(bare)) == (not absent), "a general end token ends no thought of other marks"
+    assert ("left" in blank_thoughts(bare)) == (not absent), "of other marks"
     assert read(thought) == ("no_action" if unclosed else "left")
 
 
 def test_every_kind_in_the_table_is_tried() -> None:
     tried = "".join(opening + closing for opening, closing, *_ in FAMILIES).lower()
     assert all(mark.opening in tried and any(closing in tried for closing in mark.closings) for mark in MARKS)
-    assert all(any(hint in word for hint in _HINTS) for word in _WORDS), "the quick test sees every mark"
+    assert all(any(hint in word for hint in _HINTS) for word in _WORDS)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _fill(folder: Path) -> Path:
 
 
 def test_removed_folders_are_heard_with_the_paths_that_they_had(tmp_path: Path) -> None:
-    """`shutil.rmtree` gives names that start from an open folder, not from the working directory."""
+    """`shutil.rmtree` gives names that start from an open folder."""
     folders = [_fill(tmp_path / "scratch" / "profile"), _fill(tmp_path / "project")]
     with listen_to_audit() as heard:
         for folder in folders:

@@ -1,5 +1,4 @@
-"""Every check of the conformance kit fails for an environment that is broken in just that way; more of them stand in
-tests/faults."""
+"""Every check of the conformance kit fails for an environment that is broken in just that way."""
 
 import json
 from collections.abc import Callable
@@ -92,7 +91,7 @@ def test_a_sound_toy_has_every_property(name: str) -> None:
 def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(check, name, changes, evidence):
     spec = broken_spec(name, changes)
     with installed(spec):
-        result = certify(spec.id, only=["fresh", check]).results[-1]  # it has been made when the check begins
+        result = certify(spec.id, only=["fresh", check]).results[-1]  # it was made before
     assert not result.passed
     assert evidence in result.evidence
 
@@ -244,7 +243,7 @@ def test_a_probe_writes_actions_raw_texts_and_the_oracles_replies() -> None:
     assert turns[2]["parse"] == "no_action"
 
 
-def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scripted_reply_is_unreadable():
+def test_a_transcript_has_a_line_for_each_call_and_every_fifth_reply_is_unreadable():
     env, images = build(make_spec()), list[Any]()
     lines = transcript(env, "vlgym/Walk-v0", Probe("random", ("@random",) * 9), turns=3, images=images)
     assert len(lines) == len(images) == 4

@@ -1,4 +1,4 @@
-"""The measurement of parsers' time: it finds what is quadratic or worse, and nothing in what ships."""
+"""The measurement of parsers' time finds what is quadratic or worse, and no parser that ships."""
 
 import re
 from collections.abc import Sequence
