@@ -44,8 +44,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     Authors write the methods of `Game`: `start`, `act`, `image`, `task`, `state_text`,
     `legal_actions`, `success` and (with an oracle) `oracle` and `think`.
 
-    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this
-        turn.
+    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is this turn's complete message.
     Action: any string; 16,384 characters of it are read, thoughts aside.
     Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions`
         (executed), `parse` (`"ok"` or the failure code), `span` (characters `[start, end)` of the
@@ -246,8 +245,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def solve(self) -> str | None:
         """Return the oracle's next reply in the parser's format, or `None` without an action.
 
-        Under the Global planner it holds the whole plan: the oracle plays ahead, and the state is
-        restored.
+        Under the Global planner it holds the whole plan: the oracle plays ahead, and is taken back.
         """
         self._check_open()
         action = self.oracle()

@@ -47,13 +47,10 @@ class PromptTemplate:
     """A versioned pair of texts with named fields.
 
     Attributes:
-        version: bump it with every change of wording; scores are comparable only within one
-            version.
+        version: bump it with every change of wording; only scores of one version are comparable.
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
-        turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use
-            `{actions}`.
-        in_words: the wording of `modality="text"`: `WORDS_TELL` wherever the text has
-            `PICTURE_SHOWS`.
+        turn: must use `{actions}`, may use `{state}`, `{turn}` (from 1), `{max_turns}`.
+        in_words: the wording of `modality="text"`: `WORDS_TELL` instead of `PICTURE_SHOWS`.
 
     >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
     >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
@@ -96,15 +93,13 @@ class PromptBuilder:
     """Lays out chat messages with explicit limits on what the model remembers.
 
     Attributes:
-        history_turns: past turns (text of the turn and the model's reply) shown before the current
-            one.
+        history_turns: past turns (text and the model's reply) shown before the current one.
         history_images: most images in the whole prompt, the current one included; the oldest are
             dropped first and the text says so, 0 makes a text-only prompt; `examples` do not count.
         system: text of a system message, before what an environment says in one.
         style: key of `STYLES`; empty for none.
         examples: turns that the prompt shows as a conversation before the episode's own.
-        in_words: the environment shows no pictures, so the text does not say that they are left
-            out.
+        in_words: the environment shows no pictures, so the text calls none omitted.
     """
 
     history_turns: int = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,6 @@ class SharedTexts(Sequence[str]):
         length = int(row[:_LENGTH_BYTES].view(np.int32)[0])
         return row[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes().decode("utf-8")
 
-    def __iter__(self) -> Iterator[str]:
-        return (self[index] for index in range(self._n))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
         return tuple(self)
 
@@ -104,8 +101,7 @@ def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 class ReplySpace(spaces.Text):
     """Replies: any string up to `max_length` characters; samples take a legal action.
 
-    The environment keeps `legal` current: `env.step(env.action_space.sample())` is the random
-        baseline.
+    The environment keeps `legal` current, so stepping with samples is the random baseline.
     """
 
     def __init__(self, parser: Parser, max_length: int = MAX_REPLY, seed: int | None = None) -> None:
@@ -121,8 +117,7 @@ class ReplySpace(spaces.Text):
         """Return a reply with one legal action, drawn uniformly; without one if none is legal.
 
         Raises:
-            UserError: the space is of no episode, as before the first reset and in a vector of
-                environments.
+            UserError: the space is of no episode, as before the first reset and in a vector.
             ValueError: `mask` or `probability` is given.
         """
         if mask is not None or probability is not None:

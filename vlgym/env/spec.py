@@ -47,8 +47,7 @@ class EnvSpec:
         kwargs: default constructor arguments, JSON-able.
         skills: free tags, for example `("navigation",)`.
         reply_styles: parser names that the environment allows; the first is the default.
-        planners: allowed settings: `online` (one action a reply), `global` (one reply holds the
-            plan).
+        planners: allowed settings, `online` (one action a reply) or `global` (a plan in a reply).
         difficulty: `easy`, `medium` or `hard`.
         splits: splits that exist, a part of `train`, `val`, `test`.
         prompt_version: version of the prompt template; bump it with every change of wording.
@@ -57,8 +56,7 @@ class EnvSpec:
         image_size: height and width of the image in pixels.
         oracle: `exact` (optimal), `planner` (good, not proved optimal) or `none`.
         oracle_success: share of seeds that the oracle must win in the conformance test.
-        random_success_below: the random policy must succeed less often than this in the conformance
-            test.
+        random_success_below: the random policy must succeed less often in the conformance test.
         figure_episodes: episodes of registry.yaml's floor and ceiling; by default 400, or 100 where
             an episode may last more than 100 turns. Where it is given, an episode counts as slow:
             learning blind players and the conformance test play fewer.
@@ -68,8 +66,7 @@ class EnvSpec:
         pictures: `exact` where every machine draws the same pixels (code of the package, with its
             fonts), else `similar`: fonts or renderers of the machine draw. It decides how strictly
             pictures are compared with those of registry.yaml.
-        truncates_early: the environment may truncate an episode before `max_turns` (a limit of
-            frames).
+        truncates_early: an episode may be truncated before `max_turns` (a limit of frames).
         probes: episodes that reach the rules which random play and the oracle do not; the
             fingerprint plays them.
         blind: blind players of this environment (`vlgym.sight.blind.BlindPlayer`), each

@@ -33,14 +33,12 @@ _READABLE = re.compile(r"[\w' -]{2,40}")
 
 
 def check_conduct(subject: Subject) -> str:
-    """The oracle advises legal actions and changes nothing. An episode goes the same way whether it
-    is asked or not.
-
-    Asked twice it says the same, and its reply is read as that action.
+    """The oracle advises legal actions and changes nothing. Asked twice it says the same, and its
+    reply is read as that action.
 
     Sees: an oracle (or its thoughts) that moves something, draws from the episode's generator,
-    keeps a count, names what is not legal, or writes thoughts that hide its action; in two
-    episodes, up to turn 16. Cannot see: advice that rests on what no player can know.
+    keeps a count, names an illegal action, or hides its action in thoughts; in two episodes, up to
+    turn 16. Cannot see: advice that rests on what no player can know.
     """
     if subject.spec.oracle == "none":
         return "the spec states that there is no oracle"
@@ -79,12 +77,11 @@ def check_garbage(subject: Subject) -> str:
 
     They move nothing where the environment's `invalid_action` is `noop` and no other seat plays. An
     action that does not exist is not legal. Under the Global planner nonsense at the end of a plan
-    adds nothing to what the moves before it pay.
+    adds nothing to the pay of the moves before it.
 
-    Sees: all that for 300 replies of the kinds models write when they fail, for nonsense in the
-    right format, and for legal actions with letters added, one action a reply; and three plans of
-    two moves that end in nonsense. Cannot see: one magic sentence (`words` tries those in the
-    source), and what longer plans pay.
+    Sees: all that for 300 replies as failing models write them, for nonsense in the right format,
+    for legal actions with letters added, and for three plans of two moves that end in nonsense.
+    Cannot see: one magic sentence (`words` tries those in the source), and the pay of longer plans.
     """
     env, rng, invalid = subject.make(), np.random.default_rng(11), 0
     observation, _ = env.reset(seed=subject.seed(0, "val"))
@@ -157,12 +154,11 @@ def _try_half_plans(subject: Subject) -> int:
 
 
 def check_words(subject: Subject) -> str:
-    """Only actions are paid. Words of the environment's own source, written as a reply, as an
-    action, or into the thoughts before a legal action, change nothing.
+    """Only actions are paid. Words of the environment's own source change nothing as a reply, as an
+    action, or as thoughts before a legal action.
 
-    Sees: a magic word that stands in the source of the environment's module or of its parser.
-    Cannot see: a magic word that is computed, read from a file or kept in another module, or, in
-    free text, has brackets or the like.
+    Sees: a magic word in the source of the environment's module or of its parser. Cannot see: one
+    that is computed, read from a file or kept in another module, or, in free text, has brackets.
     """
     env = subject.make()
     words = list_words(env)

@@ -2,14 +2,7 @@
 
 Fixed seeds and fixed replies go in; text, reward, flags, info and images come out. Numbers are
 rounded to 6 decimals, because the last bits of sines differ between machines. Images are compared
-by `pictures`, because renderers and fonts differ too. These episodes are played:
-
-- on every split legal actions drawn by a separate generator, with unreadable replies among them,
-  and the oracle's episode, because random play rarely sees what success pays;
-- replies of all kinds in every reply style;
-- the other ways with invalid replies;
-- the Global planner, where the spec has it;
-- the spec's probes, for the rules that none of these reaches.
+by `pictures`, because renderers and fonts differ too. `list_episodes` has the episodes.
 """
 
 from __future__ import annotations
@@ -84,6 +77,7 @@ def measure_behaviour(
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
     """Yield the episodes of every environment, then its probes; each with its limit of turns."""
+    # Random play rarely sees what success pays, which the oracle does.
     for number, split in enumerate(spec.splits):
         for index in range(2 if spec.max_turns <= 50 else 1):
             random = Probe("random", ("@random",) * RANDOM_TURNS, split=split, index=index)
@@ -97,6 +91,8 @@ def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
         yield Probe(f"replies in {style}", ("@kinds",), kwargs={"parser": style}), 12
     for policy in ("random", "terminate"):
         yield Probe(f"invalid: {policy}", (RAW + GARBAGE,) * 4, kwargs={"invalid_action": policy}, index=3), 4
+
+    # Plans, and the rules that none of these reaches.
     if "global" in spec.planners and "online" in spec.planners:
         for reply in (TO_THE_END, f"{LEGAL}0"):
             yield Probe("global", (reply,), kwargs={"planner": "global"}, index=4), 2

@@ -25,8 +25,7 @@ def check_seats(subject: Subject) -> str:
 
     Every mover has legal actions. A game is over when no seat moves. Every round pays every seat.
     An unreadable reply of one seat stalls no other. The oracle of every seat names a legal action,
-    the same one twice. Asking for a seat's actions or observation changes nothing. A restored game
-    says the same to every seat.
+    the same one twice. Asking changes nothing. A restored game says the same to every seat.
 
     Sees: all that in 20 random games with every fourth reply unreadable. Cannot see: what no random
     game reaches.
@@ -79,8 +78,7 @@ def _ask(table: Table, seat: int) -> None:
 def check_zero_sum(subject: Subject) -> str:
     """The rewards of every round of a `zero_sum` game add up to 0.
 
-    Sees: a round of 20 random games that pays out more or less. Cannot see: what no random game
-        reaches.
+    Sees: another sum in 20 random games. Cannot see: what no random game reaches.
     """
     table, rounds = _open(subject), 0
     if not table.game.zero_sum:
@@ -94,14 +92,11 @@ def check_zero_sum(subject: Subject) -> str:
 
 
 def check_hidden(subject: Subject) -> str:
-    """A seat sees nothing of what is hidden from it. In a class with `hidden_information`, a change
-    of what is hidden from a seat shows nothing of itself to that seat.
+    """A seat sees nothing of what is hidden from it. In a class with `hidden_information` its
+    picture, text, legal actions and info stay the same when that changes; another seat's do not.
 
-    Its picture, its text, its legal actions and its info (feedback, success, score) stay the same,
-    in every state of 20 random games. Another seat sees the change.
-
-    Sees: a hand that is drawn, told or listed to the wrong seat. Cannot see: what `redeal` leaves
-        as it is.
+    Sees: a hand that is drawn, told or listed to the wrong seat, in 20 random games. Cannot see:
+    what `redeal` leaves as it is.
     """
     return find_leaks(subject, GAMES, SECONDS)
 
@@ -167,8 +162,8 @@ def check_at_once(subject: Subject) -> str:
 
 
 def check_symmetry(subject: Subject) -> str:
-    """A `symmetric` game stays the same with its seats reversed. With its seats in reverse order
-    (`mirror`) it asks, shows and pays the same in reverse.
+    """A `symmetric` game stays the same with its seats reversed. After `mirror` it asks, shows and
+    pays the same in reverse.
 
     Sees: a rule, picture or text that depends on a seat's number, in 20 random games. Cannot see:
     what `mirror` hides.

@@ -150,8 +150,8 @@ CARD_HEADINGS = ("Goal", "Observation", "Actions", "Reward", "Endings", "Referen
 def check_card(subject: Subject) -> str:
     """The class docstring is a complete card, and the spec's reply styles exist.
 
-    Sees: missing headings, a prompt of another version than the spec's, parsers that cannot be
-    loaded. Cannot see: a card that says what is not so.
+    Sees: missing headings, another prompt version than the spec's, parsers that cannot be loaded.
+    Cannot see: a wrong card.
     """
     env = subject.make()
     doc = inspect.getdoc(type(env)) or ""
@@ -168,7 +168,7 @@ def check_gymnasium(subject: Subject) -> str:
     """`gymnasium.utils.env_checker.check_env` passes.
 
     Sees: results of a wrong form or outside their spaces, a `reset` without seed or options. Cannot
-    see: what only later turns do.
+    see: effects of later turns.
     """
     env = subject.make(render_mode="rgb_array")
     try:
@@ -181,8 +181,7 @@ def check_gymnasium(subject: Subject) -> str:
 
 
 def check_parsers(subject: Subject) -> str:
-    """Every legal action round-trips through every reply style. The actions are those that occur in
-    play, with and without thoughts.
+    """Every legal action round-trips through every reply style. Thoughts may go before.
 
     Sees: an action that a parser of the spec reads as another or not at all, in three episodes of
     30 turns. Cannot see: actions that do not occur there.
@@ -204,13 +203,12 @@ def check_parsers(subject: Subject) -> str:
 
 
 def check_prompt(subject: Subject) -> str:
-    """The text states the legal actions and the reply format. It states every legal action, or the
-    notation of all, and the observation lies in its space. It holds task and state as they are
-    written, but for white space, control characters, surrogates and private-use characters.
+    """The text states the legal actions and the reply format. It lies in its space, states every
+    legal action or the notation of all, and holds task and state as they are written, but for white
+    space, control characters, surrogates and private-use characters.
 
     Sees: a legal action or a format that no model is told of, and words in any alphabet that arrive
-    otherwise or are cut off, in 10 turns of each reply style. Cannot see: a text that tells wrong
-    things.
+    otherwise or are cut off, in 10 turns of each reply style. Cannot see: a text that is wrong.
     """
     checked, written = 0, list[tuple[str, str]]()
 
@@ -248,8 +246,8 @@ def _strip(text: str) -> str:
 
 
 def check_reset_options(subject: Subject) -> str:
-    """`reset` refuses unknown options and wrong values. It is tried with a wrong value of each
-    declared option, and leaves the episode as it was. The card names every option.
+    """`reset` refuses unknown options and wrong values. A refusal leaves the episode as it was, and
+    the card names every option.
 
     Sees: an option that is ignored, a wrong value that is taken or changes the running episode.
     Cannot see: a right value that does something else than its card says (`probes` may play it).
@@ -283,8 +281,8 @@ def check_recorded(subject: Subject) -> str:
 
     Sees: any change of texts, rewards, flags or info in the episodes that are played (random and
     the oracle's on every split, replies of every kind in every style, and the spec's probes), and
-    pictures that show something else. Cannot
-    see: a rule that none of these episodes reaches; what was wrong already when it was recorded.
+    pictures of something else. Cannot see: a rule that none of these episodes reaches; an error
+    that was recorded.
     """
     known = get_registry().known.get(subject.spec.id)
     if known is None:
@@ -300,8 +298,7 @@ def check_recorded(subject: Subject) -> str:
 
 
 def check_vector(subject: Subject) -> str:
-    """Sync and async vectors give what single environments give. They do so in both autoreset
-    modes.
+    """Sync and async vectors give what single environments give. Both autoreset modes do.
 
     Sees: instances that disturb one another, in one process or across a fork, within 6 turns.
     Cannot see: more than two at once.
@@ -339,8 +336,7 @@ def check_vector(subject: Subject) -> str:
 
 
 def check_splits(subject: Subject) -> str:
-    """Splits share no seed, and their episodes begin differently. An episode's generator is made
-    from the whole seed.
+    """Splits share no seed, and their episodes begin differently. The whole seed counts.
 
     Sees: a seed that is shortened or ignored, and a split with one start. Cannot see: two splits
     that share levels which are drawn in another way.

@@ -1,8 +1,7 @@
 """Measure what registry.yaml records of an environment, and check its levels.
 
-Hashes, fingerprint, and the returns of random policy, blind policies and oracle. The best blind
-policies on val are judged on test, and the best figures there are the blind floor; return and
-success need not be one policy's.
+The best blind policies on val are judged on test, and the best figures there are the blind floor;
+return and success need not be one policy's.
 """
 
 from __future__ import annotations
@@ -189,12 +188,12 @@ def check_levels(subject: Subject) -> str:
     """Levels get harder, and the oracle wins them all. It wins as often as the card promises, and
     no two levels begin alike.
 
-    Harder means that, from each level to the next, the oracle's episodes get longer or random play
-    wins less, within three standard errors, and that the last level is above the first.
+    From each level to the next the oracle's episodes get longer or random play wins less, within
+    three standard errors, and the last level is above the first.
 
-    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing.
-    It plays 6 to 150 episodes of each level with either policy. Cannot see: a level that is harder
-    for a reader of the picture alone, as smaller letters are.
+    Sees: a level that cannot be won, levels in the wrong order, and a level that changes nothing,
+    in 6 to 150 episodes of each. Cannot see: a level that is harder for a reader of the picture
+    alone, as smaller letters are.
     """
     spec = subject.spec
     if not spec.levels:

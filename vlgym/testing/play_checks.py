@@ -40,9 +40,8 @@ def check_determinism(subject: Subject) -> str:
     after another history.
 
     Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one
-    without a readable reply) up to turn 40, and what an instance or a class keeps of an episode
-    before.
-    Cannot see: what occurs later than turn 40, or depends on what no episode reached.
+    without a readable reply) up to turn 40, and what an instance or a class keeps of an episode.
+    Cannot see: later turns, and what no episode reaches.
     """
     first, second = subject.make(), subject.make()
     play_episode(second, subject.seed(7), choose_legal(7), 5)
@@ -64,8 +63,7 @@ def check_history(subject: Subject) -> str:
     """An episode is the same after 40 others. It is so in the same instance and in a new one.
 
     Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where
-        an
-    episode is slow: the evidence says how many). Cannot see: what changes later.
+    an episode is slow: the evidence says how many). Cannot see: later changes.
     """
     env = subject.make()
     seed = subject.seed(100)
@@ -83,13 +81,11 @@ def check_history(subject: Subject) -> str:
 
 
 def check_state(subject: Subject) -> str:
-    """A state saved at any turn goes on identically. It is passed through JSON and restored in a
-    used instance, and says the same.
+    """A state saved at any turn goes on identically. It may pass through JSON.
 
     Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the
-    first 6 turns and after 10, 14 and 18, and in the 12 turns that follow some of them; and a state
-    of another environment, of other arguments or damaged that is taken. Cannot see: what was
-    forgotten and never shows.
+    first 6 turns and after 10, 14 and 18, and in the 12 turns after some of them; and a state of
+    another environment, of other arguments or damaged that is taken. Cannot see: what never shows.
     """
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
@@ -249,8 +245,7 @@ def check_oracle(subject: Subject) -> str:
 def check_floor(subject: Subject) -> str:
     """Random play stays under its bound and the oracle's return. It plays seeds of val and of test.
 
-    Sees: a split that is trivial. Cannot see: a policy that is as simple as random play and wins
-    (always the same action, say).
+    Sees: a split that is trivial. Cannot see: another simple policy that wins.
     """
     parts, bound = [], subject.spec.random_success_below
     for split in subject.splits():
@@ -312,8 +307,7 @@ def check_rewards(subject: Subject) -> str:
     """Every observed reward lies in the stated range. An episode's end is reached.
 
     Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy
-        and
-    oracle on val and test. Cannot see: rewards that those two do not earn.
+    and oracle on val and test. Cannot see: rewards that those two do not earn.
     """
     spec = subject.spec
     for split in subject.splits():
@@ -338,8 +332,8 @@ def check_turn_limit(subject: Subject) -> str:
     Where the environment's `invalid_action` is `terminate`, the first one terminates it. Where it
     is `random`, this is tested with `noop`.
 
-    Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: limits of
-    another kind.
+    Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: other
+    limits.
     """
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)

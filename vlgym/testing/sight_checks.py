@@ -26,13 +26,13 @@ JUDGING_SECONDS = 1.5  # limit of judging one, though `FEWEST_EPISODES` are play
 def check_blind(subject: Subject) -> str:
     """Policies without the picture stay under a third of the way from random play to the oracle.
 
-    That holds for success and for returns above 0. They see only the text and the legal actions.
-    Where one does not stay under it, the certificate warns.
+    That holds for success and for returns above 0; else the certificate warns. They see only the
+    text and the legal actions.
 
-    Sees: what the best constant action wins (chosen on train, judged on val), and a searcher that
-    goes round the legal actions and prefers those whose words stand in the text; and a blind player
-    of the spec that cannot be imported. Cannot see: what a policy written for the environment wins
-    (`EnvSpec.blind`, which registry.yaml measures), and a few episodes say little of long ones.
+    Sees: the best constant action (chosen on train, judged on val), a searcher that goes round the
+    legal actions and prefers those whose words stand in the text, and a blind player of the spec
+    that cannot be imported. Cannot see: a policy written for the environment (`EnvSpec.blind`,
+    which registry.yaml measures), and a few episodes say little of long ones.
     """
     spec = subject.spec
     load_players(spec)
@@ -96,8 +96,8 @@ def check_picture(subject: Subject) -> str:
     early and late in an episode, and have the size that is asked for.
 
     Sees: a picture that is constant, frozen at the start or later, one step behind at the first
-    step, of one colour or nearly so, or that ignores `image_size`. Cannot see: a picture of
-    something else (`recorded` compares with registry.yaml), or one without a part of the state.
+    step, of nearly one colour, or that ignores `image_size`. Cannot see: a picture of something
+    else (`recorded` compares with registry.yaml), or one without a part of the state.
     """
     sample = subject.sample()
     starts = {episode[0].picture for episode in sample}
@@ -137,8 +137,7 @@ def check_picture(subject: Subject) -> str:
 def check_render(subject: Subject) -> str:
     """`render()` in mode `rgb_array` shows the observation's image.
 
-    Sees: a `render()` that draws another thing, size or moment, in an episode of 8 turns. Cannot
-        see: later turns.
+    Sees: another drawing, size or moment, in an episode of 8 turns. Cannot see: later turns.
     """
     env = subject.make(render_mode="rgb_array")
     observation, _ = env.reset(seed=subject.seed(0))
@@ -159,7 +158,7 @@ def check_looking(subject: Subject) -> str:
     """Looking changes nothing. Image, texts, legal actions, info and state give the same each time.
 
     Sees: drawing, listing or saving that moves something, draws from the episode's generator, or
-    answers differently when it is asked again. Cannot see: what happens only later than 16 turns.
+    answers differently when it is asked again. Cannot see: later turns than 16.
     """
     plain, watched = subject.make(), subject.make()
     otherwise = "an episode that is looked at more often goes otherwise"
@@ -183,8 +182,7 @@ DESCRIBED_EPISODES, DESCRIBED_SECONDS = 24, 3.0  # each by random play and by th
 
 
 def check_described(subject: Subject) -> str:
-    """The words of a picture tell nothing that it does not show. They are those of `Game.describe`;
-    `modality` shows them.
+    """The words of a picture tell nothing that it does not show. They are those of `Game.describe`.
 
     Sees: different words of the same picture, in 24 short episodes of random play and of the
     oracle; a modality that leaves the words out or the picture in. Cannot see: too much told of

@@ -22,7 +22,7 @@ def check_values(subject: Subject) -> str:
     numbers, info is JSON, and the legal actions are different, non-empty strings.
 
     Sees: numpy scalars, NaN, infinities, sets, arrays or objects in info, no or doubled legal
-    actions, in about 200 turns of play. Cannot see: what occurs later, or under other arguments.
+    actions, in about 200 turns. Cannot see: later turns, and other arguments.
     """
     steps = [step for episode in subject.sample() for step in episode]
     for step in steps:
@@ -54,13 +54,12 @@ def check_values(subject: Subject) -> str:
 
 
 def check_endings(subject: Subject) -> str:
-    """An episode ends as terminated or as truncated, not both, and stays ended.
+    """An episode ends as terminated or as truncated, not both, and stays ended. It is truncated
+    before `max_turns` only where the spec says `truncates_early`.
 
-    It is truncated before `max_turns` only where the spec says `truncates_early`.
-
-    Sees: both flags at once, a truncation of legal play before its time, a step after the end, in
-    the sample's episodes; a `close` that leaves out the base class's. Cannot see: an end that comes
-    too early as `terminated`, which is a rule of the game.
+    Sees: both flags at once, a truncation of legal play before its time, a step after the end; a
+    `close` that leaves out the base class's. Cannot see: an end that comes too early as
+    `terminated`.
     """
     env, seeds = subject.make(), subject.seeds(3, first=40)
     limit = env.max_turns
@@ -87,8 +86,7 @@ def check_endings(subject: Subject) -> str:
 
 
 def check_fresh(subject: Subject) -> str:
-    """Observations and infos of different calls share no memory. What is given away does not change
-    later.
+    """Observations and infos of different calls share no memory. They do not change later.
 
     Sees: an array, list, dict or set that two of the first 12 results share, and one that changes
     afterwards. Cannot see: later turns.

@@ -120,13 +120,12 @@ RESOURCE_SECONDS = 0.3  # time after which the first of five rounds has no more 
 
 
 def check_side_effects(subject: Subject) -> str:
-    """Nothing is printed, no file is written or left, no network is asked.
+    """Nothing is printed, no file is written or left, no network is asked. Global generators,
+    working directory, environment variables and import path stay as they were.
 
-    Global generators, working directory, environment variables and import path stay as they were.
-
-    Sees: what Python code does to them while an environment is made, played and closed. Cannot see:
-    files written by C code or other processes, and what happens only at loading. Temporary files
-    are allowed while it is open, and the user's cache.
+    Sees: effects of Python code while an environment is made, played and closed. Cannot see: files
+    written by C code or other processes, and effects of loading. Temporary files are allowed while
+    it is open, and the user's cache.
     """
     before = _list_globals()
     written = io.StringIO()
@@ -166,11 +165,10 @@ def check_side_effects(subject: Subject) -> str:
 
 def check_resources(subject: Subject) -> str:
     """Playing or opening the same episodes again takes no more memory, files, threads or processes.
-
     Closing twice is allowed.
 
-    Sees: what grows with every episode, turn or instance, from about 5 kB an episode. Cannot see:
-    memory of C libraries, and what grows more slowly.
+    Sees: growth with every episode, turn or instance, from about 5 kB an episode. Cannot see:
+    memory of C libraries, and slower growth.
     """
     env, seeds, turns = subject.make(), subject.seeds(ROUND, first=200), min(8, subject.spec.max_turns)
 
@@ -271,9 +269,9 @@ def check_processes(subject: Subject) -> str:
     """Another process computes the same fingerprint. It has another hash seed and runs more than a
     year later, in another time zone and as another user.
 
-    Sees: what depends on hash order, date, time of day, time zone, user name, process number or on
-    how much was played before, in the episodes of the fingerprint that take `PROCESS_SECONDS`.
-    Cannot see: a clock that C code reads by itself, or another machine.
+    Sees: an effect of hash order, date, time of day, time zone, user name, process number or
+    earlier play, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a
+    clock that C code reads, or another machine.
     """
     subject.behaviour()
     environment = {
