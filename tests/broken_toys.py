@@ -1,11 +1,11 @@
-"""One broken environment for each property of the conformance kit: it violates that property and no other."""
+"""One broken environment for each property of the conformance kit, which violates no other."""
 
 import os
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from toys import Walk
@@ -17,6 +17,7 @@ from vlgym.types import Match, Outcome, Parsed
 
 _PROCESS = os.getpid()
 _SHARED: list[int] = [1, 2, 3]
+_CARD = "Goal: Observation: Actions: Reward: Endings: References: as `Walk`."
 
 
 class Broken(Walk):
@@ -25,18 +26,21 @@ class Broken(Walk):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
-            cls.__doc__ = f"Goal: Observation: Actions: Reward: Endings: References: as `Walk`.\n\n{cls.__doc__}"
+            cls.__doc__ = f"{_CARD}\n\n{cls.__doc__}"
+
+
+def broken(doc: str, base: type[Walk] = Broken, **parts: Any) -> type[Walk]:
+    """Return a class with other parts; its methods get the environment as their first argument."""
+    return type("Planted", (base,), {"__module__": __name__, "__doc__": doc, **parts})
 
 
 class NoCard(Walk):
     """Walks, but says neither what the reward is nor how an episode ends."""
 
 
-class ListReset(Broken):
-    """`reset` returns a list, which Gymnasium forbids."""
-
-    def reset(self, **kwargs: Any) -> Any:
-        return list(super().reset(**kwargs))
+ListReset = broken(
+    "`reset` returns a list, which Gymnasium forbids.", reset=lambda env, **options: [*Walk.reset(env, **options)]
+)
 
 
 class Tired(Broken):
@@ -64,11 +68,10 @@ class Seedless(Broken):
         self.target, self.position = 4, 0
 
 
-class Hashing(Broken):
-    """The text holds a hash that differs by process."""
-
-    def state_text(self) -> str:
-        return f"{super().state_text()} {hash('cell')}."
+Hashing = broken(
+    "The text holds a hash that differs by process.",
+    state_text=lambda env: f"{Walk.state_text(env)} {hash('cell')}.",
+)
 
 
 class Forgetful(Broken):
@@ -81,11 +84,7 @@ class Forgetful(Broken):
         self.position = state["position"]
 
 
-class Lent(Broken):
-    """A deep copy is the original."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+Lent = broken("A deep copy is the original.", __deepcopy__=lambda env, memo: env)
 
 
 class Lost(Broken):
@@ -96,8 +95,7 @@ class Lost(Broken):
         return "right" if (self.target > self.position) != wrong else "left"
 
 
-class Silent(Broken):
-    """Its spec says that there is no oracle, but there is."""
+Silent = broken("Its spec says that there is no oracle, but there is.")
 
 
 class Easy(Broken):
@@ -113,7 +111,15 @@ class Generous(Broken):
 
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
-        return Outcome(2 * outcome.reward, outcome.terminated)
+        return replace(outcome, reward=2 * outcome.reward)
+
+
+class Costly(Broken):
+    """Each step costs 1, and silence nothing."""
+
+    def act(self, action: str) -> Outcome:
+        outcome = super().act(action)
+        return replace(outcome, reward=outcome.reward - 1)
 
 
 class TouchyParser(TagParser):
@@ -127,10 +133,6 @@ class TouchyParser(TagParser):
         return super().parse(text, legal, matches)
 
 
-class Touchy(Broken):
-    """Read by a parser that raises."""
-
-
 class RescanningParser(TagParser):
     """Looks for the end again after each beginning."""
 
@@ -142,26 +144,26 @@ class RescanningParser(TagParser):
         return super().parse(text, legal)
 
 
-class Rescanning(Broken):
-    """Read by a parser of quadratic time."""
+Touchy = broken("Read by a parser that raises.")
+Rescanning = broken("Read by a parser of quadratic time.")
 
 
 class Paying(Broken):
     """A long unreadable reply earns something."""
 
     def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
+        observation, reward, *flags, info = super().step(action)
         paid = 0.5 if info["invalid_action"] and len(action) > 1000 else 0.0
-        return observation, reward + paid, terminated, truncated, info
+        return observation, reward + paid, *flags, info
 
 
 class PayingPlans(Broken):
     """Nonsense at the end of a plan earns something."""
 
     def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
+        observation, reward, *flags, info = super().step(action)
         paid = 0.5 if info["invalid_action"] and info["vlgym"]["actions"] else 0.0
-        return observation, reward + paid, terminated, truncated, info
+        return observation, reward + paid, *flags, info
 
 
 class Impatient(Broken):
@@ -183,30 +185,22 @@ class Forgiving(Broken):
         return executed, replace(outcome, terminated=False), failure
 
 
-class Semicolon(Broken):
-    """An action holds the plan parser's separator."""
-
-    def legal_actions(self) -> list[str]:
-        return ["left; slowly", "right"]
-
-    def oracle(self) -> str | None:
-        return "right" if self.target > self.position else "left; slowly"
-
-
-class Accented(Broken):
-    """An action cannot stand in the text as it is."""
-
-    def legal_actions(self) -> list[str]:
-        return ["\ue000 left", "right"]
-
-    def oracle(self) -> str | None:
-        return "right" if self.target > self.position else "\ue000 left"
+Semicolon = broken(
+    "An action holds the plan parser's separator.",
+    legal_actions=lambda env: ["left; slowly", "right"],
+    oracle=lambda env: "right" if env.target > env.position else "left; slowly",
+)
+Accented = broken(
+    "An action cannot stand in the text as it is.",
+    legal_actions=lambda env: ["\ue000 left", "right"],
+    oracle=lambda env: "right" if env.target > env.position else "\ue000 left",
+)
 
 
 class Chinese(Broken):
     """In Chinese; nothing is broken."""
 
-    prompt = PromptTemplate(version=1, instructions="走。 {task} {format}", turn="{state} 动作: {actions}.")
+    prompt = PromptTemplate(1, "走。 {task} {format}", "{state} 动作: {actions}.")
 
     def task(self) -> str:
         return f"走到第 {self.target} 格。"
@@ -232,34 +226,12 @@ class Folded(Chinese):
         self.instructions = self.instructions.encode("ascii", "replace").decode()
 
 
-class Dim(Broken):
-    """Its picture has the levels of a truth."""
-
-    def image(self) -> np.ndarray:
-        return (super().image() > 100).astype(np.uint8)
-
-
-class Flat(Broken):
-    """Its picture is of one colour."""
-
-    def image(self) -> np.ndarray:
-        picture = super().image()
-        picture[:] = 100 + self.target, 30, 100 + self.position
-        return picture
-
-
-class Ajar(Broken):
-    """`close` leaves the episode open."""
-
-    def close(self) -> None:
-        pass
-
-
-class Aliased(Broken):
-    """Every info holds the same list."""
-
-    def extra_info(self) -> dict[str, Any]:
-        return {"lengths": _SHARED}
+Dim = broken(
+    "Its picture has the levels of a truth.",
+    image=lambda env: (Walk.image(env) > 100).astype(np.uint8),
+)
+Ajar = broken("`close` leaves the episode open.", close=lambda env: None)
+Aliased = broken("Every info holds the same list.", extra_info=lambda env: {"lengths": _SHARED})
 
 
 class Canvas(Broken):
@@ -288,43 +260,17 @@ class Writing(Broken):
         os.write(1, b"driver loaded\n")
 
 
-class PythonDraw(Broken):
-    """It draws from Python's global generator."""
-
-    def image(self) -> np.ndarray:
-        random.random()
-        return super().image()
+def _drawing(draw: Any) -> Any:
+    return lambda env: (draw(), Walk.image(env))[1]
 
 
-class NumpyDraw(Broken):
-    """It draws from numpy's global generator."""
-
-    def image(self) -> np.ndarray:
-        np.random.random()  # noqa: NPY002
-        return super().image()
-
-
-class Costly(Broken):
-    """Each step costs 1, and silence nothing."""
-
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return replace(outcome, reward=outcome.reward - 1)
-
-
-class Setting(Broken):
-    """It always sets the same variable."""
-
-    def image(self) -> np.ndarray:
-        os.environ["VLGYM_TOY"] = "set"
-        return super().image()
-
-
-class Homesick(Broken):
-    """It behaves otherwise in a forked process."""
-
-    def state_text(self) -> str:
-        return super().state_text() + ("" if os.getpid() == _PROCESS else " This is not home.")
+PythonDraw = broken("It draws from Python's global generator.", image=_drawing(random.random))
+NumpyDraw = broken("It draws from numpy's global generator.", image=_drawing(np.random.random))
+Setting = broken("It always sets the same variable.", image=_drawing(lambda: os.environ.update(VLGYM_TOY="set")))
+Homesick = broken(
+    "It behaves otherwise in a forked process.",
+    state_text=lambda env: Walk.state_text(env) + ("" if os.getpid() == _PROCESS else " This is not home."),
+)
 
 
 class SmallSeeds(Broken):
@@ -334,10 +280,10 @@ class SmallSeeds(Broken):
         return super().reset(seed=None if seed is None else seed % 1000, options=options)
 
 
-class OldPrompt(Broken):
-    """Its prompt is of another version than its spec says."""
-
-    prompt = PromptTemplate(version=2, instructions="{task} {format}", turn="{state} Legal actions: {actions}.")
+OldPrompt = broken(
+    "Its prompt is of another version than its spec says.",
+    prompt=PromptTemplate(2, "{task} {format}", "{state} Legal actions: {actions}."),
+)
 
 
 class Deaf(Broken):
@@ -348,12 +294,6 @@ class Deaf(Broken):
         return super().reset(seed=seed, options=known)
 
 
-class Credulous(Broken):
-    """It takes any value of its option `target`."""
-
-    reset_options: ClassVar = {"target": ResetOption("where to go", "a cell", lambda env, value: 3)}
-
-
 class Hasty(Broken):
     """It looks at the option `target` too late."""
 
@@ -362,17 +302,15 @@ class Hasty(Broken):
         return super().reset(seed=seed, options=options)
 
 
-class Telling(Broken):
-    """Its words tell of the turn, unseen."""
-
-    def describe(self) -> str:
-        return f"{super().describe()}, turn {self.turn}"
-
-
-class Secretive(Broken):
-    """Its card does not name all its options."""
-
-    reset_options: ClassVar = {**Walk.reset_options, "whither": whole_number("where to go", -5, 5)}
+Credulous = broken(
+    "It takes any value of its option `target`.",
+    reset_options={"target": ResetOption("where to go", "a cell", lambda env, value: 3)},
+)
+Telling = broken("Its words tell of the turn, unseen.", describe=lambda env: f"{Walk.describe(env)}, turn {env.turn}")
+Secretive = broken(
+    "Its card does not name all its options.",
+    reset_options={**Walk.reset_options, "whither": whole_number("where to go", -5, 5)},
+)
 
 
 class Backwards(Broken):
@@ -386,13 +324,8 @@ class Backwards(Broken):
         self.target = self.far
 
 
-class Rising(Backwards):
-    level_arguments: ClassVar = ({"far": 2}, {"far": 5})
-
-
-class TooFar(Backwards):
-    level_arguments: ClassVar = ({"far": 2}, {"far": 5, "max_turns": 4})
-
-
-class Alike(Backwards):
-    level_arguments: ClassVar = ({"far": 2}, {"far": 2})
+Rising = broken("Its last `level` is the hardest.", Backwards, level_arguments=({"far": 2}, {"far": 5}))
+TooFar = broken(
+    "Its last `level` has too few turns.", Backwards, level_arguments=({"far": 2}, {"far": 5, "max_turns": 4})
+)
+Alike = broken("Its levels are alike.", Backwards, level_arguments=({"far": 2}, {"far": 2}))

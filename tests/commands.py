@@ -1,7 +1,5 @@
 """Runs a command of `vlgym` in this process."""
 
-from __future__ import annotations
-
 import io
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
@@ -18,7 +16,7 @@ class Output(NamedTuple):
 
 
 def invoke(*words: object, status: int = 0, typed: str = "") -> Output:
-    """Run `vlgym` with these words while a person types `typed`, assert its exit status, and return its output."""
+    """Run `vlgym` with these words while a person types `typed`; return its output."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch("sys.stdin", io.StringIO(typed)):
         ended = main([str(word) for word in words])

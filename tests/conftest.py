@@ -1,4 +1,4 @@
-"""Makes `toys` importable in the tests (they run in importlib mode) and in the processes that the tests start."""
+"""Makes `toys` importable in the tests, which run in importlib mode, and in their processes."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ settings.register_profile(
 )
 settings.load_profile("vlgym")
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it, and so would its commands
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 
-os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers; outputs here are as wide as in a pipe
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it; outputs are as wide as in a pipe
 
 HERE = Path(__file__).resolve().parent
 if str(HERE) not in sys.path:

@@ -1,6 +1,4 @@
-"""Writes run folders as `vlgym eval` does: real episodes of the toys (or of any environment), played by a policy."""
-
-from __future__ import annotations
+"""Writes run folders as `vlgym eval` does: real episodes, played by a policy."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +32,7 @@ def toys_installed() -> Iterator[None]:
 
 
 class Counting:
-    """A policy's replies, with a made-up usage: prompt tokens, reply tokens and seconds that follow from the text."""
+    """A policy's replies, with a made-up usage that follows from the text."""
 
     def __init__(self, policy: Policy, name: str = "counting", slow: float = 1.0) -> None:
         self.policy, self.name, self.slow = policy, name, slow
@@ -47,24 +45,15 @@ class Counting:
 
 
 def write_run(
-    folder: Path,
-    policy: Policy | Mapping[str, Policy],
-    env_ids: Sequence[str] = (WALK,),
-    *,
-    episodes: int = 10,
-    repeats: int = 1,
-    pictures: Sequence[str] = ("shown",),
-    items: Sequence[Mapping[str, Any]] = ({},),
-    prices: tuple[float, float] | None = None,
-    changed: bool = False,
-    split: str = "test",
-    arguments: Mapping[str, Any] | None = None,
-    builder: PromptBuilder | None = None,
-    finish: int | None = None,
-    **header: Any,
-) -> Path:
-    """Play and write a run; `finish` is the number of episodes after which each part stops. A mapping has a policy
-    per pictures.
+    folder: Path, policy: Policy | Mapping[str, Policy], env_ids: Sequence[str] = (WALK,), *,
+    episodes: int = 10, repeats: int = 1, pictures: Sequence[str] = ("shown",),
+    items: Sequence[Mapping[str, Any]] = ({},), prices: tuple[float, float] | None = None,
+    changed: bool = False, split: str = "test", arguments: Mapping[str, Any] | None = None,
+    builder: PromptBuilder | None = None, finish: int | None = None, **header: Any,
+) -> Path:  # fmt: skip
+    """Play and write a run, with a policy for all or for each kind of pictures.
+
+    `finish` is the number of episodes after which each part stops.
     """
     policies = policy if isinstance(policy, Mapping) else dict.fromkeys(pictures, policy)
     parts, played = {}, []
@@ -77,19 +66,20 @@ def write_run(
                 envs = [make(env_id, **item, **(arguments or {})) for _ in range(3)]
                 run = describe_run(map(unwrap, envs), builder=builder, policy=policies[shown], split=split)
                 runner = Runner(
-                    envs, split=split, first_episode=number * episodes * repeats, episodes=episodes * repeats,
-                    repeats=repeats, part=key, builder=builder,
+                    envs, split=split, first_episode=number * episodes * repeats,
+                    episodes=episodes * repeats, repeats=repeats, part=key, builder=builder,
                 )  # fmt: skip
                 finished += list(run_episodes(runner, policies[shown]))
             parts[key] = {
-                **run["environments"][env_id], "env_id": env_id, "planner": "online", "pictures": shown,
-                "split": split, "items": [dict(item) for item in items], "episodes": episodes, "repeats": repeats,
-                **({"changed": True} if changed else {}),
+                **run["environments"][env_id], "env_id": env_id, "planner": "online",
+                "pictures": shown, "split": split, "items": [dict(item) for item in items],
+                "episodes": episodes, "repeats": repeats, **({"changed": True} if changed else {}),
             }  # fmt: skip
             played += finished[:finish]
     head = {
         "format": 4, "kind": "evaluation", "policy": run["policy"], "split": split, "parts": parts,
-        "versions": run["versions"], "sessions": [{"command": ["vlgym", "eval"], "started": "2026-01-01T00:00:00"}],
+        "versions": run["versions"],
+        "sessions": [{"command": ["vlgym", "eval"], "started": "2026-01-01T00:00:00"}],
         **({"prices": {"in": prices[0], "out": prices[1]}} if prices else {}), **header,
     }  # fmt: skip
     writer = TrajectoryWriter(folder, head)

@@ -4,8 +4,7 @@
 
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
 legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
-program it prints its address and serves until it is stopped; GET /stats tells what it has counted. It knows nothing of
-vlgym, streams a reply in two pieces where it is asked to, and is no model of anything but trouble.
+program it prints its address and serves until it is stopped; GET /stats tells its counts.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Fault:
     """Fault of an answer.
 
     Attributes:
-        kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`, `shape`, `error200`), a
-            status as text, or an odd reply (`SERVED`); `endless` for a stream without its end.
-        seconds: for `hang`; between two bytes for `drip`, and two lines of a stream; at most, for `held`, which waits
-            for `release`.
-        retry_after: header of a status.
-        body: body of a status, instead of the usual one.
+        kind: of the way (`held`, `hang`, `drop`, `half`, `drip`, `truncated`, `json`, `html`,
+            `shape`, `error200`), a status as text, or an odd reply (`SERVED`); `endless` for a
+            stream without its end.
+        seconds: for `hang`; between two bytes for `drip`, and two lines of a stream; at most, for
+            `held`, which waits for `release`.
+        retry_after, body: of a status.
     """
 
     kind: str
@@ -55,12 +54,9 @@ class Asked:
     """A chat request as it arrived.
 
     Attributes:
-        number: of the chat request, from 0, by arrival.
         body: its JSON; data URLs are replaced by the pixels' digests.
-        pictures: the decoded pictures, in order.
         digest: hash of all texts and pixels.
         before: how often the same content had come before.
-        authorization: that header.
         fault: kind of the fault that it met.
         answered: a whole completion was sent.
     """
@@ -82,14 +78,11 @@ class FaultServer:
     """Serves in a thread, as a context manager; `url` is what `--base-url` wants.
 
     Args:
-        faults: what happens to which request: by number, or a function of the request.
-        latency: seconds from a request's arrival to its answer.
-        spread: most seconds more, chosen by the content.
-        key: the key that it demands; `None` for none.
-        model: the one model that it knows; `None` takes any name.
+        faults: of requests, by number, or a function of the request.
+        latency: seconds from a request's arrival to its answer; `spread`: most seconds more.
+        key, model: the ones that it takes; `None` for any.
         odd: share of contents (not of requests) that get an odd reply: refused, empty or cut.
-        refuses: field of a request to the message of the refusal that it gets.
-        demands: field that a request must have to the message of the refusal that it gets without.
+        refuses, demands: field that a request may not or must have -> message of the refusal.
         refusal: status of these refusals.
         keep: keep requests and pictures; without, it only counts.
 
@@ -100,19 +93,11 @@ class FaultServer:
     """
 
     def __init__(
-        self,
-        faults: Mapping[int, Fault] | Choose | None = None,
-        *,
-        latency: float = 0.0,
-        spread: float = 0.0,
-        key: str | None = None,
-        model: str | None = None,
-        odd: float = 0.0,
-        refuses: Mapping[str, str] | None = None,
-        demands: Mapping[str, str] | None = None,
-        refusal: int = 400,
-        keep: bool = True,
-    ) -> None:
+        self, faults: Mapping[int, Fault] | Choose | None = None, *, latency: float = 0.0,
+        spread: float = 0.0, key: str | None = None, model: str | None = None, odd: float = 0.0,
+        refuses: Mapping[str, str] | None = None, demands: Mapping[str, str] | None = None,
+        refusal: int = 400, keep: bool = True,
+    ) -> None:  # fmt: skip
         schedule = faults or {}
         self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
@@ -247,21 +232,15 @@ class FaultServer:
             if fault.kind == "endless":
                 events = events[: events.index(b"data:", 8)]
             head = _head(200, len(events), kind="text/event-stream")
-            for place, piece in enumerate([head, *events.splitlines(keepends=True)]):
-                await asyncio.sleep(fault.seconds if place else 0)
-                writer.write(piece)
-                await writer.drain()
+            await _trickle(writer, [head, *events.splitlines(keepends=True)], fault.seconds)
             return self._note_answer(asked)
         whole = json.dumps(completion).encode()
         if fault.kind == "half":
-            writer.write(_head(200, len(whole)) + whole[: len(whole) // 2])
-            await writer.drain()
+            await _trickle(writer, [_head(200, len(whole)) + whole[: len(whole) // 2]], 0.0)
             return False
         if fault.kind == "drip":
-            for place, piece in enumerate([_head(200, len(whole)), *(whole[i : i + 1] for i in range(len(whole)))]):
-                await asyncio.sleep(fault.seconds if place else 0)
-                writer.write(piece)
-                await writer.drain()
+            pieces = (whole[i : i + 1] for i in range(len(whole)))
+            await _trickle(writer, [_head(200, len(whole)), *pieces], fault.seconds)
             return self._note_answer(asked)
         broken = {
             "truncated": whole[: len(whole) // 2], "json": b'{"choices": [}',
@@ -405,6 +384,13 @@ def _head(status: int, length: int, extra: Mapping[str, str] | None = None, kind
     lines = [f"HTTP/1.1 {status} {WORDS.get(status, 'Status')}", f"Content-Type: {kind}"]
     lines += [f"{name}: {value}" for name, value in (extra or {}).items()]
     return "\r\n".join([*lines, f"Content-Length: {length}", "", ""]).encode()
+
+
+async def _trickle(writer: asyncio.StreamWriter, pieces: list[bytes], seconds: float) -> None:
+    for place, piece in enumerate(pieces):
+        await asyncio.sleep(seconds if place else 0)
+        writer.write(piece)
+        await writer.drain()
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, body: Any, extra: Mapping[str, str] | None = None) -> bool:

@@ -1,7 +1,5 @@
 """Fresh virtual environments that hold built plugins, as a user's does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

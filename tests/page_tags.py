@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 
 class Tags(HTMLParser):
-    """All tags with their attributes, comments and text of a page, and the texts that are marked."""
+    """Tags with their attributes, comments, text and marked texts of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()

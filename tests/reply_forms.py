@@ -1,6 +1,4 @@
-"""Replies as models write them: the form by which `auto` reads each, and what writes an action in it."""
-
-from __future__ import annotations
+"""Replies as models write them: the form by which `auto` reads each, and its writer."""
 
 import json
 from collections.abc import Callable
@@ -44,10 +42,7 @@ FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
     "call of Llama": ("call", lambda action: f"<|python_tag|>{call(action, arguments='parameters')}"),
     "call of Inkling": ("call", lambda action: f"<|message_model|>act{call(action, arguments='args')}<|end_message|>"),
     "call of Apertus": ("call", lambda action: f"<|tools_prefix|>{json.dumps([{'act': {'action': action}}])}"),
-    "call of Kimi K2": (
-        "call",
-        lambda action: f"functions.act:0<|x|>{json.dumps({'action': action})}<|end|>",
-    ),
+    "call of Kimi K2": ("call", lambda action: f"functions.act:0<|x|>{json.dumps({'action': action})}<|end|>"),
     "call with arguments as a string": (
         "call",
         lambda action: json.dumps({"function": {"name": "act", "arguments": json.dumps({"action": action})}}),
@@ -72,14 +67,8 @@ FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
         pipes("<ifm|tool_call>act<ifm|arg_key>action</ifm|arg_key><ifm|arg_value>@</ifm|arg_value>"),
     ),
     "call of GLM Flash": ("call", "<tool_call>act><arg_key>action={}</arg_value>".format),
-    "call of Kimi K3": (
-        "call",
-        pipes('<|open|>argument key="action" type="string"<|sep|>@<|close|>argument<|sep|>'),
-    ),
-    "call of Solar Open 2": (
-        "call",
-        pipes("<|tool_arg:start|>action<|tool_arg:value|>@<|tool_arg:end|>"),
-    ),
+    "call of Kimi K3": ("call", pipes('<|open|>argument key="action" type="string"<|sep|>@<|close|>argument<|sep|>')),
+    "call of Solar Open 2": ("call", pipes("<|tool_arg:start|>action<|tool_arg:value|>@<|tool_arg:end|>")),
     "call of Llama 4, Gemma 3, Olmo 3": ("call", '<function_calls>act(action="{}")</function_calls>'.format),
     "call of Gemma 4": ("call", pipes('<|tool_call>call:act{action:<|"|>@<|"|>}<tool_call|>')),
     "call of Gemma 4, stripped": ("call", pipes("call:act{action:@}")),
@@ -99,10 +88,7 @@ FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
     "brackets": ("brackets", "I choose [{}] here".format),
     "last line": ("bare", "There is a wall.\n\n{}".format),
     "last line, full stop": ("bare", "**{}.**\n".format),
-    "response of Apriel": (
-        "bare",
-        "A wall. [BEGIN FINAL RESPONSE]{}[END FINAL RESPONSE]".format,
-    ),
+    "response of Apriel": ("bare", "A wall. [BEGIN FINAL RESPONSE]{}[END FINAL RESPONSE]".format),
     "last line, end tokens": ("bare", pipes("<|START_ACTION|>\n@<|END_OF_TURN_TOKEN|>\n</s>")),
     "fence": ("bare", "So:\n```\n{}\n```\n".format),
 }

@@ -1,7 +1,5 @@
 """A policy that knows every picture of the canaries, and may lose some."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,7 +28,7 @@ class Seer:
         return [Reply(self.answer(_pictures(turn), list(turn.legal))) for turn in turns]
 
     def answer(self, pictures: Sequence[np.ndarray], legal: list[str]) -> str:
-        """Return what the third picture shows where 12 words are legal, else what the first one shows."""
+        """Return the content of the third picture where 12 words are legal, else of the first."""
         seen = [self.known[hash_pixels(image)] for place, image in enumerate(pictures, 1) if not self.drop(place)]
         if legal == ["next"] or not seen:
             return f"<action>{legal[0]}</action>"

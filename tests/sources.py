@@ -33,7 +33,7 @@ def module_name(path: Path) -> str:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """Yield the absolute dotted names that a file imports anywhere; `from a import b` yields `a` and `a.b`."""
+    """Yield the dotted names that a file imports; `from a import b` yields `a` and `a.b`."""
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]

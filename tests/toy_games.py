@@ -1,6 +1,4 @@
-"""Small games of several agents for the core's tests: one in turn with hidden cards, one with moves at once."""
-
-from __future__ import annotations
+"""Small games of several agents: one in turn with hidden cards, one with moves at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,7 +14,7 @@ from vlgym.types import Reply, Turn
 
 
 class Nim(MultiVLEnv):
-    """Take one or two stones in turn; who takes the last one wins. Each also has a card that does nothing.
+    """Take one or two stones in turn; the last one wins. Each also has a card that does nothing.
 
     Goal: take the last stone.
     Observation: a bar as long as the pile, a dot for the own card.
@@ -26,7 +24,7 @@ class Nim(MultiVLEnv):
     References: none.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Nim. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Nim. {task} {format}", "{state} Legal actions: {actions}.")
     zero_sum: ClassVar = True
     symmetric: ClassVar = True
     hidden_information: ClassVar = True
@@ -93,7 +91,7 @@ class Meet(MultiVLEnv):
     References: none.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Meet. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Meet. {task} {format}", "{state} Legal actions: {actions}.")
     seats = 3
     at_once = True
 

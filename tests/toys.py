@@ -5,11 +5,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import gymnasium
 import numpy as np
-from gymnasium.envs.registration import register
-from gymnasium.envs.registration import registry as gymnasium_registry
 
 from vlgym.env import VLEnv
 from vlgym.env.prompts import PromptTemplate
@@ -23,7 +22,7 @@ class Walk(VLEnv):
     """Walk along a line to a target.
 
     Goal: stand on the target, 3 to 5 cells to the left or right of the start.
-    Observation: a line of 11 cells; your cell is white, the target red; the text says where you are.
+    Observation: a line of 11 cells; your cell is white, the target red; the text has your place.
     Actions: `left`, `right`.
     Reward: 1 for the step that reaches the target, else 0.
     Endings: terminated on the target; truncated after 8 turns.
@@ -32,7 +31,7 @@ class Walk(VLEnv):
     Options of `reset`: `target`, a cell.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Walk. {task} {format}", "{state} Legal actions: {actions}.")
 
     reset_options: ClassVar = {"target": whole_number("where to go", -5, 5)}
 
@@ -77,7 +76,7 @@ class Walk(VLEnv):
 
 
 class Coin(VLEnv):
-    """Say heads or tails; two numbers decide. Has a reward for each action, a rule against `dig`, and a score.
+    """Say heads or tails, with a reward for each action, a rule against `dig`, and a score.
 
     Goal: say `heads` three times.
     Observation: a grey picture.
@@ -87,9 +86,7 @@ class Coin(VLEnv):
     References: none.
     """
 
-    prompt = PromptTemplate(
-        version=1, instructions="{task} {format}", turn="{state} {actions} turn {turn} of {max_turns}"
-    )
+    prompt = PromptTemplate(1, "{task} {format}", "{state} {actions} turn {turn} of {max_turns}")
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.heads = 0
@@ -126,16 +123,12 @@ class Coin(VLEnv):
 def make_spec(env_id: str = "vlgym/Walk-v0", entry_point: str = "toys:Walk", **changes: Any) -> EnvSpec:
     """Return a valid spec of `Walk`, with changes."""
     fields: dict[str, Any] = {
-        "id": env_id,
-        "entry_point": entry_point,
-        "summary": "Walk to the target.",
-        "family": "toys",
-        "max_turns": 8,
+        "id": env_id, "entry_point": entry_point, "summary": "Walk to the target.",
+        "family": "toys", "max_turns": 8,
         "reward_range": (-1.0, 2.0) if entry_point == "toys:Coin" else (0.0, 1.0),
-        "success_rule": "You stand on the target.",
-        "image_size": (22, 22),
+        "image_size": (22, 22), "success_rule": "You stand on the target.",
         "random_success_below": 0.9,
-    }
+    }  # fmt: skip
     return EnvSpec(**{**fields, **changes})
 
 
@@ -146,46 +139,30 @@ def make_walk(**kwargs: Any) -> Walk:
 
 def make_entry(spec: EnvSpec, distribution: str = "vlgym-toys", **changes: Any) -> dict[str, Any]:
     """Return a registry.yaml entry with made-up hashes and figures."""
-    entry = {
-        "distribution": distribution,
-        "spec": spec,
-        "prompt_hash": "aaaa",
-        "parser_hash": "auto-v1",
-        "fingerprint": "1111",
-        "pictures": "",
-        "floor": {"return": 0.25, "se": 0.01, "success": 0.25, "episodes": 100},
-        "ceiling": {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 100},
-    }
-    return {**entry, **changes}
+    figures = {"se": 0.01, "episodes": 100}
+    return {
+        "distribution": distribution, "spec": spec, "prompt_hash": "aaaa",
+        "parser_hash": "auto-v1", "fingerprint": "1111", "pictures": "",
+        "floor": {"return": 0.25, "success": 0.25, **figures},
+        "ceiling": {"return": 1.0, "success": 1.0, **figures, "se": 0.0}, **changes,
+    }  # fmt: skip
 
 
 @contextlib.contextmanager
 def installed(
     *specs: EnvSpec, distribution: str = "vlgym-toys", known: dict[str, dict[str, Any]] | None = None
 ) -> Iterator[None]:
-    """Act as if a plugin with these specs were installed, and as if registry.yaml held `known`.
-
-    Undo both at the end.
-    """
-    registry = get_registry()
-    saved = [dict(part) for part in (registry.specs, registry.owner, registry.known)]
-    added = []
-    for spec in specs:
-        registry.specs[spec.id] = spec
-        registry.owner[spec.id] = distribution
-    registry.known.update(known or {})
-    for env_id in {*(spec.id for spec in specs), *(known or {})}:
-        if env_id not in gymnasium_registry:
-            register(id=env_id, entry_point="vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
-            added.append(env_id)
-    try:
+    """Act as if a plugin with these specs were installed, and as if registry.yaml held `known`."""
+    registry, known = get_registry(), known or {}
+    with contextlib.ExitStack() as undo:
+        for part in (registry.specs, registry.owner, registry.known, gymnasium.registry):
+            undo.enter_context(patch.dict(part))
+        registry.specs.update({spec.id: spec for spec in specs})
+        registry.owner.update(dict.fromkeys((spec.id for spec in specs), distribution))
+        registry.known.update(known)
+        for env_id in {*(spec.id for spec in specs), *known} - gymnasium.registry.keys():
+            gymnasium.register(env_id, "vlgym.registry.making:construct", kwargs={"vlgym_id": env_id})
         yield
-    finally:
-        for part, before in zip((registry.specs, registry.owner, registry.known), saved, strict=True):
-            part.clear()
-            part.update(before)
-        for env_id in added:
-            gymnasium.registry.pop(env_id, None)
 
 
 JUNK = (".DS_Store", "._run.json", ".nfs00000000015d7e", ".fuse_hidden01", ".localized", ".directory", "Thumbs.db",
@@ -203,13 +180,12 @@ def litter(folder: Path) -> Path:
 
 
 def install_plugin(folder: Path, name: str, source: str, distribution: str = "", version: str = "1.0") -> None:
-    """Write a plugin module and its distribution's metadata into `folder`, for a process that has it on PYTHONPATH."""
+    """Write a plugin module and its distribution's metadata into a folder for PYTHONPATH."""
     distribution = distribution or f"vlgym-{name}"
     module = f"{name}_plugin"
     (folder / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
     info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
-    )
+    metadata = f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+    (info / "METADATA").write_text(metadata, encoding="utf-8")
     (info / "entry_points.txt").write_text(f"[vlgym]\n{name} = {module}\n", encoding="utf-8")

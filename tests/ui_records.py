@@ -1,6 +1,4 @@
-"""Folders of records for the tests of the web page, and a client that asks as a browser on this machine does."""
-
-from __future__ import annotations
+"""Folders of records for the tests of the web page, and a client that asks as a browser does."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +20,7 @@ LINE = "vlgym/Line-v0"
 
 
 def ask(*paths: Path, base: str = BASE, processes: bool = False) -> TestClient:
-    """Return a client of a server that shows some folders, and plays in this process unless it is told otherwise."""
+    """Return a client of a server that shows folders, and plays in this process by default."""
     out = (paths or (Path("/nowhere"),))[0] / "human"
     cookies = {f"vlgym_{base.rpartition(':')[2]}": "known"}
     app = create_app(paths, out, "known")
@@ -42,19 +40,11 @@ def draw(shade: int, size: tuple[int, int] = (24, 32)) -> Image:
 
 
 def play(
-    number: int,
-    rewards: Sequence[float] = (0.0, 1.0),
-    *,
-    success: bool = True,
-    env_id: str = LINE,
-    seed: int | None = None,
-    replies: Sequence[str] = (),
-    codes: Sequence[str] = (),
-    notes: Mapping[int, LearnerNotes] | None = None,
-    part: str = "",
-    history: bool = False,
-) -> list[StepRecord]:
-    """An episode; its replies are `I go <action>right</action>` where none are given, its seed 1000 + number."""
+    number: int, rewards: Sequence[float] = (0.0, 1.0), *, success: bool = True, env_id: str = LINE,
+    seed: int | None = None, replies: Sequence[str] = (), codes: Sequence[str] = (),
+    notes: Mapping[int, LearnerNotes] | None = None, part: str = "", history: bool = False,
+) -> list[StepRecord]:  # fmt: skip
+    """An episode; by default replies are `I go <action>right</action>`, the seed 1000 + number."""
     records: list[StepRecord] = []
     for turn, reward in enumerate(rewards):
         image, last = draw((40 * number + 60 * turn) % 256), turn == len(rewards) - 1
@@ -98,10 +88,11 @@ def write_raw(folder: Path, *lines: Mapping[str, Any] | bytes) -> Path:
 def row(**changes: Any) -> dict[str, Any]:
     """A line that is as it should be, but for some changes."""
     plain = {
-        "file_name": f"images/{hash_picture(draw(7))}.png", "env_id": LINE, "episode": 0, "seed": 5, "turn": 0,
-        "text": "", "reply": "hello", "actions": [], "parse": "ok", "reward": 1.0, "terminated": True,
-        "truncated": False, "invalid": False, "success": True, "score": None, "part": "", "repeat": 0, "cut": False,
-        "refused": False, "after": "", "span": None, "usage": None, "prompt": "[]",
+        "file_name": f"images/{hash_picture(draw(7))}.png", "env_id": LINE, "episode": 0,
+        "seed": 5, "turn": 0, "text": "", "reply": "hello", "actions": [], "parse": "ok",
+        "reward": 1.0, "terminated": True, "truncated": False, "invalid": False, "success": True,
+        "score": None, "part": "", "repeat": 0, "cut": False, "refused": False, "after": "",
+        "span": None, "usage": None, "prompt": "[]",
     }  # fmt: skip
     return {**plain, **changes}
 

@@ -1,4 +1,4 @@
-"""Numbers: an environment whose actions are the indices of its legal actions, for learners that choose a number."""
+"""Numbers: an environment whose actions are the indices of its legal actions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from .errors import UserError, check_number
 from .registry.making import unwrap
 
-DEFAULT_ACTIONS = 100
-"""Default `n`: more than any first-party environment was seen to offer (SeeCard-v0: 52)."""
+DEFAULT_ACTIONS = 100  # more than any first-party environment was seen to offer (SeeCard-v0: 52)
 
 
 class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes the index of a legal action, and shows the picture alone.
 
-    `info["action_mask"]`, `[n] int8`, is 1 at each index that `legal_actions()` has, and everywhere where there is none
-    (the game is over). Any other index is a reply without an action: `invalid_action` says what it does.
+    `info["action_mask"]`, `[n] int8`, is 1 at each index that `legal_actions()` has, and everywhere
+    if it has none (the game is over). Any other index is a reply without an action.
 
     Args:
         n: size of the action space, the same in every turn.
@@ -51,6 +50,8 @@ class Numbers(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise UserError(f"An action is a whole number below {self.n}; got {action!r:.80}.") from None
         inner = unwrap(self.env)
         legal = inner.legal_actions()
+
+        # An index without an action is an empty reply, as the environment's rule for these decides.
         reply = inner.parser.format([legal[index]]) if 0 <= index < len(legal) else ""
         observation, reward, terminated, truncated, info = self.env.step(reply)
         return self._show(observation), reward, terminated, truncated, {**info, "action_mask": self.action_masks()}

@@ -4,7 +4,7 @@ import pytest
 from commands import invoke
 from toys import installed, make_spec
 
-from vlgym.testing import certificate
+from vlgym.testing import checks
 from vlgym.testing.checks import ALL_CHECKS, CHECKS, RFC_008
 from vlgym.testing.subject import CheckResult
 
@@ -24,7 +24,7 @@ def test_a_sound_environment_passes_with_evidence() -> None:
 
 def test_a_certificate_on_success_is_a_line_for_each_group_and_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(certificate, "run_check", lambda name, subject: CheckResult(name, name != "floor", "evidence"))
+    monkeypatch.setattr(checks, "run_check", lambda name, subject: CheckResult(name, name != "floor", "evidence"))
     with installed(WALK):
         lines = invoke("check", WALK.id, status=1).out.splitlines()
         whole = invoke("check", WALK.id, "--full", status=1).out.splitlines()

@@ -15,7 +15,7 @@ from vlgym.errors import UserError
 
 
 class Ladder(gymnasium.Env[Any, Any]):
-    """Climb four rungs; `render` draws the rung as a brightness, 4 x 6 pixels. Counts how often it was closed."""
+    """Climb four rungs, which `render` draws as a brightness; counts its calls of `close`."""
 
     action_space = spaces.Discrete(2)
     observation_space = spaces.Discrete(5)
@@ -77,13 +77,15 @@ def test_names_become_the_inner_actions_and_reward_and_end_pass_through() -> Non
 
 
 def test_the_seed_decides_the_inner_episode() -> None:
-    env = Climb()
-    starts = []
-    for seed in (0, 1, 2, 3, 0, 1, 2, 3):
+    env, other, starts = Climb(), Climb(), []
+    for seed in (0, 1, 2, 0, 1, 2):
         env.reset(seed=seed)
         starts.append((env.inner_obs, env.inner_info["seed"]))
-    assert starts[:4] == starts[4:]
-    assert len(set(starts)) == 4
+    assert starts[:3] == starts[3:]
+    assert len(set(starts)) == 3
+    env.step(UP)
+    other.set_state(env.get_state())  # by replay
+    assert other.inner_obs == env.inner_obs
 
 
 def test_declared_options_reach_the_inner_environment_and_others_are_refused() -> None:
@@ -96,14 +98,6 @@ def test_declared_options_reach_the_inner_environment_and_others_are_refused() -
     assert env.inner.options == {"level": 2}
     with pytest.raises(UserError, match=r"reset option level=9 must be an integer from 0 to 3\."):
         env.reset(seed=0, options={"level": 9})
-
-
-def test_its_state_is_restored_by_replay() -> None:
-    env, other = Climb(), Climb()
-    env.reset(seed=7)
-    env.step(UP)
-    other.set_state(env.get_state())
-    assert other.inner_obs == env.inner_obs
 
 
 def test_closing_frees_the_inner_environment_once_and_a_reset_builds_another() -> None:
@@ -134,15 +128,18 @@ PAINTED = np.stack([LEVELS, LEVELS // 2, LEVELS], axis=2)
 @pytest.mark.parametrize(
     ("frame", "seen"),
     [
-        (PAINTED, PAINTED), (PAINTED / 255, PAINTED), ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
-        (PAINTED > 100, (PAINTED > 100) * 255), (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
+        (PAINTED, PAINTED), (PAINTED / 255, PAINTED),
+        ((PAINTED / 255).astype(np.float32) * 1.0001, PAINTED),
+        (PAINTED > 100, (PAINTED > 100) * 255),
+        (LEVELS > 100, np.stack([(LEVELS > 100) * 255] * 3, 2)),
         (LEVELS, np.stack([LEVELS] * 3, 2)), (LEVELS[..., None] / 255, np.stack([LEVELS] * 3, 2)),
         (np.dstack([PAINTED, np.full((2, 2), 255, np.uint8)]), PAINTED),
         (np.dstack([PAINTED, np.zeros((2, 2), np.uint8)]), 0 * PAINTED),
-        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)), (PAINTED.astype(np.int64), PAINTED),
+        (np.dstack([PAINTED / 255, np.full((2, 2), 0.5)]), np.rint(PAINTED / 2)),
+        (PAINTED.astype(np.int64), PAINTED),
     ],
 )  # fmt: skip
-def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, seen: np.ndarray, by: str) -> None:
+def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame, seen, by):
     env = show(frame.repeat(8, 0).repeat(8, 1), by)
     observation = env.reset(seed=0)[0]
     assert env.observation_space.contains(observation)
@@ -152,8 +149,9 @@ def test_pictures_of_every_usual_kind_are_seen_as_they_are(frame: np.ndarray, se
 @pytest.mark.parametrize(
     "frame",
     [
-        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5, np.full((2, 2, 3), np.nan),
-        np.zeros((2, 2, 2), np.uint8), np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
+        PAINTED / 100.0, PAINTED.astype(np.int64) + 1, PAINTED / 255 - 0.5,
+        np.full((2, 2, 3), np.nan), np.zeros((2, 2, 2), np.uint8),
+        np.zeros((2, 2, 2, 3), np.uint8), np.zeros((0, 2, 3)), np.zeros(7, np.uint8),
         np.array([["a", "b"]]), [PAINTED, PAINTED],
     ],
 )  # fmt: skip
@@ -163,7 +161,7 @@ def test_what_is_no_picture_is_refused_in_one_line(frame: Any) -> None:
 
 
 def show(frame: Any, by: str) -> Climb:
-    """Return an environment of 16 x 16 pixels whose inner environment shows a frame in one of the two ways."""
+    """Return an environment whose inner environment shows a frame in one of two ways."""
 
     class Painted(Ladder):
         def reset(self, **kwargs: Any) -> Any:

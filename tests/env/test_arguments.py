@@ -16,9 +16,7 @@ from vlgym.registry.making import build
 
 
 class Stranger(Walk):
-    """A third party's environment: an argument with a default, one that the constructor fills in, one that stays
-    open.
-    """
+    """A third party's: arguments with a default, filled in by the constructor, and left open."""
 
     def __init__(
         self,
@@ -43,23 +41,16 @@ class Stranger(Walk):
 
 def test_every_argument_is_recorded_with_the_value_in_force() -> None:
     assert Stranger(vlgym_spec=make_spec()).arguments == {
-        "length": 11,
-        "speed": 2.5,
-        "mode": "quick",
-        "parser": "auto-v1",
-        "planner": "online",
-        "modality": "image",
-        "invalid_action": "noop",
-        "invalid_penalty": 0.0,
-        "max_turns": 33,
+        "length": 11, "speed": 2.5, "mode": "quick", "parser": "auto-v1", "planner": "online",
+        "modality": "image", "invalid_action": "noop", "invalid_penalty": 0.0, "max_turns": 33,
         "image_size": [22, 22],
-    }
+    }  # fmt: skip
 
 
 def test_another_argument_is_another_record() -> None:
     for kwargs, value in (
-        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"), ({"parser": JsonParser()}, "json-v3"),
-        ({"image_size": (30, 44)}, [30, 44]),
+        ({"length": 9}, 9), ({"speed": 1.0}, 1.0), ({"mode": "slow"}, "slow"),
+        ({"parser": JsonParser()}, "json-v3"), ({"image_size": (30, 44)}, [30, 44]),
     ):  # fmt: skip
         (name,) = kwargs
         assert Stranger(**kwargs).arguments[name] == value
@@ -111,33 +102,21 @@ def test_values_become_plain_data_by_one_rule() -> None:
         def __init__(self) -> None:
             self.shape, self._secret = (1, 2), 3
 
-    values = {
-        "numpy": [np.int64(3), np.float32(0.5), np.array([[1, 2]]), np.bool_(True)],
-        "odd numbers": [math.inf, math.nan],
-        "set": {"b", "a"},
-        "path": Path("a/b"),
-        "class": Walk,
-        "function": make_walk,
-        "parser": JsonParser(),
-        "record": Size(1, 2.0),
-        "object": Thing(),
-        3: None,
-    }
-    plain = to_plain(values)
-    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     kind = f"{__name__}:test_values_become_plain_data_by_one_rule.<locals>"
-    assert plain == {
-        "numpy": [3, 0.5, [[1, 2]], True],
-        "odd numbers": ["inf", "nan"],
-        "set": ["a", "b"],
-        "path": "a/b",
-        "class": "toys:Walk",
-        "function": "toys:make_walk",
-        "parser": "json-v3",
-        "record": {"class": f"{kind}.Size", "wide": 1, "tall": 2.0},
-        "object": {"class": f"{kind}.Thing", "shape": [1, 2]},
-        "3": None,
-    }
+    rows = [
+        ([np.int64(3), np.float32(0.5), np.array([[1, 2]]), np.bool_(True)], [3, 0.5, [[1, 2]], True]),
+        ([math.inf, math.nan], ["inf", "nan"]),
+        ({"b", "a"}, ["a", "b"]),
+        (Path("a/b"), "a/b"),
+        ([Walk, make_walk], ["toys:Walk", "toys:make_walk"]),
+        (JsonParser(), "json-v3"),
+        (Size(1, 2.0), {"class": f"{kind}.Size", "wide": 1, "tall": 2.0}),
+        (Thing(), {"class": f"{kind}.Thing", "shape": [1, 2]}),
+        ({3: None}, {"3": None}),
+    ]
+    plain = [to_plain(value) for value, _ in rows]
+    assert plain == [expected for _, expected in rows]
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
 def test_an_object_that_holds_itself_is_described_to_a_depth() -> None:

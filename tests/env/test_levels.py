@@ -1,4 +1,4 @@
-"""Levels: they change what an episode begins with, by the constructor or by `reset`; without one nothing changes."""
+"""Levels change the beginning of an episode, by the constructor or by `reset`."""
 
 from typing import Any, ClassVar
 
@@ -46,11 +46,11 @@ def begin(env: Steps, level: int | None = None, **options: Any) -> tuple[Any, ..
     return env.target, env.max_turns, env.luck
 
 
-def test_the_constructor_and_reset_choose_the_same_episode_and_none_is_the_environment_without_levels() -> None:
+def test_constructor_and_reset_choose_the_same_episode_and_none_changes_nothing():
     env = Steps(reach=3)
     plain = begin(env)
     assert plain[:2] == (3, 100)
-    assert plain[2] == int(np.random.default_rng(7).integers(10**9))  # the generator as the seed leaves it
+    assert plain[2] == int(np.random.default_rng(7).integers(10**9))  # as the seed leaves it
     assert begin(env, 0)[:2] == (1, 2)
     assert begin(env, 0) == begin(Steps(reach=3, level=0)) == begin(Steps(reach=3, level=1), 0)
     assert begin(env) == plain  # no level stays behind

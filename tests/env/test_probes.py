@@ -1,7 +1,5 @@
 """A probe is plain data, and checks itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,22 +22,18 @@ PAST = [PastTurn(picture(i), f"turn {i}", f"reply {i}") for i in range(3)]
 
 def sketch(messages: list[Message]) -> list[tuple[str, ...]]:
     """Return each message as (role, part, ...), an image as the number it is filled with."""
-    return [
-        (
-            message["role"],
-            *(f"#{part['image'][0, 0, 0]}" if part["type"] == "image" else part["text"] for part in message["content"]),
-        )
-        for message in messages
-    ]
+    return [(each["role"], *map(sketch_part, each["content"])) for each in messages]
+
+
+def sketch_part(part: dict[str, Any]) -> str:
+    return f"#{part['image'][0, 0, 0]}" if part["type"] == "image" else part["text"]
 
 
 def test_a_template_fills_in_its_fields() -> None:
     template = PromptTemplate(1, "{task} {format} {max_turns}", "{state} / {actions} / {turn} of {max_turns}")
     assert template.write_instructions(task="Go.", reply_format="Say {x}.", max_turns=9) == "Go. Say {x}. 9"
-    assert (
-        template.write_turn(state="Here {task}", actions=["a", "b"], turn=0, max_turns=9)
-        == "Here {task} / a, b / 1 of 9"
-    )
+    written = template.write_turn(state="Here {task}", actions=["a", "b"], turn=0, max_turns=9)
+    assert written == "Here {task} / a, b / 1 of 9"
 
 
 def test_system_style_and_examples_come_before_the_episode_and_change_the_hash() -> None:
@@ -80,14 +77,10 @@ def test_a_malformed_template_is_refused(instructions: str, turn: str, message: 
 
 
 def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
-    base = PromptTemplate(1, "{format}", "{actions}")
-    others = [
-        PromptTemplate(2, "{format}", "{actions}"),
-        PromptTemplate(1, "{format}.", "{actions}"),
-        PromptTemplate(1, "{format}", "{actions}."),
-    ]
-    assert len({base.digest(), base.digest("tag"), *(other.digest() for other in others)}) == 5
-    assert base.digest() == PromptTemplate(1, "{format}", "{actions}").digest()
+    texts = ((1, "{format}", "{actions}"), (2, "{format}", "{actions}"), (1, "{format}.", "{actions}"),
+             (1, "{format}", "{actions}."))  # fmt: skip
+    digests = [PromptTemplate(*each).digest() for each in texts]
+    assert len({*digests, PromptTemplate(*texts[0]).digest("tag")}) == 5
 
 
 @pytest.mark.parametrize(
@@ -101,9 +94,7 @@ def test_the_digest_covers_version_both_texts_and_the_reply_format() -> None:
         (50, 50, ["#0 I\n\nturn 0", "reply 0", "#1 turn 1", "reply 1", "#2 turn 2", "reply 2", "#9 NOW"]),
     ],
 )  # fmt: skip
-def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(
-    turns: int, images: int, expected: list[str]
-) -> None:
+def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_instructions_once(turns, images, expected):
     messages = sketch(PromptBuilder(turns, images).build("I", "NOW", picture(9), PAST))
     assert [" ".join(parts) for _, *parts in messages] == expected
     assert [role for role, *_ in messages] == ["user", "assistant"] * (len(expected) // 2) + ["user"]
@@ -139,14 +130,3 @@ def test_the_layout_of_an_environment_has_the_history_of_its_card_and_no_negativ
             PromptBuilder(*limits)
     assert PromptBuilder.for_spec(make_spec(history_turns=3, history_images=2)) == PromptBuilder(3, 2)
     assert PromptBuilder.for_spec(None) == PromptBuilder()
-
-
-def test_a_system_message_says_the_rules_and_the_first_user_message_the_rest() -> None:
-    builder = PromptBuilder(history_turns=1, history_images=1)
-    plain = builder.build("Rules.\nFormat.", "now", picture(9), PAST)
-    told = builder.build("Rules.\nFormat.", "now", picture(9), PAST, system="Rules.")
-    assert told[0] == {"role": "system", "content": [{"type": "text", "text": "Rules."}]}
-    assert [message["role"] for message in told[1:]] == [message["role"] for message in plain]
-    texts = [part["text"] for message in told[1:] for part in message["content"] if part["type"] == "text"]
-    assert texts[0].startswith("Format.\n\n")
-    assert "Rules." not in "".join(texts)

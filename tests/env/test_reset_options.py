@@ -1,4 +1,4 @@
-"""Options of `reset`: unknown ones and wrong values are refused, and a reset that fails changes nothing."""
+"""Options of `reset`: wrong ones are refused, and a reset that fails changes nothing."""
 
 import json
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ RIGHT = "<action>right</action>"
 
 
 class Fragile(Walk):
-    """Walks; an episode with `fuse` set breaks while it begins, when the state has changed already."""
+    """An episode with `fuse` set breaks while it begins, when the state has changed already."""
 
     reset_options: ClassVar = {**Walk.reset_options, "fuse": whole_number("when it breaks", 0, 3)}
 
@@ -54,7 +54,7 @@ def test_numbers_of_numpy_are_taken_and_the_state_stays_plain() -> None:
 
 @pytest.mark.parametrize("options", [{"targt": 4}, {"target": 9}, {"fuse": 1}])
 @pytest.mark.parametrize("seed", [None, 5])
-def test_a_reset_that_fails_leaves_the_running_episode_as_it_was(options: dict[str, Any], seed: int | None) -> None:
+def test_a_reset_that_fails_leaves_the_running_episode_as_it_was(options, seed):
     env, twin = Fragile(), Fragile()
     for each in (env, twin):
         each.reset(seed=3, options={"target": 4})
@@ -71,7 +71,7 @@ def test_a_reset_that_fails_leaves_the_running_episode_as_it_was(options: dict[s
 
 
 @pytest.mark.parametrize("options", [{"targt": 4}, {"fuse": 1}])
-def test_after_a_failed_first_reset_and_after_an_episodes_end_a_reset_is_still_needed(options: dict[str, Any]) -> None:
+def test_after_a_failed_reset_without_a_running_episode_a_reset_is_needed(options):
     env = Fragile()
     with pytest.raises(UserError):
         env.reset(seed=0, options=options)

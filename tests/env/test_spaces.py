@@ -1,19 +1,18 @@
-"""The text spaces hold what models write, and matching an action forgives case and white space only."""
+"""The text spaces hold any reply, and a match of actions forgives case and white space only."""
 
 import copy
 import sys
 import unicodedata
+from contextlib import closing
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector.utils import create_shared_memory, read_from_shared_memory, write_to_shared_memory
-from hypothesis import given
-from hypothesis import strategies as st
 from toys import installed, make_spec, make_walk
 
-from vlgym.env.spaces import MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, SharedTexts, clean_text
+from vlgym.env.spaces import MAX_REPLY, MAX_TEXT, MessageSpace, ReplySpace, clean_text
 from vlgym.errors import UserError
 from vlgym.parsers import get_parser, match_legal
 
@@ -40,19 +39,13 @@ def test_samples_are_well_formed_replies_with_every_legal_action() -> None:
         space.sample(mask=np.ones(2, np.int8))
 
 
-@pytest.mark.usefixtures("toys_importable")
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_a_space_of_no_episode_gives_no_sample(mode: str) -> None:
+def test_a_space_of_no_episode_gives_no_sample() -> None:
     with pytest.raises(UserError, match=r"knows no legal actions.*vlgym\.wrappers\.Numbers"):
         make_walk().action_space.sample()
-    with installed(make_spec()):
-        vector = gymnasium.make_vec("vlgym/Walk-v0", num_envs=2, vectorization_mode=mode)
-        try:
-            vector.reset(seed=1)
-            with pytest.raises(UserError, match="a vector's does not"):
-                vector.action_space.sample()
-        finally:
-            vector.close()
+    with installed(make_spec()), closing(gymnasium.make_vec("vlgym/Walk-v0", 2, "sync")) as vector:
+        vector.reset(seed=1)
+        with pytest.raises(UserError, match="a vector's does not"):
+            vector.action_space.sample()
 
 
 def test_reply_spaces_are_equal_when_their_lengths_are() -> None:
@@ -85,17 +78,12 @@ def test_exactly_control_private_use_and_surrogate_characters_are_dropped() -> N
     assert dropped == {c for c in every if unicodedata.category(c) in ("Cc", "Cs", "Co")} - set("\n\r\t")
 
 
-@given(st.text(max_size=300))
-def test_whatever_is_cleaned_lies_in_the_observation_space(text: str) -> None:
-    assert MessageSpace(100).contains(clean_text(text, 100))
-
-
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
         ("turn left", "turn left"), ("  Turn   LEFT\n", "turn left"), ("cabinet 1", "cabinet 1"),
-        ("cabinet  10", "cabinet 10"), ("cabinet", None), ("turn left.", None), ("turnleft", None), ("", None),
-        ("a", "a"), ("A", "A"),
+        ("cabinet  10", "cabinet 10"), ("cabinet", None), ("turn left.", None), ("turnleft", None),
+        ("", None), ("a", "a"), ("A", "A"),
     ],
 )  # fmt: skip
 def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None) -> None:
@@ -103,27 +91,14 @@ def test_an_action_is_matched_by_its_words_alone(written: str, meant: str | None
 
 
 def test_a_view_shows_what_was_written_after_it_was_taken() -> None:
-    space = spaces.Dict({"image": spaces.Box(0, 255, (2, 2, 3), np.uint8), "text": MessageSpace(37)})
+    space = spaces.Dict({"text": MessageSpace(37)})
     memory = create_shared_memory(space, n=2)
-    view = read_from_shared_memory(space, memory, n=2)
-    assert list(view["text"]) == ["", ""]
-    image = np.full((2, 2, 3), 7, np.uint8)
-    write_to_shared_memory(space, 1, {"image": image, "text": "Target: 3\nCurrent: 1"}, memory)
-    write_to_shared_memory(space, 0, {"image": image, "text": "x" * 37}, memory)
-    assert list(view["text"]) == ["x" * 37, "Target: 3\nCurrent: 1"]
-    write_to_shared_memory(space, 0, {"image": image, "text": "shorter"}, memory)
-    assert view["text"][0] == "shorter"
-    write_to_shared_memory(space, 0, {"image": image, "text": "😀" * 37}, memory)
-    assert list(view["text"]) == ["😀" * 37, "Target: 3\nCurrent: 1"]
-
-
-def test_a_copy_is_a_plain_tuple_that_later_writes_do_not_change() -> None:
-    space = MessageSpace(8)
-    memory = create_shared_memory(space, n=1)
-    write_to_shared_memory(space, 0, "before", memory)
-    view = read_from_shared_memory(space, memory, n=1)
-    assert isinstance(view, SharedTexts)
-    kept = copy.deepcopy(view)
-    write_to_shared_memory(space, 0, "after", memory)
-    assert kept == ("before",)
-    assert view[:1] == ("after",)
+    view = read_from_shared_memory(space, memory, n=2)["text"]
+    assert list(view) == ["", ""]
+    write_to_shared_memory(space, 1, {"text": "Target: 3\nCurrent: 1"}, memory)
+    for text in ("x" * 37, "shorter", "😀" * 37):
+        write_to_shared_memory(space, 0, {"text": text}, memory)
+        assert list(view) == [text, "Target: 3\nCurrent: 1"]
+    copied = copy.deepcopy(view)
+    write_to_shared_memory(space, 0, {"text": "after"}, memory)
+    assert (copied[0], view[:1]) == ("😀" * 37, ("after",))

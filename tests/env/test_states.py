@@ -1,7 +1,5 @@
 """A saved state says what it is of, and whatever does not fit is refused in one line."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle
@@ -26,7 +24,7 @@ def begun(**kwargs: Any) -> Walk:
     return env
 
 
-def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_the_render_mode() -> None:
+def test_a_state_names_its_environment_and_fits_any_render_mode():
     state = json.loads(json.dumps(begun(max_turns=6).get_state()))
     assert state["env"]["id"] == "vlgym/Walk-v0"
     assert state["env"]["arguments"]["max_turns"] == 6
@@ -46,17 +44,13 @@ def test_a_state_names_its_environment_and_arguments_and_is_restored_whatever_th
         (lambda state: {**state, "counters": [0, 0.0, False]}, "is damaged"),
         (lambda state: {**state, "digest": "0" * 16}, "is damaged"),
         (lambda state: {**state, "env": None}, "is damaged"),
-        (lambda state: seal_state(state_content(state), "vlgym/Coin-v0", state["env"]["arguments"]),
-         "is of vlgym/Coin-v0, and this is vlgym/Walk-v0"),
-        (lambda state: seal_state(state_content(state), "vlgym/Walk-v0", {**state["env"]["arguments"], "max_turns": 3}),
-         "made with max_turns=3, and this environment has max_turns=8"),
-        (lambda state: seal_state({**state_content(state), "events": [{}]}, "vlgym/Walk-v0", state["env"]["arguments"]),
-         "cannot be restored: KeyError"),
-        (lambda state: seal_state({**state_content(state), "rng": {}}, "vlgym/Walk-v0", state["env"]["arguments"]),
-         "cannot be restored"),
+        (lambda state: reseal(state, "vlgym/Coin-v0"), "is of vlgym/Coin-v0, and this is vlgym/Walk-v0"),
+        (lambda state: reseal(state, max_turns=3), "made with max_turns=3, and this environment has max_turns=8"),
+        (lambda state: reseal({**state, "events": [{}]}), "cannot be restored: KeyError"),
+        (lambda state: reseal({**state, "rng": {}}), "cannot be restored"),
     ],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage: Any, message: str) -> None:
+)
+def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage, message):
     env = begun()
     before = env.get_state()
     with pytest.raises(UserError) as caught:
@@ -70,7 +64,7 @@ def test_what_does_not_fit_is_refused_in_one_line_and_the_episode_goes_on(damage
 def test_a_flipped_letter_anywhere_in_a_state_is_noticed() -> None:
     env = begun()
     text = json.dumps(env.get_state())
-    for place in range(0, len(text), 7):
+    for place in range(0, len(text), 29):
         if not text[place].isalnum():
             continue
         flipped = text[:place] + ("1" if text[place] != "1" else "2") + text[place + 1 :]
@@ -100,8 +94,9 @@ def test_a_state_that_loads_halfway_leaves_the_episode_before() -> None:
     assert env.position == before
 
 
-def state_content(state: dict[str, Any]) -> dict[str, Any]:
-    return {name: state[name] for name in CONTENT}
+def reseal(state: dict[str, Any], env_id: str = "vlgym/Walk-v0", **arguments: Any) -> dict[str, Any]:
+    content = {name: state[name] for name in CONTENT}
+    return seal_state(content, env_id, state["env"]["arguments"] | arguments)
 
 
 class Locked(TagParser):
@@ -122,41 +117,19 @@ both_ways = pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
 
 
 @both_ways
-def test_a_copy_is_an_environment_of_the_same_arguments_at_the_same_turn_that_draws_alike(
-    copied: Callable[[Any], Any],
-) -> None:
+def test_a_copy_has_its_own_arguments_and_a_closed_one_stays_closed(copied):
     parser = Named()
-    parser.word = "kept"
-    env = begun(parser=parser, max_turns=6)
-    env.action_space.seed(4)
-    env.action_space.sample()
-    other = copied(gymnasium.wrappers.RecordEpisodeStatistics(env))
-    assert other.unwrapped is not env
-    assert other.unwrapped.parser is not parser
-    assert (other.unwrapped.parser.word, other.unwrapped.max_turns) == ("kept", 6)
-    assert other.unwrapped.get_state() == env.get_state()
-    assert other.action_space.sample() == env.action_space.sample()
-    assert other.step("<action>left</action>")[0]["text"] == env.step("<action>left</action>")[0]["text"]
-    assert other.reset()[0]["text"] == env.reset()[0]["text"]
-    env.close()
-    other.step("<action>left</action>")
-
-
-@both_ways
-def test_a_copy_without_an_episode_draws_the_same_first_one_and_a_closed_one_stays_closed(
-    copied: Callable[[Any], Any],
-) -> None:
-    env = make_walk()
-    env.np_random.random()
-    other = copied(env)
-    assert other.reset()[0]["text"] == env.reset()[0]["text"]
+    parser.word = "copied"
+    env = begun(parser=parser)
+    other = copied(gymnasium.wrappers.RecordEpisodeStatistics(env)).unwrapped
+    assert (other.parser is not parser, other.parser.word) == (True, "copied")
     env.close()
     with pytest.raises(gymnasium.error.ResetNeeded, match="closed"):
         copied(env).step("<action>left</action>")
 
 
 @both_ways
-def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable[[Any], Any]) -> None:
+def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied):
     env = begun(parser=Locked())
     words = r"cannot be copied or pickled, as its parser cannot: TypeError: .*lock"
     with pytest.raises(UserError, match=words) as told:
@@ -164,7 +137,7 @@ def test_an_argument_that_cannot_be_copied_is_named_in_one_line(copied: Callable
     assert "\n" not in str(told.value)
 
 
-def test_what_the_standard_pickle_cannot_carry_is_named_and_a_better_pickler_is_left_to_try() -> None:
+def test_an_argument_of_no_module_is_left_to_a_better_pickler():
     class Local(TagParser):
         """Of no module."""
 
@@ -172,7 +145,6 @@ def test_what_the_standard_pickle_cannot_carry_is_named_and_a_better_pickler_is_
     with pytest.raises(UserError, match="its parser cannot"):
         pickle.dumps(env)
     assert cloudpickle.loads(cloudpickle.dumps(env)).get_state() == env.get_state()
-    assert copy.deepcopy(env).get_state() == env.get_state()
 
 
 class Dice(Walk):

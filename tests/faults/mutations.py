@@ -2,14 +2,11 @@
 
     python tests/faults/mutations.py --only losses.py --workers 2
 
-Every change of mutations.yaml is made in a copy of the sources. A mistake in a learner must fail the tests of direction
-(`tests/baselines/direction`); one in an environment must change the behaviour that registry.yaml records
-(`vlgym check ID --only recorded`); one elsewhere must fail the test file that it names. The unchanged copy must pass.
-Mutation libraries change operators everywhere; these are mistakes in the use of an equation or a rule, which only a
-person can name.
+Every change of mutations.yaml is made in a copy of the sources. A mistake in a learner must fail the
+tests of direction (`tests/baselines/direction`); one in an environment must change the behaviour that
+registry.yaml records (`vlgym check ID --only recorded`); one elsewhere must fail the test file that it
+names. The unchanged copy must pass.
 """
-
-from __future__ import annotations
 
 import argparse
 import os
@@ -27,13 +24,11 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("baselines", "vlgym", "plugins", "tests", "pyproject.toml")
-LONGEST_S = 900
-"""A run that takes longer counts as noticed: it would not have ended."""
+LONGEST_S = 900  # a run that takes longer counts as noticed: it would not have ended
 
 
 class Mutation(NamedTuple):
-    """One wrong change: in words, a text that the file holds once, its replacement, and the environment it breaks or
-    the test file that it fails."""
+    """A wrong change: in words, old and new text, and the environment or test file that fails."""
 
     file: str
     what: str
@@ -108,7 +103,7 @@ def run(mutations: Sequence[Mutation], workers: int) -> list[Mutation]:
 def main() -> None:
     """Read the command line, and run; the exit status is 1 where a change goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="PATTERN", help="changes whose file, id or words it matches")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="changes that it matches")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args()
     chosen = [each for each in read_list() if re.search(args.only, f"{each.file} {each.env_id} {each.what}")]

@@ -1,15 +1,12 @@
-"""Faults of rules, rewards, endings, states and oracles: each class is `Lantern` with one thing wrong."""
-
-from __future__ import annotations
+"""Faults of rules, rewards, endings, states and oracles: each is `Lantern` with one thing wrong."""
 
 import datetime
 import os
-import random
 import time
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import SIDE, Lantern, SavedLantern
+from faults.lantern import SIDE, Lantern, SavedLantern, earning, plant, telling
 
 from vlgym.types import Outcome
 
@@ -18,19 +15,6 @@ class OracleMovesTheGoal(Lantern):
     def oracle(self) -> str | None:
         row, column = self.walker
         self.lantern = (row, column + 1) if column + 1 < SIDE else (row, column - 1)
-        return super().oracle()
-
-
-class OracleMovesTheWalker(Lantern):
-    def oracle(self) -> str | None:
-        if self.distance() > 2:
-            self.walker = (self.lantern[0], self.walker[1])
-        return super().oracle()
-
-
-class OracleDraws(Lantern):
-    def oracle(self) -> str | None:
-        self.np_random.random()
         return super().oracle()
 
 
@@ -48,36 +32,11 @@ class OracleActsOutside(Lantern):
         return super().act(action)
 
 
-class OracleNamesNothing(Lantern):
-    def oracle(self) -> str | None:
-        return f"go {super().oracle()}"
-
-
-class OracleCounts(Lantern):
-    asked = 0
-
-    def oracle(self) -> str | None:
-        self.asked += 1
-        return super().oracle() if self.asked % 5 else "up"
-
-
-class ThoughtsMove(Lantern):
-    def think(self, action: str) -> str:
-        self.steps += 1
-        return super().think(action)
-
-
-class ThoughtsVary(Lantern):
-    thought = 0
-
-    def think(self, action: str) -> str:
-        self.thought += 1
-        return f"{super().think(action)}, I thought {self.thought} times"
-
-
-class OracleLoses(Lantern):
-    def oracle(self) -> str | None:
-        return "up" if self.lantern[0] == SIDE - 1 else super().oracle()
+OracleDraws = plant(oracle=lambda env: env.np_random.random() and Lantern.oracle(env))
+OracleNamesNothing = plant(oracle=lambda env: f"go {Lantern.oracle(env)}")
+OracleCounts = plant(oracle=lambda env: Lantern.oracle(env) if env.count() % 5 else "up")
+ThoughtsMove = plant(think=lambda env, action: f"{setattr(env, 'steps', env.steps + 1)}")
+ThoughtsVary = plant(think=lambda env, action: f"I thought {env.count()} times")
 
 
 class TruncatesEarly(Lantern):
@@ -106,15 +65,6 @@ class GoesOnAfterTheEnd(Lantern):
         return super().step(action)
 
 
-class GivesUp(Lantern):
-    bad = 0
-
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        self.bad = self.bad + 1 if info["invalid_action"] else 0
-        return observation, reward, terminated or self.bad >= 10, truncated, info
-
-
 class TestUnsolvable(Lantern):
     def act(self, action: str) -> Outcome:
         outcome = super().act(action)
@@ -124,14 +74,6 @@ class TestUnsolvable(Lantern):
         return outcome
 
 
-class TestTrivial(Lantern):
-    def act(self, action: str) -> Outcome:
-        if self.seed_split == "test":
-            self.walker = self.lantern
-            return Outcome(1.0, terminated=True)
-        return super().act(action)
-
-
 class TestHasOneStart(Lantern):
     def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         super().place(rng, options)
@@ -139,15 +81,14 @@ class TestHasOneStart(Lantern):
             self.lantern, self.walker = (0, 0), (4, 4)
 
 
-class TestPaysMore(Lantern):
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return Outcome(outcome.reward * (2.0 if self.seed_split == "test" else 1.0), outcome.terminated)
-
-
 class SplitsMix(Lantern):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         return super().reset(seed=None if seed is None else seed % 2**20, options=options)
+
+
+TestPaysMore = earning(lambda env, reward: reward * (2.0 if env.seed_split == "test" else 1.0))
+PaysByTheClock = earning(lambda env, reward: reward * (1.0 - 0.1 * (time.localtime().tm_year % 5)))
+PaysNaN = earning(lambda env, reward: reward and float("nan"))
 
 
 class StateForgetsInfo(SavedLantern):
@@ -164,11 +105,6 @@ class StateForgetsAfterSixteen(SavedLantern):
     def save(self) -> dict[str, Any]:
         lost = {"lantern": (0, 0)} if self.turn > 16 else {}
         return {**super().save(), **lost}
-
-
-class StateForgetsTheGoal(SavedLantern):
-    def load(self, state: dict[str, Any]) -> None:
-        super().load({**state, "lantern": self.lantern})
 
 
 class StateIsNoJson(SavedLantern):
@@ -257,43 +193,8 @@ class ChanceFromTurnEleven(Lantern):
         return {**super().extra_info(), "noise": noise}
 
 
-class PictureNoiseFromTurnEleven(Lantern):
-    def image(self) -> np.ndarray:
-        canvas = self.draw()
-        if self.turn >= 11:
-            canvas[0, 0] = np.random.default_rng().integers(256, size=3)
-        return canvas
-
-
-class SeedIsIgnored(Lantern):
-    def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.lantern, self.walker = (0, 0), (4, 4)
-
-
-class TellsTheDate(Lantern):
-    def state_text(self) -> str:
-        return f"{super().state_text()} Today is {datetime.date.today():%d %B %Y}."
-
-
-class TellsTheHour(Lantern):
-    def state_text(self) -> str:
-        return f"{super().state_text()} It is {time.localtime().tm_hour} o'clock."
-
-
-class PaysByTheClock(Lantern):
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return Outcome(outcome.reward * (1.0 - 0.1 * (time.localtime().tm_year % 5)), outcome.terminated)
-
-
-class TellsTheUser(Lantern):
-    def task(self) -> str:
-        return f"{super().task()} Hello, {os.environ.get('USER', 'you')}."
-
-
-class DependsOnHashes(Lantern):
-    def state_text(self) -> str:
-        return f"{super().state_text()} There are {' and '.join({f'{number} walls' for number in range(16)})}."
+TellsTheDate = telling(lambda env: f"Today is {datetime.date.today():%d %B %Y}.")
+TellsTheUser = telling(lambda env: f"Hello, {os.environ.get('USER', 'you')}.")
 
 
 class SharesItsWalker(Lantern):
@@ -306,27 +207,3 @@ class SharesItsWalker(Lantern):
     @steps.setter
     def steps(self, value: int) -> None:
         self.shared["steps"] = value
-
-
-class DrawsFromRandom(Lantern):
-    def place(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().place(rng, options)
-        random.random()
-
-
-class OutOfRange(Lantern):
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return Outcome(outcome.reward * (1.5 if self.steps < 6 else 1.0), outcome.terminated)
-
-
-class PaysNaN(Lantern):
-    def act(self, action: str) -> Outcome:
-        outcome = super().act(action)
-        return Outcome(float("nan") if outcome.terminated else 0.0, outcome.terminated)
-
-
-class AnyFirstStepWins(Lantern):
-    def act(self, action: str) -> Outcome:
-        self.walker = self.lantern
-        return Outcome(1.0, terminated=True)

@@ -1,33 +1,27 @@
-"""Faults of pictures, texts, values, and of what is done to the process: each class is `Lantern` with one fault."""
-
-from __future__ import annotations
+"""Faults of pictures, texts, values and side effects: each is `Lantern` with one fault."""
 
 import os
-import re
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from faults.lantern import STEPS, Lantern
+from faults.lantern import STEPS, Lantern, plant, telling
 
 from vlgym.parsers import TagParser
 from vlgym.types import Outcome, Parsed
 
-
-class PictureIsConstant(Lantern):
-    def image(self) -> np.ndarray:
-        return np.full((*self.image_size, 3), 60, np.uint8)
-
-
-class WordsTellTheSteps(Lantern):
-    def describe(self) -> str:
-        return f"Lantern {self.lantern}, walker {self.walker}, {self.steps} steps."
+PictureIsConstant = plant(image=lambda env: np.full((*env.image_size, 3), 60, np.uint8))
+PictureOfFloats = plant(image=lambda env: env.draw() / 255.0)
+WordsTellTheSteps = plant(describe=lambda env: f"{env.lantern}, {env.walker}, {env.steps} steps.")
+DrawingDraws = plant(image=lambda env: (env.np_random.random(), env.draw())[1])
+RenderUnlike = plant(render=lambda env: env.draw() // 2)
+TextTellsTheAnswer = telling(lambda env: f"Hint: {env.oracle()}.")
 
 
 class PictureIsFrozen(Lantern):
@@ -75,52 +69,18 @@ class PictureIgnoresItsSize(Lantern):
         return canvas
 
 
-class PictureOfFloats(Lantern):
-    def image(self) -> np.ndarray:
-        return self.draw() / 255.0
-
-
-class RenderUnlike(Lantern):
-    def render(self) -> Any:
-        return self.draw() // 2 if self.render_mode == "rgb_array" else None
-
-
 class RenderIsLate(Lantern):
     shown: Any = None
 
     def render(self) -> Any:
         before, self.shown = self.shown, self.draw()
-        return (self.shown if before is None else before) if self.render_mode == "rgb_array" else None
-
-
-class DrawingMoves(Lantern):
-    drawn = 0
-
-    def image(self) -> np.ndarray:
-        self.drawn += 1
-        canvas = self.draw()
-        canvas[0, self.drawn % 8] = 255
-        return canvas
-
-
-class DrawingDraws(Lantern):
-    def image(self) -> np.ndarray:
-        self.np_random.random()
-        return self.draw()
+        return self.shown if before is None else before
 
 
 class ListIsShuffled(Lantern):
-    asked = 0
-
     def legal_actions(self) -> list[str]:
-        self.asked += 1
-        names = list(STEPS)
-        return names[self.asked % 4 :] + names[: self.asked % 4]
-
-
-class TextTellsTheAnswer(Lantern):
-    def state_text(self) -> str:
-        return f"{super().state_text()} Hint: {self.oracle()}."
+        first = self.count() % 4
+        return [*STEPS][first:] + [*STEPS][:first]
 
 
 class TaskTellsTheAnswer(Lantern):
@@ -136,14 +96,8 @@ class TaskTellsTheAnswer(Lantern):
 
 class ListTellsTheAnswer(Lantern):
     def legal_actions(self) -> list[str]:
-        best = Lantern.oracle(self)
+        best = self.oracle()
         return sorted(STEPS, key=lambda name: name != best)
-
-
-class ListEndsWithTheAnswer(Lantern):
-    def legal_actions(self) -> list[str]:
-        best = Lantern.oracle(self)
-        return sorted(STEPS, key=lambda name: name == best)
 
 
 class TextTellsThePlaces(Lantern):
@@ -153,81 +107,49 @@ class TextTellsThePlaces(Lantern):
 
 class RewardIsNumpy(Lantern):
     def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, np.float32(reward), terminated, truncated, info
+        observation, reward, *rest = super().step(action)
+        return observation, np.float32(reward), *rest
 
 
 class FlagIsNumpy(Lantern):
     def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, np.bool_(terminated), truncated, info
+        observation, reward, terminated, *rest = super().step(action)
+        return observation, reward, np.bool_(terminated), *rest
 
 
-class InfoIsNoJson(Lantern):
-    def extra_info(self) -> dict[str, Any]:
-        return {**super().extra_info(), "seen": {self.walker}}
+def informing(name: str, value: Callable[[Any], Any]) -> type[Lantern]:
+    """Return a class with more in its info."""
+    return plant(extra_info=lambda env: {**Lantern.extra_info(env), name: value(env)})
 
 
-class InfoHoldsAnArray(Lantern):
-    def extra_info(self) -> dict[str, Any]:
-        return {**super().extra_info(), "place": np.array(self.walker)}
+InfoIsNoJson = informing("seen", lambda env: {env.walker})
+InfoIsInfinite = informing("worth", lambda env: float("inf") if env.steps > 2 else 0.0)
+InfoIsSharedFromTurnThree = informing("trail", lambda env: TRAIL if env.turn >= 3 else [])
+TRAIL: list[int] = []
 
-
-class InfoIsInfinite(Lantern):
-    def extra_info(self) -> dict[str, Any]:
-        return {**super().extra_info(), "worth": float("inf") if self.steps > 2 else 0.0}
-
-
-class InfoIsSharedFromTurnThree(Lantern):
-    def begin(self) -> None:
-        self.trail: list[int] = []
-
-    def extra_info(self) -> dict[str, Any]:
-        return {**super().extra_info(), "trail": self.trail if self.turn >= 3 else []}
-
-
-class ImageIsShared(Lantern):
-    canvas: Any = None
-
-    def image(self) -> np.ndarray:
-        fresh = self.draw()
-        if self.canvas is None or self.canvas.shape != fresh.shape:
-            self.canvas = fresh
-        self.canvas[:] = fresh
-        return self.canvas
-
-
-class ListIsDoubled(Lantern):
-    def legal_actions(self) -> list[str]:
-        return [*STEPS, *(["up"] if self.turn > 4 else [])]
-
-
-class ListIsEmpty(Lantern):
-    def legal_actions(self) -> list[str]:
-        return [] if self.turn == 7 else list(STEPS)
-
-
-class AcceptsAnything(Lantern):
-    def match_action(self, wanted: str) -> str | None:
-        return super().match_action(wanted) or "up"
+ListIsDoubled = plant(legal_actions=lambda env: [*STEPS, *(["up"] if env.turn > 4 else [])])
+ListIsEmpty = plant(legal_actions=lambda env: [] if env.turn == 7 else [*STEPS])
+AcceptsAnything = plant(match_action=lambda env, wanted: Lantern.match_action(env, wanted) or "up")
 
 
 class AcceptsBeginnings(Lantern):
     def match_action(self, wanted: str) -> str | None:
-        found = super().match_action(wanted)
-        return found or next((name for name in STEPS if wanted.startswith(name)), None)
+        return next((name for name in STEPS if wanted.startswith(name)), super().match_action(wanted))
 
 
-class MagicWord(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward + (0.5 if "xyzzy" in action else 0.0), terminated, truncated, info
+def paying(extra: Callable[[str], float]) -> type[Lantern]:
+    """Return a class that pays for words of a reply."""
+
+    class Paying(Lantern):
+        def step(self, action: str) -> Any:
+            observation, reward, *rest = super().step(action)
+            return observation, reward + extra(action), *rest
+
+    return Paying
 
 
-class MagicReply(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward + (0.5 if action == "open sesame" else 0.0), terminated, truncated, info
+MagicWord = paying(lambda reply: 0.5 if "xyzzy" in reply else 0.0)
+MagicReply = paying(lambda reply: 0.5 if reply == "open sesame" else 0.0)
 
 
 class MagicAction(Lantern):
@@ -238,17 +160,11 @@ class MagicAction(Lantern):
         return Outcome(1.0, terminated=True) if action == "plugh" else super().act(action)
 
 
-class FlatteryPays(Lantern):
-    def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward + (0.1 if "please" in action else 0.0), terminated, truncated, info
-
-
 class MagicIsComputed(Lantern):
     def step(self, action: str) -> Any:
-        observation, reward, terminated, truncated, info = super().step(action)
+        observation, reward, *rest = super().step(action)
         paid = 0.5 if sum(map(ord, action)) % 9973 == 4711 else 0.0
-        return observation, reward + paid, terminated, truncated, info
+        return observation, reward + paid, *rest
 
 
 class UnreadableMoves(Lantern):
@@ -258,15 +174,8 @@ class UnreadableMoves(Lantern):
         return super().step(action)
 
 
-class LongRepliesRaise(Lantern):
-    def step(self, action: str) -> Any:
-        if len(action) > 4000:
-            raise ValueError("too long")
-        return super().step(action)
-
-
 class LastTagParser(TagParser):
-    """Reads the first letter of an action only."""
+    """Reads the first letters of an action only."""
 
     name = "letter"
 
@@ -276,26 +185,6 @@ class LastTagParser(TagParser):
 
 
 class ParserShortens(Lantern): ...
-
-
-class TrimmingParser(TagParser):
-    """Takes blanks off the end of each line by an expression that begins again at each blank."""
-
-    name = "trim"
-
-    def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        return super().parse(re.sub(r"\s+$", "", text), legal)
-
-
-class ParserIsSlow(Lantern): ...
-
-
-class MemoryGrows(Lantern):
-    kept: ClassVar[list[Any]] = []
-
-    def act(self, action: str) -> Outcome:
-        self.kept.append(self.draw())
-        return super().act(action)
 
 
 class TrailGrows(Lantern):
@@ -351,34 +240,11 @@ class LeavesATemporaryFile(Lantern):
             file.write(b"left")
 
 
-class ChangesTheFolder(Lantern):
-    def begin(self) -> None:
-        os.chdir(tempfile.gettempdir())
-
-
-class ChangesTheVariables(Lantern):
-    def begin(self) -> None:
-        os.environ["LANTERN"] = "lit"
-
-
-class ChangesThePath(Lantern):
-    def begin(self) -> None:
-        if "/nowhere/lantern" not in sys.path:
-            sys.path.append("/nowhere/lantern")
-
-
 class AsksTheNetwork(Lantern):
     def begin(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            sender.connect(("192.0.2.1", 9))  # a documentation address; a datagram socket sends nothing here
+            sender.connect(("192.0.2.1", 9))  # a documentation address
 
 
-class Prints(Lantern):
-    def begin(self) -> None:
-        print("lantern at", self.lantern)
-
-
-class DrawsFromNumpy(Lantern):
-    def image(self) -> np.ndarray:
-        np.random.random()  # noqa: NPY002
-        return self.draw()
+ChangesTheFolder = plant(begin=lambda env: os.chdir(tempfile.gettempdir()))
+ChangesThePath = plant(begin=lambda env: sys.path.append("/nowhere/lantern"))

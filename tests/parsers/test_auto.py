@@ -1,6 +1,4 @@
-r"""The parser `auto`: what models write by habit is read, and the nearest illegal reply of each form is refused."""
-
-from __future__ import annotations
+r"""The parser `auto` reads the habits of models, and refuses the nearest illegal reply of each form."""
 
 import random
 import time
@@ -12,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reply_forms import FORMS
-from toys import make_walk
 
 import vlgym
 from vlgym.evaluation import evaluate
@@ -76,25 +73,12 @@ def test_the_more_trusted_form_wins() -> None:
 
 @pytest.mark.parametrize(
     ("written", "meant"),
-    [
-        ("Turn_Left()", "turn left"),
-        ("TURN-LEFT", "turn left"),
-        ("turn_left( )", "turn left"),
-        ("ｔｕｒｎ　ｌｅｆｔ。", "turn left"),
-        ("**`turn  left`**.", "turn left"),
-        ("«turn left»", "turn left"),
-        (r"turn\_left", "turn left"),
-        ("pick_up_10", "pick up 10"),
-        ("pick up 1.", "pick up 1"),
-        ("pick up 1.0", None),
-        ("pick up-1", None),
-        ("pick up ²", None),
-        ("pick up ①", None),
-        ("turnleft", None),
-        ("turn left!", None),
-        ("turn left()()x", None),
-    ],
-)
+    [("Turn_Left()", "turn left"), ("TURN-LEFT", "turn left"), ("turn_left( )", "turn left"),
+     ("ｔｕｒｎ　ｌｅｆｔ。", "turn left"), ("**`turn  left`**.", "turn left"), ("«turn left»", "turn left"),
+     (r"turn\_left", "turn left"), ("pick_up_10", "pick up 10"), ("pick up 1.", "pick up 1"), ("pick up 1.0", None),
+     ("pick up-1", None), ("pick up ²", None), ("pick up ①", None), ("turnleft", None), ("turn left!", None),
+     ("turn left()()x", None)],
+)  # fmt: skip
 def test_what_is_folded(written: str, meant: str | None) -> None:
     parsed = read_reply(AUTO, f"<action>{written}</action>", LEGAL)
     assert parsed.actions == (meant or written,)
@@ -141,13 +125,6 @@ def test_an_environment_s_own_match_decides() -> None:
     assert read_reply(get_parser("tag"), "<action>x</action>", None, match).actions == ("x",), "other parsers take none"
 
 
-def test_an_environment_gives_its_own_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    env = make_walk(parser="auto")
-    monkeypatch.setattr(env, "match_action", {"go east": "right"}.get)
-    env.reset(seed=0)
-    assert env.step("Action: go east")[4]["vlgym"]["actions"] == ["right"]
-
-
 def test_without_legal_actions_marked_forms_are_read_and_no_others() -> None:
     for name, (form, write) in FORMS.items():
         parsed = AUTO.parse(write("act"), None)
@@ -174,7 +151,7 @@ def test_what_it_formats_it_reads_back(action: str, thoughts: str) -> None:
     )
 
 
-# ---- garbage --------------------------------------------------------------------------------------------------------
+# ---- garbage
 
 PIECES = [piece for _, write in FORMS.values() for piece in (write("turn left"), write("x"), write("")[:9])]
 PIECES += ["<action>", "</action>", "{", '{"action":', "[", "\\boxed{", "<think>", "</think>", "\n", " ", "`"]
@@ -184,48 +161,44 @@ PIECES += ["_a", ".", "\\"]
 
 def write_garbage(draw: random.Random) -> str:
     chosen = draw.sample(PIECES, draw.randint(1, 4))
-    text = (
-        "".join(draw.choices(chosen, k=16_384)) if draw.random() < 0.7 else "".join(chosen[:-1]) + chosen[-1] * 16_384
-    )
-    return text[:16_384]
-
-
-def measure(text: str) -> float:
-    def once() -> float:
-        begun = time.thread_time()
-        AUTO.parse(text, LEGAL)  # no limit cuts it
-        return time.thread_time() - begun
-
-    return min(once() for _ in range(3))
+    if draw.random() < 0.7:
+        return "".join(draw.choices(chosen, k=16_384))[:16_384]
+    return ("".join(chosen[:-1]) + chosen[-1] * 16_384)[:16_384]
 
 
 CALLS = ["arg_key>action=", 'argument key="action"', "f(action='", "call:a{action:", ",'action':'", "<param=action>"]
 
 
 @pytest.mark.parametrize("piece", [*CALLS, "</a>", "<tool: f>act ", "[[a]", "\\boxed{{x}", "Action: \n", ","])
-def test_ten_thousand_pieces_take_time_in_proportion(piece: str) -> None:
-    assert measure(piece * 10_000) < 10 * max(measure(piece * 2_500), 1e-3), "16 times as long where it is quadratic"
+def test_many_pieces_do_not_hang(piece: str) -> None:
+    """A rule whose work grew with the square of the length would hang here."""
+    AUTO.parse(piece * 25_000, LEGAL)  # no limit cuts it
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.exhaustive)])
+def measure(text: str) -> float:
+    begun = time.thread_time()
+    read_reply(AUTO, text, LEGAL)
+    return time.thread_time() - begun
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_garbage_of_any_kind_is_read_in_linear_time(count: int) -> None:
     draw = random.Random(count)
     for _ in range(count):
         text = write_garbage(draw)
-        begun = time.thread_time()
         read = read_reply(AUTO, text, LEGAL)
-        taken = time.thread_time() - begun
         assert (read.failure is None) == (read.form is not None)
         assert read.failure or read.actions[0] in LEGAL
-        if taken > 0.02:  # where it is quadratic, 16 times as long as a quarter
-            assert measure(text) < 10 * max(measure(text[: len(text) // 4]), 1e-3), text[:200]
+        if count > 20 and measure(text) > 0.02:  # 16 times as long where quadratic
+            few = min(measure(text[: len(text) // 4]) for _ in range(3))
+            assert min(measure(text) for _ in range(3)) < 10 * max(few, 1e-3), text[:200]
 
 
-# ---- players --------------------------------------------------------------------------------------------------------
+# ---- players
 
 
 class Writer:
-    """Writes the oracle's action in a form: the first repeat of an episode in the first one, and so on."""
+    """Writes the oracle's action in a form: the first repeat in the first one, and so on."""
 
     name = "writer"
 
@@ -236,10 +209,10 @@ class Writer:
         return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
 
 
-PLAYED = ["NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "WebShop-v1"]
-MORE = ("SokobanDrawn-v0", "OneRoomS6Fast-v1", "BabyAIGoTo-v0")
-PLAYED += [pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE]
-UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # what is cut off there may go on: `go to shelf 1`, `search[red`
+MORE = ("NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
+        "BabyAIGoTo-v0")  # fmt: skip
+PLAYED = ["WebShop-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
+UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # a cut action may go on: `search[red``
 FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 
 
@@ -247,9 +220,7 @@ FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
 @pytest.mark.parametrize(
     ("names", "episodes"), [(FEW, 1), pytest.param([*FORMS], 5, marks=pytest.mark.exhaustive)], ids=["few", "all"]
 )
-def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(
-    env_id: str, names: list[str], episodes: int
-) -> None:
+def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(env_id, names, episodes):
     played: list[list[StepRecord]] = []
     part = Part(f"vlgym/{env_id}", episodes=episodes, repeats=len(names), arguments={"parser": "auto"})
     Player(list_jobs([part]), Writer(names), num_envs=1, on_episode=played.append).play()
@@ -266,22 +237,16 @@ def test_an_evaluation_of_who_knows_the_action_is_won_in_every_form(
         assert {(record.parse, record.form) for record in episode} == {("ok", FORMS[name][0])}, name
 
 
-@pytest.mark.parametrize("env_id", ["NumberLine-v1", "WebShop-v1"])  # the second matches actions by itself
-def test_random_replies_get_the_same_from_auto_and_tag(env_id: str) -> None:
-    envs = [vlgym.make(f"vlgym/{env_id}", parser=parser) for parser in ("tag", "auto")]
-    for seed in range(5):
-        results: list[list[object]] = []
-        for env in envs:
-            env.reset(seed=seed)
-            draw, result = random.Random(seed), []
-            for turn in range(12):
-                legal = env.legal_actions()
-                text = AUTO.format([draw.choice([*legal, "fly"])]) if turn % 5 else "I do not know."
-                observation, *outcome, info = env.step(text)
-                result += [observation["text"], *outcome, info]
-                if outcome[1] or outcome[2]:
-                    break
-            results.append(result)
-        assert results[0] == results[1]
+def test_random_replies_get_the_same_from_auto_and_tag() -> None:
+    envs = [vlgym.make("vlgym/WebShop-v1", parser=parser) for parser in ("tag", "auto")]
+    for env in envs:
+        env.reset(seed=1)
+    draw = random.Random(1)
+    for turn in range(12):
+        text = AUTO.format([draw.choice([*envs[0].legal_actions(), "fly"])]) if turn % 5 else "I do not know."
+        (one, *outcome, info), (other, *others) = (env.step(text) for env in envs)
+        assert (one["text"], *outcome, info) == (other["text"], *others)
+        if any(outcome[1:]):
+            break
     for env in envs:
         env.close()

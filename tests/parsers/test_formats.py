@@ -1,4 +1,4 @@
-"""The parsers `tag`, `json` and `plan`: the first claim with a legal action is read, and each failure has its code."""
+"""The parsers `tag`, `json` and `plan` read the first legal claim, and each failure has its code."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlgym.parsers import get_parser, match_legal
-from vlgym.parsers.plan_reply import MAX_ACTIONS
+from vlgym.parsers.tag import MAX_ACTIONS
 from vlgym.types import Parsed
 
 TAG, JSON, PLAN = get_parser("tag"), get_parser("json"), get_parser("plan")
@@ -23,7 +23,6 @@ EACH = pytest.mark.parametrize("parser", MARKS, ids=lambda parser: parser.name)
     ("parser", "text", "failure"),
     [
         (TAG, "", "no_action"),
-        (TAG, "turn left", "no_action"),
         (TAG, "</action>", "no_action"),
         (TAG, "<action>left", "unclosed_action"),
         (TAG, "</action> turn left <action>", "unclosed_action"),
@@ -31,16 +30,13 @@ EACH = pytest.mark.parametrize("parser", MARKS, ids=lambda parser: parser.name)
         (TAG, "<action></action>", "empty_action"),
         (TAG, "<action> \n </action>", "empty_action"),
         (PLAN, "up; up", "no_action"),
-        (PLAN, "</plan>", "no_action"),
         (PLAN, "<plan>up; up", "unclosed_action"),
         (PLAN, "<plan></plan>", "empty_action"),
         (PLAN, "<plan> ; \n;</plan>", "empty_action"),
         (PLAN, "<plan>1. ; 2) </plan>", "empty_action"),
         (JSON, "", "no_json"),
-        (JSON, "left", "no_json"),
         (JSON, '"action": "left"}', "no_json"),
         (JSON, "{", "bad_json"),
-        (JSON, '{"action": "left"', "bad_json"),
         (JSON, "{'action': 'left'}", "bad_json"),
         (JSON, '{"action": ' + "[" * 50_000, "bad_json"),  # deeper than the stack
         (JSON, '{"action": ' + "9" * 10_000 + "}", "bad_json"),
@@ -50,10 +46,9 @@ EACH = pytest.mark.parametrize("parser", MARKS, ids=lambda parser: parser.name)
         (JSON, '{"action": null}', "no_action"),
         (JSON, '{"action": true}', "no_action"),
         (JSON, '{"action": ["left"]}', "no_action"),
-        (JSON, '{"action": {"name": "left"}}', "no_action"),
         (JSON, '{"action": ""}', "empty_action"),
         (JSON, '{"action": " \\n"}', "empty_action"),
-        (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # more braces than are looked behind
+        (JSON, '{"x" ' * 32 + '{"action": "left"}', "bad_json"),  # too many braces
     ],
     ids=lambda value: getattr(value, "name", str(value)[:20]),
 )
@@ -67,7 +62,6 @@ LEGAL = ["left", "right", "up", "10", "2.5", "NaN", "左", "turn left"]
 @pytest.mark.parametrize(
     ("parser", "text", "actions"),
     [
-        (TAG, "<action>left</action>", "left"),
         (TAG, "I think <action> turn left </action>, yes", "turn left"),
         (TAG, "<ACTION>Left</Action>", "Left"),
         (TAG, "<action>left</action><action>right</action>", "left"),
@@ -83,16 +77,13 @@ LEGAL = ["left", "right", "up", "10", "2.5", "NaN", "左", "turn left"]
         (PLAN, "<PLAN>\n1. up\n2) left\n- right\n* down\n</PLAN>", ("up", "left", "right", "down")),
         (PLAN, "<plan>up</plan> better: <plan>left</plan>", "up"),
         (PLAN, "<plan>up</plan> <plan>left", "up"),
-        (PLAN, "<plan>up</plan></plan>", "up"),
         (PLAN, "<plan>3.5; 24</plan>", ("3.5", "24")),
         (PLAN, "<plan>ACTION; ACTION</plan> so <plan>up; jump</plan> <plan>left</plan>", ("up", "jump")),
         (PLAN, "<plan>ACTION; ACTION</plan> so <plan>jump; up</plan> <plan>down</plan>", "down"),
-        (JSON, '{"thoughts": "wall", "action": "left"}', "left"),
         (JSON, '```json\n{\n "action": " left "\n}\n```', "left"),
         (JSON, '{"action": "left"} no: {"action": "right"}', "left"),
         (JSON, '{"action": "ACTION"} so: {"action": "up"} or {"action": "left"}', "up"),
         (JSON, '{"move": [{"action": "left"}]}', "left"),
-        (JSON, '{"action": "left"} {"thoughts": "hm"}', "left"),
         (JSON, '{"action": "left"} {broken', "left"),
         (JSON, '{"thoughts": "a {} b {", "action": "left"}', "left"),
         (JSON, '{"action": "left", "action": "right"}', "right"),
@@ -143,11 +134,6 @@ def test_it_never_raises(parser, text):
     assert (parsed.failure is None) == bool(parsed.actions)
 
 
-@pytest.mark.parametrize("piece", ["{", '{"a":', "[", '{"action":', '{"action": "x" ', "{}", '"', "{[", "\\"])
-def test_fifty_thousand_pieces_of_json_neither_overflow_the_stack_nor_are_all_tried(piece):
-    assert JSON.parse(piece * 50_000).failure is not None
-
-
 def test_a_long_plan_is_cut_off():
     assert len(PLAN.parse(f"<plan>{'up;' * 5000}</plan>").actions) == MAX_ACTIONS
 
@@ -155,18 +141,11 @@ def test_a_long_plan_is_cut_off():
 @given(st.text(max_size=40).map(str.strip).filter(bool), st.text(max_size=40), st.sampled_from(["", "<wall>?"]))
 def test_what_is_formatted_is_read_back(action, any_thoughts, thoughts):
     assert JSON.parse(JSON.format([action], any_thoughts)).actions == (action,)
+    assert PLAN.parse(PLAN.format(["up", "turn left"], thoughts)).actions == ("up", "turn left")
     if "action>" not in action.lower():
         text = TAG.format([action], thoughts)
         assert text.startswith(thoughts)
         assert TAG.parse(text).actions == (action,)
-
-
-@given(
-    st.lists(st.sampled_from(["up", "turn left", "pick up key 1", "(", "+"]), min_size=1, max_size=10),
-    st.sampled_from(["", "I go."]),
-)
-def test_a_plan_that_is_formatted_is_read_back(actions, thoughts):
-    assert PLAN.parse(PLAN.format(actions, thoughts)).actions == tuple(actions)
 
 
 def test_the_tags_format_is_its_description_and_has_the_last_action_only():

@@ -23,11 +23,6 @@ def test_a_parser_is_taken_by_its_import_string_or_as_it_is() -> None:
     assert get_parser(parser) is parser
 
 
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"Unknown parser 'jsn'.*tag, json, plan.*Nearest: json"):
-        get_parser("jsn")
-
-
 @pytest.mark.parametrize(
     "path", ["no_such_module_here:Parser", "vlgym.parsers.tag:NoSuchClass", ":", "vlgym:", "vlgym.env.spec:EnvSpec"]
 )

@@ -1,26 +1,18 @@
 """MageBench's headings: what is read, what is left out, and that what is written is read again."""
 
-from __future__ import annotations
-
 import pytest
 
 from vlgym.parsers import find_end, get_parser
-from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
 LEGAL = ("up", "down", "left", "right")
-ONE, PLAN = HeadingParser(), HeadingPlanParser()
+ONE, PLAN = (get_parser(f"vlgym.parsers.headings:{name}") for name in ("HeadingParser", "HeadingPlanParser"))
 
 
 @pytest.mark.parametrize(
     ("text", "action"),
-    [
-        ("# analyze\nA wall is ahead.\n# action\nup", "up"),
-        ("# action\n left \n# action\nright", "left"),
-        ("# action down", "down"),
-        ("up", "up"),
-        ("## action\nright", "right"),
-    ],
-)
+    [("# analyze\nA wall is ahead.\n# action\nup", "up"), ("# action\n left \n# action\nright", "left"),
+     ("# action down", "down"), ("up", "up"), ("## action\nright", "right")],
+)  # fmt: skip
 def test_the_action_stands_between_the_first_heading_and_the_second(text: str, action: str) -> None:
     parsed = ONE.parse(text, LEGAL)
     assert parsed.actions == (action,)
@@ -30,17 +22,10 @@ def test_the_action_stands_between_the_first_heading_and_the_second(text: str, a
 
 @pytest.mark.parametrize(
     ("text", "failure"),
-    [
-        ("I would go up.", "no_action"),
-        ("", "no_action"),
-        ("# Action\nup", "no_action"),
-        ("# action\nUp", "no_action"),
-        ("Up", "no_action"),
-        ("# action\nup.", "no_action"),
-        ("# action\n", "empty_action"),
-        ("# action\n\n# action\nup", "empty_action"),
-    ],
-)
+    [("I would go up.", "no_action"), ("", "no_action"), ("# Action\nup", "no_action"), ("# action\nUp", "no_action"),
+     ("Up", "no_action"), ("# action\nup.", "no_action"), ("# action\n", "empty_action"),
+     ("# action\n\n# action\nup", "empty_action")],
+)  # fmt: skip
 def test_without_the_heading_only_a_bare_action_is_read(text: str, failure: str) -> None:
     assert ONE.parse(text, LEGAL).failure == failure
 
@@ -73,8 +58,3 @@ def test_the_prompt_names_the_headings_and_no_reply_is_over_early() -> None:
     assert "### Actions" in PLAN.describe()
     assert find_end(ONE, "# action\nup\n") is None
     assert find_end(PLAN, "### Actions\nup, up\n") is None
-
-
-def test_both_are_found_by_their_place() -> None:
-    for name in ("HeadingParser", "HeadingPlanParser"):
-        assert type(get_parser(f"vlgym.parsers.headings:{name}")).__name__ == name

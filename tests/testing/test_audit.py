@@ -1,7 +1,5 @@
 """Written files and requested addresses of Python code are heard, with their paths."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -30,20 +28,15 @@ def _fill(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_temporary_files_is_removed_where_it_is(tmp_path: Path) -> None:
-    """`shutil.rmtree` gives names that start from an open folder, not from the working directory."""
-    folder = _fill(tmp_path / "scratch" / "profile")
+def test_removed_folders_are_heard_with_the_paths_that_they_had(tmp_path: Path) -> None:
+    """`shutil.rmtree` gives names that start from an open folder."""
+    folders = [_fill(tmp_path / "scratch" / "profile"), _fill(tmp_path / "project")]
     with listen_to_audit() as heard:
-        shutil.rmtree(folder)
-    assert heard.outside() == []
-    assert str(folder / "inner" / "000003.log") in heard.written
-
-
-def test_a_folder_elsewhere_is_heard_with_the_paths_that_it_had(tmp_path: Path) -> None:
-    folder = _fill(tmp_path / "project")
-    with listen_to_audit() as heard:
-        shutil.rmtree(folder)
-    assert heard.outside() == [str(folder), str(folder / "inner"), str(folder / "inner" / "000003.log")]
+        for folder in folders:
+            shutil.rmtree(folder)
+    written = [str(folder / name) for folder in folders for name in ("", "inner", "inner/000003.log")]
+    assert heard.written == {*written}
+    assert heard.outside() == written[3:]
 
 
 def test_names_that_start_from_an_open_folder_are_heard_with_its_path(tmp_path: Path) -> None:

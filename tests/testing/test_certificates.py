@@ -1,7 +1,4 @@
-"""Every id opens with the texts that registry.yaml records; the sweep: every property of every current environment, the
-recorded behaviour of every earlier version, and a pickle of each in another process, in default settings."""
-
-from __future__ import annotations
+"""Every id opens with its recorded texts; the sweep: every property of each, and pickles in another process."""
 
 import pickle
 import subprocess
@@ -41,7 +38,7 @@ def test_an_environment_earns_the_certificate(env_id: str) -> None:
 
 
 def go_on(env: Any) -> list[Any]:
-    """Play 3 samples, fewer where the episode ends, and begin the next episode; return all that was seen."""
+    """Play up to 3 samples, and begin the next episode; return all results."""
     seen: list[Any] = []
     while len(seen) < 3 and not (seen and (seen[-1][3] or seen[-1][4])):
         reply = env.action_space.sample()

@@ -1,5 +1,4 @@
-"""Every check of the conformance kit fails for an environment that is broken in just that way; more of them stand in
-tests/faults."""
+"""Every check of the conformance kit fails for an environment that is broken in just that way."""
 
 import json
 from collections.abc import Callable
@@ -18,17 +17,8 @@ from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
 from vlgym.play.policies import RandomPolicy
 from vlgym.registry.making import build
-from vlgym.testing import (
-    CHECKS,
-    EnvConformance,
-    Subject,
-    certify,
-    measure_behaviour,
-    measure_figures,
-    measure_hashes,
-)
-from vlgym.testing.certificate import run_check
-from vlgym.testing.fingerprint import plain, scripted_reply, transcript
+from vlgym.testing import CHECKS, EnvConformance, Subject, certify, measure_behaviour, measure_figures, measure_hashes
+from vlgym.testing.fingerprint import scripted_reply, transcript
 from vlgym.testing.playing import write_garbage
 
 pytestmark = pytest.mark.usefixtures("toys_importable")
@@ -49,7 +39,6 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("oracle", "Silent", {"oracle": "none"}, "but solve() answers"),
     ("floor", "Easy", {}, "is not below 0.9"),
     ("blind", "Walk", {"blind": ("no_such_module:Player",)}, "cannot import no_such_module:Player"),
-    ("floor", "Walk", {"random_success_below": 0.01}, "is not below 0.01"),
     ("rewards", "Generous", {}, "leave [0.0, 1.0]"),
     ("rewards", "Walk", {"kwargs": {"max_turns": 12}}, "an episode took 12 turns, the spec says 8"),
     ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError: I do not like this"),
@@ -63,7 +52,6 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("prompt", "Folded", {}, "does not hold the words ['走到第 3 格。'] as they are written"),
     ("endings", "Ajar", {}, "a closed environment takes a step"),
     ("picture", "Dim", {}, "the levels of a colour differ by 1 of 255"),
-    ("picture", "Flat", {}, "the levels of a colour differ by 0 of 255"),
     ("reset_options", "Deaf", {}, "accepted the option no_such_option=1 without an error"),
     ("reset_options", "Credulous", {}, "accepted the option target={'no such': 'value'} without an error"),
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
@@ -96,17 +84,14 @@ def test_a_sound_toy_has_every_property(name: str) -> None:
     with installed(spec):
         certificate = certify(spec.id)
     assert [result.name for result in certificate.results] == [name for name in CHECKS if name != "levels"]
-    assert certificate.passed, [result for result in certificate.results if not result.passed]
-    assert all(result.evidence for result in certificate.results)
+    assert [result for result in certificate.results if not (result.passed and result.evidence)] == []
 
 
 @pytest.mark.parametrize(("check", "name", "changes", "evidence"), BROKEN, ids=[f"{row[0]}-{row[1]}" for row in BROKEN])
-def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(
-    check: str, name: str, changes: dict[str, Any], evidence: str
-) -> None:
+def test_a_check_fails_for_an_environment_that_is_broken_in_that_way(check, name, changes, evidence):
     spec = broken_spec(name, changes)
     with installed(spec):
-        result = certify(spec.id, only=["fresh", check]).results[-1]  # it has been made when the check begins
+        result = certify(spec.id, only=["fresh", check]).results[-1]  # it was made before
     assert not result.passed
     assert evidence in result.evidence
 
@@ -117,23 +102,21 @@ def test_every_check_has_a_broken_environment() -> None:
 
 def test_what_registry_yaml_records_is_compared_and_the_differences_are_named() -> None:
     spec = make_spec()
-    true = measure_hashes(spec, "vlgym-toys")
-    certificates = {}
-    for name, entry in {
-        "same": {**make_entry(spec), **true},
-        "other prompt": {**make_entry(spec), **true, "prompt_hash": "aaaa"},
-        "other parser": {**make_entry(spec), **true, "parser_hash": "tag-v9"},
-        "other card": {**make_entry(spec), **true, "spec": make_spec(summary="Run to the target.")},
-        "other behaviour": {**make_entry(spec), **true, "fingerprint": "1111"},
-    }.items():
-        with installed(spec, known={spec.id: entry}):
-            certificates[name] = certify(spec.id, only=["recorded"]).results[0]
-    assert [name for name, result in certificates.items() if result.passed] == ["same"]
-    assert f"prompt_hash is '{true['prompt_hash']}', recorded 'aaaa'" in certificates["other prompt"].evidence
-    assert "parser_hash is 'auto-v1', recorded 'tag-v9'" in certificates["other parser"].evidence
-    assert "spec field(s) summary changed" in certificates["other card"].evidence
-    assert "fingerprint changed from 1111" in certificates["other behaviour"].evidence
-    assert "vlgym registry --id vlgym/Walk-v0" in certificates["other behaviour"].evidence
+    entry = {**make_entry(spec), **measure_hashes(spec, "vlgym-toys")}
+    wrong = {
+        "prompt_hash": ("aaaa", f"prompt_hash is '{entry['prompt_hash']}', recorded 'aaaa'"),
+        "parser_hash": ("tag-v9", "parser_hash is 'auto-v1', recorded 'tag-v9'"),
+        "spec": (make_spec(summary="Run to the target."), "spec field(s) summary changed"),
+        "fingerprint": ("1111", "fingerprint changed from 1111"),
+    }
+    with installed(spec, known={spec.id: entry}):
+        assert certify(spec.id, only=["recorded"]).passed
+    for name, (value, words) in wrong.items():
+        with installed(spec, known={spec.id: {**entry, name: value}}):
+            result = certify(spec.id, only=["recorded"]).results[0]
+        assert not result.passed
+        assert words in result.evidence
+        assert "vlgym registry --id vlgym/Walk-v0" in result.evidence
 
 
 def test_a_new_id_and_other_arguments_have_nothing_to_be_compared_with() -> None:
@@ -153,14 +136,12 @@ def test_an_exception_is_evidence_and_does_not_stop_the_certificate() -> None:
 
 
 def test_a_certificate_is_plain_data_and_its_results_are_handed_on_one_by_one() -> None:
-    seen: list[str] = []
+    seen: list[Any] = []
     with installed(make_spec()):
-        certificate = certify(
-            "vlgym/Walk-v0", only=["fresh", "card"], on_result=lambda result: seen.append(result.name)
-        )
+        certificate = certify("vlgym/Walk-v0", only=["fresh", "card"], on_result=seen.append)
     data = json.loads(json.dumps(certificate.to_dict()))
     assert (data["id"], data["passed"]) == ("vlgym/Walk-v0", True)
-    assert [check["name"] for check in data["checks"]] == seen == ["fresh", "card"]
+    assert [check["name"] for check in data["checks"]] == [each.name for each in seen] == ["fresh", "card"]
 
 
 def test_an_unknown_check_is_refused_with_the_nearest() -> None:
@@ -170,21 +151,13 @@ def test_an_unknown_check_is_refused_with_the_nearest() -> None:
 
 def test_an_environment_may_end_at_the_first_unreadable_reply_where_it_says_so() -> None:
     with installed(make_spec(kwargs={"invalid_action": "terminate"})):
-        certificate = certify("vlgym/Walk-v0", only=["turn_limit"])
-    assert certificate.passed
-    assert certificate.results[0].evidence.startswith("terminated by the first unreadable reply")
+        (result,) = certify("vlgym/Walk-v0", only=["turn_limit"]).results
+    assert (result.passed, result.evidence[:41]) == (True, "terminated by the first unreadable reply;")
 
 
 def test_slow_episodes_are_fewer() -> None:
     counts = [Subject(spec).play(RandomPolicy()).episodes for spec in (make_spec(), make_spec(figure_episodes=100))]
     assert counts == [30, 10]
-
-
-def test_play_is_kept_without_its_images() -> None:
-    subject = Subject(make_spec())
-    run_check("floor", subject)
-    assert subject.records()
-    assert all(record.image.size == 0 and record.messages == [] for record in subject.records())
 
 
 def test_the_pytest_class_has_one_case_for_each_id_and_check() -> None:
@@ -270,12 +243,7 @@ def test_a_probe_writes_actions_raw_texts_and_the_oracles_replies() -> None:
     assert turns[2]["parse"] == "no_action"
 
 
-def test_numbers_are_compared_to_six_decimals() -> None:
-    data = {"a": np.float32(0.1), "b": (np.int64(2), np.bool_(True)), "c": np.array([1.00000004]), "d": -1e-9, 5: None}
-    assert json.dumps(plain(data)) == '{"a": 0.1, "b": [2, true], "c": [1.0], "d": 0.0, "5": null}'
-
-
-def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scripted_reply_is_unreadable() -> None:
+def test_a_transcript_has_a_line_for_each_call_and_every_fifth_reply_is_unreadable():
     env, images = build(make_spec()), list[Any]()
     lines = transcript(env, "vlgym/Walk-v0", Probe("random", ("@random",) * 9), turns=3, images=images)
     assert len(lines) == len(images) == 4
@@ -287,19 +255,18 @@ def test_a_transcript_has_a_line_for_the_reset_and_each_turn_and_every_fifth_scr
 
 
 def test_garbage_is_rarely_legal_and_repeats_with_its_generator() -> None:
-    texts = [[write_garbage(np.random.default_rng(seed), ["left", "right"]) for seed in range(300)] for _ in range(2)]
-    assert texts[0] == texts[1]
-    env = build(make_spec())
-    readable = [env.parser.parse(text) for text in texts[0]]
-    assert sum(parsed.failure is None and parsed.actions[0] in ("left", "right") for parsed in readable) <= 3
-    assert any("<action>" in text for text in texts[0])
-    assert any("left or maybe not" in text for text in texts[0])
+    texts, again = ([write_garbage(np.random.default_rng(seed), ["left"]) for seed in range(300)] for _ in range(2))
+    assert texts == again
+    parser = build(make_spec()).parser
+    assert sum(parser.parse(text, ["left"]).failure is None for text in texts) <= 3
+    assert any("<action>" in text for text in texts)
+    assert any("left or maybe not" in text for text in texts)
 
 
 def test_a_registry_entry_is_measured() -> None:
-    spec = make_spec(figure_episodes=100)
+    spec = make_spec(figure_episodes=20)
     with installed(spec):
         entry = {**measure_hashes(spec, "vlgym-toys"), **measure_figures(spec)}
     assert (entry["distribution"], entry["spec"], entry["parser_hash"]) == ("vlgym-toys", spec, "auto-v1")
-    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 100}
-    assert 0.1 < entry["floor"]["return"] == entry["floor"]["success"] < 0.6
+    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
+    assert 0.0 < entry["floor"]["return"] == entry["floor"]["success"] < 0.6

@@ -1,4 +1,4 @@
-"""The contract that an author writes against: base class, game, card, prompts, spaces, states, options and pictures.
+"""The contract that an author writes against: game, card, prompts, spaces, states, options.
 
 It knows of no plugin, no policy and no record.
 """

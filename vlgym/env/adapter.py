@@ -1,7 +1,7 @@
-"""GymAdapter: an existing Gymnasium environment with discrete actions, plus a table of action names, as a VLEnv.
+"""GymAdapter: a Gymnasium environment with discrete actions and a table of their names as a VLEnv.
 
-A subclass gives `actions`, `prompt`, `make_inner()` and `task()`; about 30 lines. `docs/write-a-plugin.md` shows a
-complete one.
+A subclass gives `actions`, `prompt`, `make_inner()` and `task()`: `docs/write-a-plugin.md` shows
+one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from .rendering import fit_image
 
 
 class GymAdapter(VLEnv):
-    """Drives `self.inner`, built lazily at the first reset so that constructing costs nothing and touches no graphics
-    driver.
+    """Drives `self.inner`, which the first reset builds: constructing touches no graphics driver.
 
     Attributes:
         actions: action name -> the inner environment's action.
@@ -40,17 +39,15 @@ class GymAdapter(VLEnv):
         self.done = False
 
     def make_inner(self) -> gymnasium.Env[Any, Any]:
-        """Build the wrapped environment; an image must come from its observation or from `render()`."""
+        """Build the wrapped environment; its observation or `render()` gives an image."""
         raise TypeError(f"{type(self).__name__} must define make_inner()")
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Build the inner environment if needed and reset it with a seed drawn from `rng`, and with the options.
-
-        Most environments ignore an option that they do not know, so only those in `reset_options` reach it.
-        """
+        """Reset the inner environment, built if needed, with a seed from `rng` and the options."""
         if self.inner is None:
             self.inner = self.make_inner()
-        self.inner_obs, info = self.inner.reset(seed=int(rng.integers(2**31)), options=options or None)
+        seed = int(rng.integers(2**31))
+        self.inner_obs, info = self.inner.reset(seed=seed, options=options or None)
         self.inner_info = dict(info)
         self.last_reward, self.done = 0.0, False
 
@@ -59,7 +56,7 @@ class GymAdapter(VLEnv):
         self.inner_obs, reward, terminated, truncated, info = self.inner.step(self.actions[action])
         self.inner_info = dict(info)
         self.last_reward, self.done = float(reward), bool(terminated)
-        return Outcome(float(reward), bool(terminated), bool(truncated))
+        return Outcome(self.last_reward, self.done, bool(truncated))
 
     def reseed(self, seed: int) -> None:
         """As of `VLEnv`: of the inner environment's generator too."""
@@ -67,10 +64,13 @@ class GymAdapter(VLEnv):
         self.inner.unwrapped.np_random.bit_generator.state = self.np_random.bit_generator.state
 
     def image(self) -> Image:
-        """Return the inner observation if it is an RGB image of bytes, else what `render()` draws, fitted to
-        `image_size`; without a drawing the observation has to be a picture of another kind."""
+        """Return the inner observation if it is an RGB image of bytes, else what `render()` draws.
+
+        It is fitted to `image_size`. Without a drawing any other picture will do as observation.
+        """
         frame = self.inner_obs
-        if not (isinstance(frame, np.ndarray) and frame.ndim == 3 and frame.shape[2] == 3 and frame.dtype == np.uint8):
+        pixels = isinstance(frame, np.ndarray) and frame.ndim == 3 and frame.shape[2] == 3
+        if not (pixels and frame.dtype == np.uint8):
             drawn = self.inner.render()
             frame = frame if drawn is None else drawn
         return fit_image(frame, self.image_size)

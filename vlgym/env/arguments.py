@@ -1,8 +1,9 @@
-"""Constructor arguments of an environment: their types, checked by its annotations, and the values in force."""
+"""Constructor arguments of an environment: checks by annotation, and the values in force."""
 
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import dataclasses
 import enum
 import functools
@@ -11,6 +12,7 @@ import json
 import math
 import numbers
 import os
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -23,7 +25,7 @@ from ..errors import UserError
 
 
 def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -> None:
-    """Check the arguments of a call of a constructor, its bases' included; what is not annotated is not checked.
+    """Check the annotated arguments of a call of a constructor, its bases' included.
 
     Raises:
         UserError: a value is not of the annotated type.
@@ -31,39 +33,33 @@ def check_argument_types(env_id: str, cls: type, arguments: Mapping[str, Any]) -
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         if "__init__" in vars(base) and base is not object:
-            hints |= _read_hints(vars(base)["__init__"])
+            with contextlib.suppress(NameError, TypeError, AttributeError):  # known to type checkers alone
+                hints |= typing.get_type_hints(inspect.unwrap(vars(base)["__init__"]))
     for name, value in arguments.items():
         if name in hints and not fits(value, hints[name]):
             raise UserError(f"{env_id}: {name}={value!r} must be {describe_hint(hints[name])}.")
 
 
-def _read_hints(function: Any) -> dict[str, Any]:
-    """Argument -> annotation; nothing where a name is known to type checkers alone."""
-    try:
-        return {n: hint for n, hint in typing.get_type_hints(inspect.unwrap(function)).items() if n != "return"}
-    except (NameError, TypeError, AttributeError):
-        return {}
-
-
 def fits(value: Any, hint: Any) -> bool:
     """Return whether a value may stand where `hint` is annotated.
 
-    Lists stand for tuples and texts for paths, as JSON has neither. An annotation that cannot be checked fits every
-    value.
+    Lists stand for tuples and texts for paths, as JSON has neither. An annotation that cannot be
+    checked fits every value.
     """
-    if type(value) is hint:
-        return True
     kind, inner = typing.get_origin(hint), typing.get_args(hint)
     if kind in (typing.Union, types.UnionType):
         return any(fits(value, part) for part in inner)
     if kind is typing.Literal:
         return value in inner
-    if kind is tuple and Ellipsis not in inner:
-        return isinstance(value, (list, tuple)) and len(value) == len(inner) and all(map(fits, value, inner))
     if kind in (list, tuple, collections.abc.Sequence, collections.abc.Iterable):
-        return isinstance(value, (list, tuple)) and all(fits(part, inner[0]) for part in value)
+        if not isinstance(value, (list, tuple)):
+            return False
+        if kind is tuple and Ellipsis not in inner:
+            return len(value) == len(inner) and all(map(fits, value, inner))
+        return all(fits(part, inner[0]) for part in value)
     if hint in (int, float):
-        return isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool)
+        number = numbers.Integral if hint is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
     if isinstance(hint, type) and issubclass(hint, os.PathLike):
         return isinstance(value, (str, os.PathLike))
     try:
@@ -74,16 +70,17 @@ def fits(value: Any, hint: Any) -> bool:
 
 def describe_hint(hint: Any) -> str:
     """Return an annotation as it is written."""
-    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "").replace("collections.abc.", "")
+    return hint.__name__ if isinstance(hint, type) else re.sub(r"typing\.|collections\.abc\.", "", str(hint))
 
 
 def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any]:
-    """Return arguments from `name=value` strings of an option; a value is read as JSON where it is, else as text."""
+    """Return arguments from `name=value` strings of an option; a value that is no JSON is text."""
     arguments: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise UserError(f"{option} {pair!r} must look like name=value, for example {option} invalid_penalty=0.1.")
+            example = f"for example {option} invalid_penalty=0.1"
+            raise UserError(f"{option} {pair!r} must look like name=value, {example}.")
         try:
             arguments[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):
@@ -91,16 +88,10 @@ def read_arguments(pairs: Iterable[str], option: str = "--arg") -> dict[str, Any
     return arguments
 
 
-DEEPEST_OBJECT = 4
-"""Levels of nested objects that are described; below, a class stands for itself."""
+DEEPEST_OBJECT = 4  # levels of nested objects that are described; below, a class stands for itself
 
-_NAMED_KINDS = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_HIDDEN = ("self", "vlgym_spec", "render_mode")
-"""Arguments that change nothing that an agent sees or is paid; the card is recorded by itself."""
-
-
-_AS_GIVEN = {"level"}
-"""Arguments that no attribute stands for: an author's `level` may be another thing, or that of an episode."""
+_HIDDEN = ("self", "vlgym_spec", "render_mode")  # they change nothing that an agent sees or is paid
+_AS_GIVEN = {"level"}  # no attribute stands for it: an author's `level` may be another thing
 
 
 def list_arguments(cls: type) -> list[str]:
@@ -122,12 +113,9 @@ def bind_arguments(cls: type, values: tuple[Any, ...], named: Mapping[str, Any])
 def arguments_in_force(env: object, base: type, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return name -> value of every argument that has one, as plain data.
 
-    Those of `base` (the arguments of every environment) are what the environment holds. Any other is what was given;
-    where nothing or `None` was, what the constructor keeps under the same name, else its default. What
-    `env.resolve_arguments()` says comes last. An argument without a value is left out.
-
-    Args:
-        base: the class whose arguments are all kept under their names.
+    An argument of `base` (which every environment has) has the value that the environment holds.
+    Any other has that of the call, else of the attribute of its name, else its default; `None` is
+    no value. `env.resolve_arguments()` comes last.
     """
     kind: Any = type(env)
     own, values = _defaults(base).keys() - _AS_GIVEN, dict(arguments)
@@ -142,9 +130,9 @@ def arguments_in_force(env: object, base: type, arguments: Mapping[str, Any]) ->
 def to_plain(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON-able data, the same in every process.
 
-    Numbers, texts, lists and dicts stay what they are (a set becomes a sorted list, a number that is not finite its
-    name). A path becomes a text, a class or function `module:name`, a parser `name-vN`, and any other object its class
-    with its public attributes.
+    Numbers, texts, lists and dicts stay (a set becomes a sorted list, a number that is not finite
+    its name). A path becomes a text, a class or function `module:name`, a parser `name-vN`, and any
+    other object its class with its public attributes.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -166,29 +154,27 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         return f"{value.__module__}:{value.__qualname__}"
     if isinstance(getattr(value, "name", None), str) and isinstance(getattr(value, "version", None), int):
         return f"{value.name}-v{value.version}"
-    return _describe_object(value, depth)
 
-
-def _describe_object(value: Any, depth: int) -> Any:
+    # An object may hold itself.
     kind = to_plain(type(value))
     if depth >= DEEPEST_OBJECT:
         return kind
     if dataclasses.is_dataclass(value):
         parts = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     else:
-        parts = {name: part for name, part in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+        attributes = getattr(value, "__dict__", {})
+        parts = {name: part for name, part in attributes.items() if not name.startswith("_")}
     return {"class": kind, **{name: to_plain(part, depth + 1) for name, part in parts.items()}}
 
 
 @functools.lru_cache(maxsize=256)
 def _defaults(cls: type) -> dict[str, Any]:
-    """Name -> default of the constructor's arguments, in the order of the classes; the most derived class decides."""
+    """Name -> default of the constructor's arguments; the most derived class decides."""
     defaults: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("gymnasium") or "__init__" not in vars(base) or base is object:
             continue
-        for name, parameter in inspect.signature(vars(base)["__init__"]).parameters.items():
-            if parameter.kind in _NAMED_KINDS and name != "self":
-                default = None if parameter.default is inspect.Parameter.empty else parameter.default
-                defaults.setdefault(name, default)
+        for name, each in inspect.signature(vars(base)["__init__"]).parameters.items():
+            if each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD) and name != "self":
+                defaults.setdefault(name, None if each.default is each.empty else each.default)
     return defaults

@@ -1,8 +1,7 @@
-"""VLEnv: the base class of every environment. An author writes the rules (`Game`); this class makes them a Gymnasium
-environment.
+"""VLEnv: the base class that makes an author's rules (`Game`) a Gymnasium environment.
 
-It parses replies, applies the invalid-action policy, counts turns, assembles observation and info, saves and
-restores. It knows nothing of models, history or wrappers.
+It parses replies, applies the invalid-action policy, counts turns, assembles observation and info,
+saves and restores. It knows nothing of models, history or wrappers.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Self
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ResetNeeded
 
 from ..errors import UserError, check_choice, check_number, check_reward
 from ..parsers import get_parser, list_actions, read_reply, write_reply
@@ -32,8 +32,8 @@ from .spaces import MessageSpace, ReplySpace, clean_text
 from .spec import PLANNERS, EnvSpec
 from .states import PICKLE_PROTOCOL, check_picklable, rebuild, seal_state, unfit, unseal_state
 
-GREY_LEVEL = 128
-"""Of plain grey pictures, 0 to 255."""
+GREY_LEVEL = 128  # of plain grey pictures, 0 to 255
+COUNTERS = ("turn", "episode_return", "_ended", "_forced", "_acted", "_failure")  # in a saved state
 MODALITIES = ("image", "text", "both", "none")
 INVALID_POLICIES = ("noop", "random", "published", "terminate")
 
@@ -41,31 +41,34 @@ INVALID_POLICIES = ("noop", "random", "published", "terminate")
 class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     """A Gymnasium environment that shows an image and a text, and is acted on by free text.
 
-    Authors write the methods of `Game`: `start`, `act`, `image`, `task`, `state_text`, `legal_actions`, `success` and
-    (with an oracle) `oracle` and `think`.
+    Authors write the methods of `Game`: `start`, `act`, `image`, `task`, `state_text`,
+    `legal_actions`, `success` and (with an oracle) `oracle` and `think`.
 
-    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is the complete message of this turn.
+    Observation: `{"image": [H, W, 3] uint8, "text": str}`; the text is this turn's complete message.
     Action: any string; 16,384 characters of it are read, thoughts aside.
-    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions` (executed), `parse`
-    (`"ok"` or the failure code), `span` (characters `[start, end)` of the action in the reply, or `None`), `form` (by
-    which form it was read, or `None`), `point` (the place in the picture that the action named, or `None`; see
-    `Outcome`), `legal_actions` (empty with a `notation`), `feedback`, `instructions`, `turn_text`.
+    Info: `success`, `invalid_action`, `score` (where one exists), and `vlgym`: `turn`, `actions`
+        (executed), `parse` (`"ok"` or the failure code), `span` (characters `[start, end)` of the
+        action in the reply), `form` (by which it was read), `point` (the place in the picture that
+        the action named, see `Outcome`), `legal_actions` (empty with a `notation`), `feedback`,
+        `instructions`, `turn_text`; `span`, `form` and `point` may be `None`.
 
     Args:
-        parser: parser name, import string or object; by default the spec's first reply style, under the Global
-            planner `plan` instead of `auto`, `tag` or `json`.
-        planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the whole plan: it is
-            executed, and the episode ends.
-        invalid_action: what an unreadable or illegal reply does. `noop` (default): nothing, at `step_cost`. `random`: a
-            random legal action, of which only the cost counts; an end that it brings is no success. `published`: a
-            random legal action, paid in full, as in the papers' code. `terminate`: the end (also where the rules
-            refuse). A plan's actions before its first illegal one are executed.
+        parser: parser name, import string or object; by default the spec's first reply style, under
+            the Global planner `plan` instead of `auto`, `tag` or `json`.
+        planner: `online`, one action a reply; or `global` (MageBench), one reply that holds the
+            whole plan: it is executed, and the episode ends.
+        invalid_action: effect of an unreadable or illegal reply. `noop` (default): none, at
+            `step_cost`. `random`: a random legal action, of which only the cost counts; an end that
+            it brings is no success. `published`: a random legal action, paid in full, as in the
+            papers' code. `terminate`: the end (also where the rules refuse). A plan's actions
+            before its first illegal one are executed.
         invalid_penalty: subtracted from the reward of an invalid turn (reward units, `>= 0`).
         max_turns: actions until truncation; default from the spec.
-        level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})` chooses it for one
-            episode. `None` changes nothing.
-        modality: what shows the state: `image` (default); `text`, `describe`'s words at the top of the turn's text;
-            `both`; or `none`. Without `image` the observation's picture is plain grey, and prompts leave it out.
+        level: difficulty level of every episode, 0 the easiest; `reset(options={"level": k})`
+            chooses it for one episode. `None` changes nothing.
+        modality: what shows the state: `image` (default); `text`, `describe`'s words at the top of
+            the turn's text; `both`; or `none`. Without `image` the observation's picture is plain
+            grey, and prompts leave it out.
         image_size: `(height, width)` in pixels; default from the spec.
         render_mode: `"rgb_array"` or `None`.
 
@@ -74,7 +77,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         turn: actions executed in this episode so far, an invalid reply counting as one.
         instructions: what the prompt of this episode says once: task and reply format.
         reset_seed: the seed that began this episode; `None` where the generator went on.
-        seed_split: the split that the last seed belongs to (`vlgym.env.seeding.split_of`); `None` without one.
+        seed_split: the split that the last seed belongs to (`vlgym.env.seeding.split_of`); `None`
+            without one.
 
     Raises:
         UserError: an argument is out of its range.
@@ -86,13 +90,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     _arguments: dict[str, Any] | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Note the arguments of the constructor, whatever class takes them."""
+        """Note the arguments of the constructor."""
         env = super().__new__(cls)
         env._kwargs = bind_arguments(cls, args, kwargs)
         return env
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Keep `inspect.signature` and help on the constructor, which `__new__` would hide; add the option `level`."""
+        """Show help the constructor's signature, not `__new__`'s; add the option `level`."""
         super().__init_subclass__(**kwargs)
         cls.__signature__ = signature_of(cls)
         if cls.level_arguments:
@@ -124,7 +128,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         if self.level_arguments:
             level = self._kwargs.get(LEVEL)  # a base that has a `level` of another kind does not pass it on
         self._level = None if level is None else read_level(self, level)
-        self._usual: dict[str, Any] = {}  # in an episode with a level: values without one of what levels change
+        self._usual: dict[str, Any] = {}  # in an episode with a level: the values without one
         self.vlgym_spec = vlgym_spec
 
         # The reply style follows from the card and the planner, where none is named.
@@ -136,9 +140,8 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             style = "plan"
         self.parser: Parser = get_parser(parser or style)
         if self.notation and getattr(self.parser, "numbered", False):
-            raise UserError(
-                f"parser={self.parser.name!r} numbers the legal actions, which this environment does not list."
-            )
+            numbers = f"parser={self.parser.name!r} numbers the legal actions"
+            raise UserError(f"{numbers}, which this environment does not list.")
         self.invalid_action = invalid_action
         self.invalid_penalty = float(invalid_penalty)
         self.max_turns = max_turns or (vlgym_spec.max_turns if vlgym_spec else 100)
@@ -147,28 +150,21 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         default = self.natural_size() or (vlgym_spec or EnvSpec).image_size
         self.image_size = check_size("image_size", image_size or default)
         self.render_mode = render_mode
-        height, width = self.image_size
-        self.observation_space = spaces.Dict(
-            {"image": spaces.Box(0, 255, (height, width, 3), np.uint8), "text": MessageSpace()}
-        )
+        picture = spaces.Box(0, 255, (*self.image_size, 3), np.uint8)
+        self.observation_space = spaces.Dict({"image": picture, "text": MessageSpace()})
         self.action_space = ReplySpace(self.parser)
 
         # No episode has begun: a step before the first reset is refused.
-        self.turn = 0
-        self.episode_return = 0.0
+        self.turn, self.episode_return = 0, 0.0
         self.reset_seed: int | None = None
         self.seed_split: str | None = None
-        self._ended = True
-        self._closed = False
+        self._ended, self._closed = True, False
         self._forced = False  # an action that stood for an invalid reply ended the episode
         self._acted = False  # a legal action of the agent was executed
         self._failure: str | None = None  # of this seat's last reply, where no action was read from it
         self._events: list[dict[str, Any]] = []
         self._start: dict[str, Any] | None = None
-        self.instructions = ""
-        self._turn_text = ""
-
-    # ---- Gymnasium -------------------------------------------------------------------------------------------------
+        self.instructions = self._turn_text = ""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -176,12 +172,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         """Begin an episode. The same seed gives the same episode in any process, after any history.
 
         Raises:
-            UserError: an unknown or wrong option, or the episode cannot begin; the one before goes on as it was.
+            UserError: an unknown or wrong option, or the episode cannot begin; the one before goes
+                on as it was.
         """
         options = plain_options(options)
         if self._arguments is None:
-            self._arguments = self.arguments  # of the constructor, before an episode writes over anything
+            self._arguments = self.arguments  # of the constructor, before an episode writes over them
         checked = self._read_options(options)
+
+        # A failure leaves the episode before, with its generator.
         before = self._bookmark()
         try:
             super().reset(seed=seed)
@@ -189,7 +188,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             if seed is not None:
                 self.seed_split = split_of(seed)
             self._begin(options, checked)
-            return self._observe(), self._info(Parsed(), [], "", invalid=False)
+            return self._look()
         except Exception:
             self._go_back(before)
             raise
@@ -198,18 +197,24 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         """Read the reply, act, and observe. Never raises on any string.
 
         Raises:
-            gymnasium.error.ResetNeeded: the episode has ended, none was begun, or the environment is closed.
+            gymnasium.error.ResetNeeded: the episode has ended, none was begun, or the environment
+                is closed.
             UserError: `action` is not a string.
         """
         self._check_open()
         if self._ended:
-            raise gymnasium.error.ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
+            raise ResetNeeded("The episode has ended (or none was begun): call env.reset() first.")
         if not isinstance(action, str):
-            raise UserError(f"An action is the model's reply, a string; got {type(action).__name__}: {action!r:.80}.")
+            kind = type(action).__name__
+            raise UserError(f"An action is the model's reply, a string; got {kind}: {action!r:.80}.")
+
+        # The reply becomes actions, and these an outcome.
         parsed = read_reply(self.parser, action, self.legal_actions(), self.match_action)
         executed, outcome, failure = self._execute(parsed)
         parsed = Parsed(parsed.actions, failure, parsed.span, None if failure else parsed.form)
         terminated, truncated = self._conclude(outcome, last=self.planner == "global")
+
+        # The next turn is seen after the end is known.
         observation = self._observe()
         feedback = outcome.feedback or (write_feedback(failure, self.parser) if failure else "")
         info = self._info(parsed, executed, feedback, invalid=failure is not None)
@@ -222,27 +227,25 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return self.image() if self.render_mode == "rgb_array" else None
 
     def close(self) -> None:
-        """Drop the episode, and free what the environment holds; `reset` opens it again. A subclass calls this, too."""
+        """Drop the episode and free resources; `reset` opens it again. A subclass calls this."""
         self._start, self._ended, self._closed = None, True, True
         super().close()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise gymnasium.error.ResetNeeded("The environment is closed: call env.reset() first.")
-
-    # ---- beyond Gymnasium ------------------------------------------------------------------------------------------
+            raise ResetNeeded("The environment is closed: call env.reset() first.")
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The constructor's arguments in force, defaults included, as plain data (see `vlgym.env.arguments`)."""
+        """The constructor's arguments in force, defaults included, as plain data."""
         if self._arguments is None:
             self._arguments = arguments_in_force(self, VLEnv, self._kwargs)
         return copy.deepcopy(self._arguments)
 
     def solve(self) -> str | None:
-        """Return the oracle's next reply in the parser's format, or `None` without an oracle's action.
+        """Return the oracle's next reply in the parser's format, or `None` without an action.
 
-        Under the Global planner it holds the whole plan, found by playing the oracle ahead and restoring the state.
+        Under the Global planner it holds the whole plan: the oracle plays ahead, and is taken back.
         """
         self._check_open()
         action = self.oracle()
@@ -253,7 +256,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return write_reply(self.parser, plan, thoughts, self.legal_actions())
 
     def get_state(self) -> dict[str, Any]:
-        """Return the exact state as JSON-able data, with id and arguments; `set_state` restores it in any process.
+        """Return the exact state as JSON-able data; `set_state` restores it in any process.
 
         Raises:
             UserError: no episode was begun.
@@ -265,10 +268,12 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def set_state(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Restore what `get_state` returned; return observation and info as `reset` does.
 
-        An environment without `save` replays the episode from its start: it is a function of generator and replies.
+        An environment without `save` replays the episode from its start: it follows from generator
+        and replies.
 
         Raises:
-            UserError: it is damaged, of another environment or of other arguments; the episode before goes on.
+            UserError: it is damaged, or of another environment or other arguments; the episode
+                before goes on.
         """
         content = unseal_state(state, self._title(), self.arguments)
         before = self._bookmark(whole=self._start is not None)
@@ -281,20 +286,20 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def reseed(self, seed: int) -> None:
         """Begin the generator of the episode's further chance at a seed; the state stays as it is.
 
-        `set_state` restores the generator: branches of one state that differ in luck are reseeded. What the start drew
-        (a layout, a deck) is state. `get_state` keeps the seed.
+        `set_state` restores the generator: branches of one state that differ in luck are reseeded.
+        The start's draws (a layout, a deck) are state. `get_state` keeps the seed.
 
         Raises:
             gymnasium.error.ResetNeeded: no episode was begun.
         """
         self._check_open()
         if self._start is None:
-            raise gymnasium.error.ResetNeeded("reseed() needs an episode: call env.reset() first.")
+            raise ResetNeeded("reseed() needs an episode: call env.reset() first.")
         self._events.append({"luck": int(seed)})
         self.np_random.bit_generator.state = np.random.default_rng(seed).bit_generator.state
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Pickle arguments, state and generators. The copy is a new environment, which shares no engine with this one.
+        """Pickle arguments, state and generators; the copy shares no engine with this one.
 
         Raises:
             UserError: an argument cannot be pickled.
@@ -304,7 +309,7 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return rebuild, self._parts()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """As a pickle, with arguments that can be copied.
+        """As a pickle.
 
         Raises:
             UserError: an argument cannot be copied.
@@ -312,11 +317,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         check_picklable(self._title(), self._kwargs, partial(copy.deepcopy, memo=memo))
         return rebuild(*copy.deepcopy(self._parts(), memo))
 
-    # ---- private ----
-
     def _parts(self) -> tuple[Any, ...]:
         """Return the arguments of `rebuild`."""
-        attributes = {name: getattr(self, name) for name in ("spec", "_np_random", "_np_random_seed", "_closed")}
+        names = ("spec", "_np_random", "_np_random_seed", "_closed")
+        attributes = {name: getattr(self, name) for name in names}
         state = None if self._start is None else self.get_state()
         return type(self), self._kwargs, attributes, self.action_space._np_random, state
 
@@ -326,42 +330,42 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
     def _position(self) -> dict[str, Any]:
         """Return the position in the episode, except the part that `save` returns."""
         rng = None if self._np_random is None else self._np_random.bit_generator.state
-        counters = [self.turn, self.episode_return, self._ended, self._forced, self._acted, self._failure]
+        counters = [getattr(self, name) for name in COUNTERS]
         return {"start": self._start, "events": self._events, "saved": None, "rng": rng, "counters": counters}
 
     def _restore(self, state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        self.np_random.bit_generator.state = state["start"]["rng"]
-        self.reset_seed, self.seed_split = state["start"].get("seed"), state["start"].get("split")
-        options = state["start"]["options"]
+        start = state["start"]
+        self.np_random.bit_generator.state = start["rng"]
+        self.reset_seed, self.seed_split = start.get("seed"), start.get("split")
+
+        # Where the author saves nothing, the episode is replayed.
         if state["saved"] is not None:
             if self.level_arguments:
-                self._read_options(options)
+                self._read_options(start["options"])
             self.load(state["saved"])
-            self._start, self._events, self._closed = state["start"], state["events"], False
+            self._start, self._events, self._closed = start, state["events"], False
             self._write_instructions()
         else:
-            self._begin(options, self._read_options(options))
+            self._begin(start["options"], self._read_options(start["options"]))
             for event in state["events"]:
                 if "luck" in event:
                     self.reseed(event["luck"])
                     continue
                 parsed = Parsed(tuple(event["actions"]), event["failure"])
                 self._conclude(self._execute(parsed)[1], last=self.planner == "global")
+
+        # Both ways end at the same place.
         self.np_random.bit_generator.state = state["rng"]
-        self.turn, self.episode_return, self._ended, self._forced, self._acted, self._failure = state["counters"]
-        observation = self._observe()
-        return observation, self._info(Parsed(), [], "", invalid=False)
+        self._set(dict(zip(COUNTERS, state["counters"], strict=True)))
+        return self._look()
 
     def _bookmark(self, *, whole: bool = False) -> tuple[Any, ...]:
-        """Return the data that `_go_back` needs.
-
-        By default it holds references; with `whole` it also has a copy of the whole state (`save`).
-        """
+        """Return references for `_go_back`; with `whole` a copy of the state (`save`), too."""
         position = {**self._position(), "saved": self.save()} if whole else self._position()
         return self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, position
 
     def _go_back(self, bookmark: tuple[Any, ...]) -> None:
-        """Undo a failed reset: restore the previous episode, else replay it, else require a new reset."""
+        """Undo a failed reset: restore the episode before, else replay it, else end it."""
         self._np_random, self._np_random_seed, self.reset_seed, self.seed_split, state = bookmark
         if state["rng"] is not None:
             self._np_random.bit_generator.state = state["rng"]
@@ -373,22 +377,21 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
 
     def _begin(self, options: dict[str, Any], checked: dict[str, Any]) -> None:
         self._start = {
-            "rng": copy.deepcopy(self.np_random.bit_generator.state),
-            "options": copy.deepcopy(options),
-            "seed": self.reset_seed,
-            "split": self.seed_split,
-        }
+            "rng": copy.deepcopy(self.np_random.bit_generator.state), "options": copy.deepcopy(options),
+            "seed": self.reset_seed, "split": self.seed_split,
+        }  # fmt: skip
         self._events, self._closed = [], False
-        self.turn, self.episode_return, self._ended, self._forced, self._acted = 0, 0.0, False, False, False
-        self._failure = None
+        self._set(dict(zip(COUNTERS, (0, 0.0, False, False, False, None), strict=True)))
         begin_level(self, self.np_random, checked)
         self.start(self.np_random, checked)
         self._write_instructions()
 
     def _read_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Set the arguments of the episode's level, and return the options read. A refusal changes nothing."""
+        """Set the arguments of the episode's level, and return the options read."""
         if not self.level_arguments:
             return read_reset_options(self, options)
+
+        # Other options are read on the level that is asked for; a refusal changes nothing.
         running = {name: getattr(self, name) for arguments in self.level_arguments for name in arguments}
         usual = self._usual or running
         try:
@@ -409,18 +412,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self.instructions = self._fill_instructions(self.task())
 
     def _fill_instructions(self, task: str) -> str:
-        """Return what a prompt says once, for a task."""
-        reply_format = self.parser.describe()
-        return clean_text(
-            self.prompt.write_instructions(task=task, reply_format=reply_format, max_turns=self.max_turns)
-        )
+        form, limit = self.parser.describe(), self.max_turns
+        return clean_text(self.prompt.write_instructions(task=task, reply_format=form, max_turns=limit))
 
     def _turn_limit(self) -> int:
-        """Replies after which the episode is truncated."""
         return self.max_turns
 
     def _turn_number(self) -> int:
-        """Number of the turn in the prompt, from 0."""
         return self.turn
 
     def _play_ahead(self) -> list[str]:
@@ -433,11 +431,13 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         return plan
 
     def _execute(self, parsed: Parsed) -> tuple[list[str], Outcome, str | None]:
-        """Act on a parsed reply; return the executed actions, the summed outcome and the failure code."""
+        """Act on a reply; return executed actions, the summed outcome and the failure code."""
         self._events.append({"actions": list(parsed.actions), "failure": parsed.failure})
         self._failure = parsed.failure
         if parsed.failure is not None:
             return self._fail(parsed.failure, [], 0.0)
+
+        # A plan goes on to its first illegal action, or to the episode's end.
         executed: list[str] = []
         reward, outcome = 0.0, Outcome()
         for wanted in parsed.actions:
@@ -450,11 +450,14 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             reward += outcome.reward
             executed.append(action)
             self._acted |= not outcome.illegal
-            if outcome.illegal or outcome.terminated or outcome.truncated or self.turn >= self._turn_limit():
+            over = outcome.illegal or outcome.terminated or outcome.truncated
+            if over or self.turn >= self._turn_limit():
                 break
-        penalty = self.invalid_penalty if outcome.illegal else 0.0
+
+        # The rules may refuse a legal action, which counts as illegal.
+        reward = float(reward - (self.invalid_penalty if outcome.illegal else 0.0))
         ends = bool(outcome.terminated or (outcome.illegal and self.invalid_action == "terminate"))
-        total = replace(outcome, reward=float(reward - penalty), terminated=ends, truncated=bool(outcome.truncated))
+        total = replace(outcome, reward=reward, terminated=ends, truncated=bool(outcome.truncated))
         return executed, total, "illegal_action" if outcome.illegal else None
 
     def _act(self, action: str) -> Outcome:
@@ -470,7 +473,9 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             self.turn += 1
             cost = self.invalid_penalty - pay_stand_in(0.0, self.step_cost)
             return executed, Outcome(reward - cost), failure
-        start: Any = self._start  # `np_random` stays as it is: the next episode does not depend on this one's replies
+
+        # `np_random` stays as it is: the next episode does not depend on this one's replies.
+        start: Any = self._start
         action = draw_move(self.legal_actions(), start["rng"]["state"]["state"], self.turn)
         outcome = self._act(action)
         self.turn += 1
@@ -488,6 +493,10 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         self._ended = terminated or truncated
         return terminated, truncated
 
+    def _look(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return observation and info where no reply was read."""
+        return self._observe(), self._info(Parsed(), [], "", invalid=False)
+
     def _observe(self) -> dict[str, Any]:
         legal = self.legal_actions()
         self.action_space.legal = tuple(legal)  # type: ignore[attr-defined]
@@ -496,22 +505,26 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
             state=self.state_text(), actions=actions, turn=self._turn_number(), max_turns=self.max_turns
         )
         self._turn_text = clean_text(self.add_words(written, self.describe, self._failure))
-        return {"image": self.show(self.image), "text": clean_text(f"{self.instructions}\n\n{self._turn_text}")}
+        text = clean_text(f"{self.instructions}\n\n{self._turn_text}")
+        return {"image": self.show(self.image), "text": text}
 
     def add_words(self, turn_text: str, describe: Callable[[], str], failure: str | None) -> str:
-        """Put at the top of a turn's text a line on a failure (a paper's published form has none), and the picture's
-        words, where the modality has them.
+        """Put a line on a failure, and words in a modality of words, above a turn's text.
+
+        A paper's published form has no such line.
 
         Raises:
-            UserError: there are none.
+            UserError: there are no words.
         """
         published = self.invalid_action == "published" or any(map(self._kwargs.get, ("compat", "protocol")))
         feedback = f"{write_feedback(failure, self.parser)}\n" if failure and not published else ""
         if self.modality not in ("text", "both"):
             return feedback + turn_text
         if not (words := describe()):
-            raise UserError(f"{self._title()} has no text description: modality={self.modality!r} is unavailable.")
-        return f"{feedback}{IN_WORDS if self.modality == 'text' else IN_PICTURE}: {words}\n{turn_text}"
+            missing = f"modality={self.modality!r} is unavailable"
+            raise UserError(f"{self._title()} has no text description: {missing}.")
+        place = IN_WORDS if self.modality == "text" else IN_PICTURE
+        return f"{feedback}{place}: {words}\n{turn_text}"
 
     def show(self, draw: Callable[[], Image]) -> Image:
         """Return the picture, or a plain grey one where the modality has none."""
@@ -524,21 +537,15 @@ class VLEnv(Game, gymnasium.Env[dict[str, Any], str]):
         earned = self._acted or self.invalid_action == "published"
         info["success"] = bool(self.success()) and earned and not self._forced
         info["invalid_action"] = invalid
-        score = self.score()
-        if score is not None:
+        if (score := self.score()) is not None:
             info["score"] = float(score)
+        legal: Any = self.action_space.legal  # type: ignore[attr-defined]
         info["vlgym"] = {
-            "turn": self.turn,
-            "actions": list(executed),
-            "parse": parsed.failure or "ok",
-            "span": parsed.span,
-            "form": parsed.form,
-            "point": None,
-            "legal_actions": [] if self.notation else list(self.action_space.legal),  # type: ignore[attr-defined]
-            "feedback": feedback,
-            "instructions": self.instructions,
-            "turn_text": self._turn_text,
-        }
+            "turn": self.turn, "actions": list(executed), "parse": parsed.failure or "ok",
+            "span": parsed.span, "form": parsed.form, "point": None,
+            "legal_actions": [] if self.notation else list(legal), "feedback": feedback,
+            "instructions": self.instructions, "turn_text": self._turn_text,
+        }  # fmt: skip
         return info
 
 
@@ -551,11 +558,7 @@ def check_size(name: str, size: Sequence[int]) -> tuple[int, int]:
     Raises:
         UserError: it is something else, or a side is shorter than 16 or longer than 4096 pixels.
     """
-    valid = (
-        isinstance(size, Sequence | np.ndarray)
-        and len(size) == 2
-        and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)
-    )
-    if not valid:
+    valid = isinstance(size, Sequence | np.ndarray) and len(size) == 2
+    if not (valid and all(isinstance(n, (int, np.integer)) and 16 <= n <= 4096 for n in size)):
         raise UserError(f"{name}={size!r} must be (height, width) in pixels, each from 16 to 4096.")
     return int(size[0]), int(size[1])

@@ -1,4 +1,4 @@
-"""Game: what an author of an environment writes, each part with its default. `VLEnv` calls these methods."""
+"""Game: the part of an environment that an author writes. `VLEnv` calls these methods."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Game:
     Attributes:
         prompt: of the class: the texts that the model reads.
         reset_options: of the class: name -> an option that `reset` takes; all others are refused.
-        level_arguments: of the class: for each level, 0 the easiest, attributes and the values that they have in an
-            episode of it; they are set before `start`. `max_turns` may be one of them, `image_size` not.
-        notation: of the class: how actions are written, where a list of the legal ones would tell what the picture
-            shows. Then the text has this line instead of the list, and info lists none; empty: both list them.
+        level_arguments: of the class: for each level, 0 the easiest, attributes and their values in
+            an episode of it, set before `start`. `max_turns` may be one of them, `image_size` not.
+        notation: of the class: how actions are written, where a list of the legal ones would tell
+            what the picture shows. The text has this line instead of the list, and info lists none.
         parser: reads the replies.
         instructions: what the prompt of this episode says once.
-        step_cost: what every step costs (reward units, `>= 0`); a reply that cannot be read costs it too.
-        system_turn: whether a model is told the rules by a system message, and only the reply format by the first user
-            message; by default both stand at the top of the first user message.
+        step_cost: cost of every step, and of a reply that cannot be read (reward units, `>= 0`).
+        system_turn: a system message tells the rules, and the first user message only the reply
+            format; by default both stand at the top of the first user message.
     """
 
     prompt: ClassVar[PromptTemplate]
@@ -43,8 +43,8 @@ class Game:
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Begin an episode.
 
-        All randomness comes from `rng` (which is `self.np_random`). `options` holds the values given to `reset`, as the
-        declared `reset_options` convert them.
+        All randomness comes from `rng` (which is `self.np_random`). `options` holds the values
+        given to `reset`, as the declared `reset_options` convert them.
         """
         raise TypeError(f"{type(self).__name__} must define start()")
 
@@ -53,17 +53,14 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define act()")
 
     def natural_size(self) -> tuple[int, int] | None:
-        """Return the image size `(height, width)` of arguments that change what is shown (a larger room, another
-        camera).
-
-        `None`, the default, stands for the spec's.
+        """Return the image size `(height, width)` that arguments ask for; `None`: the spec's.
 
         The constructor asks, so set what this reads before `super().__init__()`.
         """
         return None
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Return name -> value in force of arguments that leave it open (such as `auto`), for a run's record."""
+        """Return name -> value in force of arguments that leave it open, such as `auto`."""
         return {}
 
     def image(self) -> Image:
@@ -71,7 +68,7 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define image()")
 
     def describe(self) -> str:
-        """Return the content of the picture in words, for play without the picture; it tells nothing more.
+        """Return the content of the picture in words, and nothing more, for play without it.
 
         Empty, the default: nobody wrote it.
         """
@@ -82,23 +79,23 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define task()")
 
     def state_text(self) -> str:
-        """Return the part of the turn text about the state that the image does not show; may be empty."""
+        """Return the turn text about the state that the image does not show; may be empty."""
         return ""
 
     def legal_actions(self) -> list[str]:
-        """Actions that the model may choose now, as it should write them. With a `notation` no model is told them."""
+        """Actions that the model may choose now, as it should write them."""
         raise TypeError(f"{type(self).__name__} must define legal_actions()")
 
     def match_action(self, wanted: str) -> str | None:
-        """Return the action that the parser's candidate `wanted` means, or `None` where it is illegal now.
+        """Return the action that the candidate `wanted` means, or `None` if it is illegal now.
 
-        By default one of `legal_actions()`, case and white space aside. Environments with open actions
-        (`search[...]`) override it.
+        By default one of `legal_actions()`, case and white space aside. Environments with open
+        actions (`search[...]`) override it.
         """
         return match_legal(wanted, self.legal_actions())
 
     def point_action(self, x: float, y: float) -> str | None:
-        """Return the action that a click on the picture means now, or `None` where clicks mean nothing.
+        """Return the action that a click on the picture means now, or `None`.
 
         Args:
             x: share of the picture's width, from the left, in [0, 1).
@@ -108,10 +105,7 @@ class Game:
 
     @property
     def system_text(self) -> str:
-        """Return the system message's part of this episode's instructions.
-
-        That is all before the reply format where `system_turn` asks for one; else nothing.
-        """
+        """The instructions before the reply format where `system_turn` is set; else empty."""
         if not self.system_turn:
             return ""
         return self.instructions.partition(clean_text(self.parser.describe()))[0].strip()
@@ -121,11 +115,11 @@ class Game:
         raise TypeError(f"{type(self).__name__} must define success()")
 
     def oracle(self) -> str | None:
-        """The oracle's next action, or `None` where there is none (no oracle, or unsolvable from here)."""
+        """The oracle's next action, or `None` (no oracle, or unsolvable from here)."""
         return None
 
     def think(self, action: str) -> str:
-        """The line of thoughts that the oracle writes before `action`; used for supervised warm starts."""
+        """The thoughts that the oracle writes before `action`, for supervised warm starts."""
         return ""
 
     def score(self) -> float | None:
@@ -137,8 +131,7 @@ class Game:
         return {}
 
     def save(self) -> dict[str, Any] | None:
-        """Return the episode's state as JSON-able data, or `None` to let `set_state` replay the episode (the
-        default)."""
+        """Return the episode's state as JSON-able data; `None`, the default: it is replayed."""
         return None
 
     def load(self, state: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
-"""Thumbnails of pictures, to test that two pictures show the same thing, whatever the font and the renderer.
+"""Thumbnails of pictures, to test that two show the same, whatever the font and the renderer.
 
-A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference. `compare_sheets` is strict where a spec says
-that the same pixels are drawn everywhere, and else allows for other renderers and fonts. It does not read.
+A picture becomes 16 x 16 grey levels and 6 x 6 of each colour difference.
 """
 
 from __future__ import annotations
@@ -19,20 +18,14 @@ from ..types import Image
 
 SIDE, COLOUR_SIDE = 16, 6
 SHEET_SIZE = SIDE * SIDE + 2 * COLOUR_SIDE * COLOUR_SIDE
-MOST_PICTURES = 160
-"""Most pictures of a sheet; more is refused when one is read."""
+MOST_PICTURES = 160  # of a sheet; more is refused when one is read
 
-EXACT = 3
-"""Grey levels (of 256) by which a cell may differ where an environment draws the same pixels everywhere."""
+# Grey levels (of 256) by which a cell may differ where the same pixels are drawn everywhere, and by
+# which a picture's cells may differ on average elsewhere.
+EXACT, SIMILAR = 3, 18.0
+NEARER = 1.25  # factor by which another picture must be nearer before a picture counts as that one
 
-SIMILAR = 18.0
-"""Grey levels by which the cells of a picture may differ on average where renderers and fonts differ by machine."""
-
-NEARER = 1.25
-"""Factor by which another picture must be nearer than its own before a picture counts as another one's."""
-
-Sheet = NDArray[np.uint8]
-"""`[N, SIZE] uint8`."""
+Sheet = NDArray[np.uint8]  # `[N, SIZE] uint8`
 
 
 def shrink(image: Image) -> NDArray[np.uint8]:
@@ -49,10 +42,10 @@ def pack_pictures(pictures: Sequence[NDArray[np.uint8]]) -> str:
 
 
 def unpack_pictures(text: str) -> Sheet:
-    """Return what `pack_pictures` wrote.
+    """Return the pictures of `pack_pictures`' text.
 
     Raises:
-        ValueError: it is something else, or too much.
+        ValueError: it is another text, or too long.
     """
     if not text:
         return np.zeros((0, SHEET_SIZE), np.uint8)
@@ -67,32 +60,24 @@ def unpack_pictures(text: str) -> Sheet:
 
 
 def compare_sheets(stored: Sheet, live: Sheet, *, exact: bool) -> str | None:
-    """Return what differs, in words; `None` where both show the same things.
+    """Return the difference in words; `None` where both show the same things, in the same order.
 
     Args:
-        stored: as recorded.
-        live: as measured now, in the same order.
-        exact: whether the same pixels are drawn everywhere; else other renderers and fonts are allowed for.
+        exact: the same pixels are drawn everywhere; else other renderers and fonts are allowed for.
     """
     if len(stored) != len(live):
         return f"{len(live)} pictures instead of {len(stored)}"
-    if not len(stored):
+    most = np.abs(stored.astype(int) - live.astype(int)).max(axis=1)
+    changed = int((most > EXACT).sum())
+    if not changed:
         return None
-    difference = np.abs(stored.astype(int) - live.astype(int))
-    if difference.max() <= EXACT:
-        return None
-    if exact:
-        number = int(difference.max(axis=1).argmax())
-        changed = int((difference.max(axis=1) > EXACT).sum())
-        return (
-            f"{changed} of {len(stored)} pictures differ, most of all number {number}, by {difference[number].max()} "
-            "of 256 levels in a cell"
-        )
-    return _compare_drawings(stored, live)
+    if not exact:
+        return _compare_drawings(stored, live)
+    worst = f"most of all number {most.argmax()}, by {most.max()} of 256 levels in a cell"
+    return f"{changed} of {len(stored)} pictures differ, {worst}"
 
 
 def _compare_drawings(stored: Sheet, live: Sheet) -> str | None:
-    """Compare where another renderer or font may have drawn."""
     one, other = _grey(stored), _grey(live)
     own = np.abs(one - other).mean((1, 2))
     for name, turned in (
@@ -104,31 +89,24 @@ def _compare_drawings(stored: Sheet, live: Sheet) -> str | None:
     ):
         if np.abs(one - turned).mean() < 0.6 * own.mean():
             return f"the pictures are {name}"
+
+    # A font or a renderer changes a picture a little.
     colour = np.abs(stored[:, SIDE * SIDE :].astype(float) - live[:, SIDE * SIDE :]).mean(1)
-    if max(own.max(), colour.max()) > SIMILAR:
+    amount = max(own.max(), colour.max())
+    if amount > SIMILAR:
         worst = int((own if own.max() > SIMILAR else colour).argmax())
-        amount = max(own.max(), colour.max())
-        return f"picture {worst} differs by {amount:.1f} of 256 levels on average, more than fonts and renderers do"
-    wrong = count_confused(one, other)
-    if wrong >= max(2, 0.25 * len(stored)):
-        return f"{wrong} of {len(stored)} pictures look like another one's stored picture"
-    return None
+        differs = f"picture {worst} differs by {amount:.1f} of 256 levels on average"
+        return f"{differs}, more than fonts and renderers do"
 
-
-def count_confused(stored: NDArray[np.float64], live: NDArray[np.float64]) -> int:
-    """Return how many live pictures are clearly nearer to the stored picture of another one than to their own.
-
-    What all pictures have in common is taken out first: a font or a renderer changes that in all alike.
-
-    Args:
-        stored: `[N, H, W]` grey levels.
-        live: the same.
-    """
-    one, other = stored - stored.mean(0), live - live.mean(0)
+    # It changes what all pictures have in common alike: without that, each is nearest to its own.
+    one, other = one - one.mean(0), other - other.mean(0)
     between = np.abs(other[:, None] - one[None]).mean((2, 3))
     distinct = np.abs(one[:, None] - one[None]).mean((2, 3)) > 0.2
     others = np.where(distinct, between, np.inf).min(1)
-    return int((np.diag(between) > NEARER * others).sum())
+    wrong = int((np.diag(between) > NEARER * others).sum())
+    if wrong >= max(2, 0.25 * len(stored)):
+        return f"{wrong} of {len(stored)} pictures look like another one's stored picture"
+    return None
 
 
 def _grey(sheet: Sheet) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Prompt templates, and the builder that turns instructions and history into chat messages.
 
-A template has two parts: instructions (said once: role, task, reply format) and the turn text (said at each step:
-state, legal actions). A prompt is a pure function of the template, the environment's strings and the history; it
-never sees the environment.
+A template has two parts: instructions (said once: role, task, reply format) and the turn text (said
+at each step: state, legal actions). A prompt is a pure function of the template, the environment's
+strings and the history.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ..errors import SpecError, UserError
 from ..types import Image, Message
 from .spec import EnvSpec
 
-WITHOUT_PICTURE = ("text", "none")
-"""Modalities whose prompts show no picture."""
+WITHOUT_PICTURE = ("text", "none")  # modalities whose prompts show no picture
+
+# Beginnings of the words of a picture in a turn's text, with the picture and without it.
 IN_PICTURE, IN_WORDS = "In the picture", "In words"
-"""Beginning of the picture's words in a turn's text, with the picture and without it."""
+
+# Words of a template on the picture, and those instead of them where words alone are played.
 PICTURE_SHOWS, WORDS_TELL = "The picture shows", "The words describe"
-"""What a template says of the picture, and what stands for it where words alone are played."""
 INSTRUCTION_FIELDS = frozenset({"task", "format", "max_turns"})
 TURN_FIELDS = frozenset({"state", "actions", "turn", "max_turns"})
 
@@ -33,12 +34,12 @@ def shows_picture(arguments: Mapping[str, Any]) -> bool:
     return arguments.get("modality", "image") not in WITHOUT_PICTURE
 
 
+# Styles of prompting, as BALROG has them: the sentence that each adds to the instructions.
 STYLES = {
     "naive": "Write the action at once, without any thoughts before it.",
-    "cot": "Think step by step before you write the action: what you see, what the task asks for, and what each action "
-    "would lead to.",
+    "cot": "Think step by step before you write the action: what you see, what the task asks for, and "
+    "what each action would lead to.",
 }
-"""Styles of prompting, as BALROG has them: the sentence that each adds to the instructions."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class PromptTemplate:
     """A versioned pair of texts with named fields.
 
     Attributes:
-        version: bump it with every change of wording; scores are comparable only within one version.
+        version: bump it with every change of wording; only scores of one version are comparable.
         instructions: may use `{task}`, `{format}`, `{max_turns}`.
-        turn: may use `{state}`, `{actions}`, `{turn}` (from 1), `{max_turns}`; must use `{actions}`.
-        in_words: the wording of `modality="text"`: `WORDS_TELL` wherever the text has `PICTURE_SHOWS`.
+        turn: must use `{actions}`, may use `{state}`, `{turn}` (from 1), `{max_turns}`.
+        in_words: the wording of `modality="text"`: `WORDS_TELL` instead of `PICTURE_SHOWS`.
 
     >>> template = PromptTemplate(1, instructions="Find it. {format}", turn="Turn {turn}. Legal actions: {actions}.")
     >>> template.write_turn(state="", actions=["left", "right"], turn=0, max_turns=10)
@@ -70,8 +71,7 @@ class PromptTemplate:
             raise SpecError("PromptTemplate.instructions must state the reply format with {format}.")
 
     def digest(self, reply_format: str = "") -> str:
-        """Return a hash of version, both texts, the parser's format sentence and a wording in words: 16 hexadecimal
-        digits."""
+        """Return a hash of version, texts, wording and the parser's format: 16 hex digits."""
         parts = [str(self.version), self.instructions, self.turn, reply_format, *[WORDS_TELL] * self.in_words]
         return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
@@ -93,13 +93,13 @@ class PromptBuilder:
     """Lays out chat messages with explicit limits on what the model remembers.
 
     Attributes:
-        history_turns: past turns (text of the turn and the model's reply) shown before the current one.
-        history_images: most images in the whole prompt, the current one included; the oldest are dropped first and the
-            text says so, 0 makes a text-only prompt; `examples` are not counted.
+        history_turns: past turns (text and the model's reply) shown before the current one.
+        history_images: most images in the whole prompt, the current one included; the oldest are
+            dropped first and the text says so, 0 makes a text-only prompt; `examples` do not count.
         system: text of a system message, before what an environment says in one.
         style: key of `STYLES`; empty for none.
         examples: turns that the prompt shows as a conversation before the episode's own.
-        in_words: the environment shows no pictures, so the text does not say that they are left out.
+        in_words: the environment shows no pictures, so the text calls none omitted.
     """
 
     history_turns: int = 0
@@ -115,38 +115,40 @@ class PromptBuilder:
 
     @classmethod
     def for_spec(cls, spec: EnvSpec | None) -> PromptBuilder:
-        """Return the layout with an environment's own history defaults; `None` is an environment without a card."""
+        """Return the layout with an environment's own history defaults, if it has a card."""
         return cls() if spec is None else cls(spec.history_turns, spec.history_images)
 
     @classmethod
     def for_env(cls, env: Any, layout: PromptBuilder | None = None) -> PromptBuilder:
-        """Return a layout, by default an environment's own, as the environment can use it: without pictures where its
-        `modality` shows none."""
+        """Return a layout, by default an environment's own; without pictures if it shows none."""
         layout = layout or cls.for_spec(env.vlgym_spec)
-        return replace(layout, history_images=0, in_words=True) if env.modality in WITHOUT_PICTURE else layout
+        if env.modality in WITHOUT_PICTURE:
+            return replace(layout, history_images=0, in_words=True)
+        return layout
 
     @classmethod
     def asked(cls, turns: int | None, images: int | None) -> PromptBuilder | None:
-        """Return the layout that was asked for; `None`, an environment's own, where nothing was.
+        """Return the layout of a user's options; `None` without any.
 
         Images alone bring the turns that they belong to.
         """
         if turns is None and images is None:
             return None
-        return cls(turns if turns is not None else max(0, (images or 0) - 1), 1 if images is None else images)
+        images = 1 if images is None else images
+        return cls(max(0, images - 1) if turns is None else turns, images)
 
     def describe_additions(self, prompt_hash: str) -> dict[str, Any]:
-        """Return what a run's record says of system, style and examples, and the hash of the whole; empty without.
-
-        Args:
-            prompt_hash: of the environment's own prompt.
-        """
+        """Return a run's record of system, style and examples, with a hash over all."""
         if not (self.system or self.style or self.examples):
             return {}
         turns = [(each.turn_text, each.reply, each.image.shape, each.image.tobytes().hex()) for each in self.examples]
         words = json.dumps([prompt_hash, self.system, STYLES.get(self.style), turns])
-        additions = {"system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None}
-        return {"prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16], "prompt_additions": additions}
+        return {
+            "prompt_hash": hashlib.sha256(words.encode()).hexdigest()[:16],
+            "prompt_additions": {
+                "system": self.system or None, "style": self.style or None, "example_turns": len(turns) or None,
+            },
+        }  # fmt: skip
 
     def build(
         self, instructions: str, turn_text: str, image: Image, history: Sequence[PastTurn] = (), *, system: str = ""
@@ -157,29 +159,33 @@ class PromptBuilder:
             instructions: said once, at the top of the first user turn.
             image: current image, `[H, W, 3] uint8`.
             history: all past turns of this episode, oldest first.
-            system: the beginning of the instructions that a system message says, before all others; the rest stays at
-                the top of the first user turn. Empty: there is no system message.
+            system: the beginning of the instructions, said by a system message instead.
         """
-        instructions = "\n".join(filter(None, (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))))
+        parts = (instructions.removeprefix(system).strip(), STYLES.get(self.style, ""))
+        instructions = "\n".join(filter(None, parts))
         messages: list[Message] = []
         if system_text := "\n\n".join(filter(None, (self.system, system))):
             messages.append({"role": "system", "content": [{"type": "text", "text": system_text}]})
+
+        # Examples look like turns of an episode, which the text says they are not.
         for position, example in enumerate(self.examples):
             picture = example.image if self.history_images else None
-            messages.append(_user(picture, f"(example)\n{example.turn_text}", "" if position else instructions))
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": example.reply}]})
+            text = f"(example)\n{example.turn_text}"
+            messages += _exchange(picture, text, "" if position else instructions, example.reply)
         if self.examples:
             instructions = "The examples end here. A new episode begins."
-        past = list(history[max(0, len(history) - self.history_turns) :]) if self.history_turns else []
+
+        # The last turns, of which the oldest lose their pictures first.
+        past = history[max(0, len(history) - self.history_turns) :]
         with_image = max(0, self.history_images - 1)
         for position, record in enumerate(past):
             shown = position >= len(past) - with_image
-            text = record.turn_text if shown or self.in_words else f"(image omitted)\n{record.turn_text}"
-            messages.append(_user(record.image if shown else None, text, instructions if position == 0 else ""))
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": record.reply}]})
+            omitted = "" if shown or self.in_words else "(image omitted)\n"
+            text = f"{omitted}{record.turn_text}"
+            picture = record.image if shown else None
+            messages += _exchange(picture, text, "" if position else instructions, record.reply)
         current = image if self.history_images > 0 else None
-        messages.append(_user(current, turn_text, "" if past else instructions))
-        return messages
+        return [*messages, _user(current, turn_text, "" if past else instructions)]
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,7 @@ class PastTurn:
 
 
 def write_messages(messages: Iterable[Message], image_names: dict[int, str] | None = None) -> str:
-    """Return chat messages as text; an image stands as its size, and its file where `image_names` (by `id`) has one."""
+    """Return chat messages as text; images as their size, and the file in `image_names` (by `id`)."""
     lines = []
     for message in messages:
         lines.append(f"[{message['role']}]")
@@ -212,6 +218,11 @@ def _user(image: Image | None, text: str, instructions: str) -> Message:
         content.append({"type": "image", "image": image})
     content.append({"type": "text", "text": f"{instructions}\n\n{text}" if instructions else text})
     return {"role": "user", "content": content}
+
+
+def _exchange(image: Image | None, text: str, instructions: str, reply: str) -> list[Message]:
+    answer: Message = {"role": "assistant", "content": [{"type": "text", "text": reply}]}
+    return [_user(image, text, instructions), answer]
 
 
 def _check_fields(part: str, text: str, allowed: frozenset[str]) -> None:

@@ -1,8 +1,4 @@
-"""The options of `reset`: each environment declares them, and every value is checked before the running episode
-changes.
-
-An option says nothing of how an episode begins: `VLEnv.start` gets the values that were read here.
-"""
+"""The options of `reset`: environments declare them, and `VLEnv.start` gets their read values."""
 
 from __future__ import annotations
 
@@ -14,12 +10,8 @@ import numpy as np
 
 from ..errors import UserError, check_choice, nearest
 
-WRONG_FOR_ALL = ({"no such": "value"}, float("nan"))
-"""Values that no option may take; the conformance check tries them on each."""
-
-
-LEVEL = "level"
-"""The option that every environment with levels takes."""
+WRONG_FOR_ALL = ({"no such": "value"}, float("nan"))  # values that no option may take
+LEVEL = "level"  # the option that every environment with levels takes
 
 
 @dataclass(frozen=True)
@@ -29,8 +21,9 @@ class ResetOption:
     Attributes:
         meaning: what it chooses, in a few words.
         valid: which values are valid, in words that go on after "must be".
-        read: called with the environment and the value; returns what `start` gets. It changes nothing, and raises a
-            `UserError` (which says why), a `ValueError` or a `TypeError` where the value is not valid.
+        read: gets the environment and the value; returns the value that `start` gets. It changes
+            nothing, and raises `UserError` (with the reason), `ValueError` or `TypeError` where the
+            value is not valid.
         wrong: some values that are not valid, for the conformance check.
     """
 
@@ -44,8 +37,8 @@ def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid
     """An integer from `low` to `high`; both belong to it.
 
     Args:
-        high: largest value, or what returns it for an environment.
-        valid: as in `ResetOption`; needed only where `high` depends on the environment.
+        high: largest value, or a function of the environment; then give `valid` as in
+            `ResetOption`.
     """
 
     def read(env: Any, value: Any) -> int:
@@ -54,7 +47,8 @@ def whole_number(meaning: str, low: int, high: int | Callable[[Any], int], valid
             raise UserError(f"must be an integer from {low} to {most}.")
         return value
 
-    return ResetOption(meaning, valid or f"an integer from {low} to {high}", read, (low - 1, low + 0.5, True, "x"))
+    wrong = (low - 1, low + 0.5, True, "x")
+    return ResetOption(meaning, valid or f"an integer from {low} to {high}", read, wrong)
 
 
 def one_of(meaning: str, choices: Iterable[str]) -> ResetOption:
@@ -71,9 +65,8 @@ def one_of(meaning: str, choices: Iterable[str]) -> ResetOption:
 
 def level_option(count: int) -> ResetOption:
     """The difficulty level of one episode."""
-    return ResetOption(
-        "the difficulty level", f"an integer from 0 to {count - 1}", read_level, (-1, count, 0.5, True, "x")
-    )
+    valid, wrong = f"an integer from 0 to {count - 1}", (-1, count, 0.5, True, "x")
+    return ResetOption("the difficulty level", valid, read_level, wrong)
 
 
 def read_level(env: Any, value: Any) -> int:
@@ -86,7 +79,8 @@ def read_level(env: Any, value: Any) -> int:
     if not count:
         raise UserError(f"level={value!r}: {type(env).__name__} has no levels.")
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 0 <= value < count:
-        raise UserError(f"level={value!r} must be an integer from 0 to {count - 1}: there are {count} levels.")
+        levels = f"an integer from 0 to {count - 1}: there are {count} levels"
+        raise UserError(f"level={value!r} must be {levels}.")
     return int(value)
 
 
@@ -94,7 +88,8 @@ def read_reset_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values that `start` gets.
 
     Raises:
-        UserError: the environment has no such option, or the value is not valid; the message says what is.
+        UserError: the environment has no such option, or the value is not valid; the message says
+            what is.
     """
     declared: Mapping[str, ResetOption] = env.reset_options
     checked = {}
@@ -112,23 +107,22 @@ def read_reset_options(env: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def begin_level(env: Any, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Take the level out of options; go to its part of the generator's sequence, so that no two levels begin alike."""
+    """Take the level out of options, and go to its part of the generator's sequence."""
     level = options.pop(LEVEL) if env.level_arguments else None
     if level is not None:
-        rng.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined]
+        rng.bit_generator.advance((1 + level) << 64)  # type: ignore[attr-defined] # no two begin alike
 
 
 def plain_options(options: Any) -> dict[str, Any]:
     """Return the options of a call of `reset` as a new dict, with Python's numbers for numpy's."""
-    if not isinstance(options or {}, Mapping):
+    options = options or {}
+    if not isinstance(options, Mapping):
         raise UserError(f"reset(options={options!r}): options must be a dict of names and values, or None.")
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in (options or {}).items()}
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in options.items()}
 
 
 def _explain(name: str, value: Any, text: str) -> str:
     begun = f"{name}={value!r}"
-    return (
-        f"reset option {text}"
-        if text.startswith(begun)
-        else (f"reset option {begun}{'' if text.startswith('must ') else ':'} {text}")
-    )
+    if text.startswith(begun):
+        return f"reset option {text}"
+    return f"reset option {begun}{'' if text.startswith('must ') else ':'} {text}"

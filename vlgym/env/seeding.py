@@ -1,7 +1,7 @@
 """The only rule that turns (environment id, split, index) into an episode seed.
 
-Splits are disjoint by construction: the split's number stands in the top bits of the seed, so no two splits can share
-one. Different seeds may still begin in the same state where an environment has few states (NumberLine has 30).
+The split's number stands in the top bits of the seed, so no two splits can share one. Different
+seeds may still begin in the same state where an environment has few states (NumberLine has 30).
 """
 
 from __future__ import annotations
@@ -16,11 +16,6 @@ _HASH_BITS = 58
 
 def episode_seed(env_id: str, split: str, index: int) -> int:
     """Return the seed of episode `index` of `split`, a non-negative integer below 2**60.
-
-    Args:
-        env_id: full environment id, for example `vlgym/OneRoom-v0`.
-        split: one of `SPLITS`.
-        index: episode number, `>= 0`.
 
     Raises:
         UserError: unknown split or negative index.
@@ -37,7 +32,7 @@ def episode_seed(env_id: str, split: str, index: int) -> int:
 
 
 def split_of(seed: int) -> str | None:
-    """Return the split that a seed belongs to, or `None` for a seed that `episode_seed` cannot have made.
+    """Return the split that a seed belongs to, or `None` if `episode_seed` cannot have made it.
 
     >>> split_of(episode_seed("vlgym/OneRoom-v0", "val", 7))
     'val'

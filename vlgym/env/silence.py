@@ -1,5 +1,4 @@
-"""The rule for a reply without an action: the move that stands for it, its pay (docs/games.md), and the line with which
-the next turn's text begins. `VLEnv` and `Table` call it; every other path reads what these two pay."""
+"""The rule for a reply without an action: the move for it, its pay (docs/games.md), feedback."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ def draw_move(legal: Sequence[str], *seed: int) -> str:
 
 
 def pay_stand_in(earned: float, step_cost: float = 0.0) -> float:
-    """Return the pay of a move that stands for a reply: its losses, at least the cost of a step, and no gain."""
+    """Return the pay of a move for a reply: its losses, at least a step's cost, and no gain."""
     return min(earned, 0.0 - step_cost)
 
 
 def write_feedback(failure: str, parser: Parser) -> str:
-    """Return a line of at most 200 characters on a failure and the reply format; it holds nothing of the reply."""
+    """Return at most 200 characters on a failure and the reply format, and nothing of the reply."""
     action = Number("NUMBER") if getattr(parser, "numbered", False) else "ACTION"
     form = parser.format([action])
     sentence = _SENTENCES.get(failure, f"Your reply could not be read: {failure.replace('_', ' ')}.")

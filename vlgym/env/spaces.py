@@ -1,7 +1,7 @@
 """The two text spaces: what a model reads (`MessageSpace`) and what it may answer (`ReplySpace`).
 
-Gymnasium's `Text` rejects most of what models write (alphanumeric by default, at least one character), so replies get a
-subclass that contains every string up to its length.
+Gymnasium's `Text` rejects most of what models write (alphanumeric by default, at least one
+character), so replies get a subclass that contains every string up to its length.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,15 @@ from ..errors import UserError
 from ..parsers.thoughts import MAX_REPLY
 from ..types import Parser
 
-CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))
-"""Characters of sampled texts: printable ASCII and the line feed."""
-
-MAX_TEXT = 8192
-"""Longest observation text, in characters."""
+CHARSET = "".join(sorted(set(string.printable) - set("\r\x0b\x0c\t")))  # of sampled texts
+MAX_TEXT = 8192  # characters of the longest observation text
 
 _DROPPED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd]")
 """Unicode's categories Cc (except the line feed), Cs and Co, whose ranges never change."""
 
 
 class MessageSpace(spaces.Text):
-    """Observation texts of at most `MAX_TEXT` characters, without control characters except the line feed, surrogates
-    and private-use characters."""
+    """Observation texts of at most `MAX_TEXT` characters of those that `clean_text` leaves."""
 
     def __init__(self, max_length: int = MAX_TEXT, seed: int | None = None) -> None:
         super().__init__(max_length=max_length, min_length=0, charset=CHARSET, seed=seed)
@@ -45,8 +41,9 @@ class MessageSpace(spaces.Text):
         return f"MessageSpace({self.max_length})"
 
 
-# Gymnasium 1.4 decodes `Text` from shared memory once, when the vector environment is built, so every later observation
-# shows the text of that moment. For `MessageSpace` texts are stored as UTF-8 with a length, and read at each access.
+# Gymnasium 1.4 decodes `Text` from shared memory once, when the vector environment is built, so every
+# later observation shows the text of that moment. For `MessageSpace` texts are stored as UTF-8 with a
+# length, and read at each access.
 _LENGTH_BYTES = 4
 _CHARACTER_BYTES = 4  # UTF-8's most
 
@@ -67,9 +64,6 @@ class SharedTexts(Sequence[str]):
         row = self._rows[range(self._n)[index]]
         length = int(row[:_LENGTH_BYTES].view(np.int32)[0])
         return row[_LENGTH_BYTES : _LENGTH_BYTES + length].tobytes().decode("utf-8")
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[index] for index in range(self._n))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> tuple[str, ...]:
         return tuple(self)
@@ -105,10 +99,9 @@ def _rows(memory: Any, max_length: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 class ReplySpace(spaces.Text):
-    """Replies: any string up to `max_length` characters; `sample()` writes a well-formed reply with a legal action.
+    """Replies: any string up to `max_length` characters; samples take a legal action.
 
-    The environment keeps its space's `legal` current, so `env.step(env.action_space.sample())` is the random
-    baseline.
+    The environment keeps `legal` current, so stepping with samples is the random baseline.
     """
 
     def __init__(self, parser: Parser, max_length: int = MAX_REPLY, seed: int | None = None) -> None:
@@ -121,22 +114,22 @@ class ReplySpace(spaces.Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return a reply with one legal action, drawn uniformly; without an action where none is legal.
+        """Return a reply with one legal action, drawn uniformly; without one if none is legal.
 
         Raises:
-            UserError: the space is of no episode, as before the first reset and in a vector of environments.
+            UserError: the space is of no episode, as before the first reset and in a vector.
             ValueError: `mask` or `probability` is given.
         """
         if mask is not None or probability is not None:
             raise ValueError("ReplySpace.sample takes no mask: it draws from the legal actions already.")
         if self.legal is None:
             raise UserError(
-                "This space knows no legal actions: an environment's own does from reset() on, a vector's does not. "
-                "Take infos['vlgym']['legal_actions'], or wrap each environment in vlgym.wrappers.Numbers."
+                "This space knows no legal actions: an environment's own does from reset() on, a "
+                "vector's does not. Take infos['vlgym']['legal_actions'], or wrap each environment in "
+                "vlgym.wrappers.Numbers."
             )
-        if not self.legal:
-            return self.parser.format([""])
-        return self.parser.format([self.legal[int(self.np_random.integers(len(self.legal)))]])
+        legal = self.legal or ("",)
+        return self.parser.format([legal[int(self.np_random.integers(len(legal)))]])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ReplySpace) and other.max_length == self.max_length
@@ -151,8 +144,8 @@ class ReplySpace(spaces.Text):
 def clean_text(text: str, max_length: int = MAX_TEXT) -> str:
     """Return `text` in the characters of `MessageSpace`, cut to `max_length`.
 
-    Carriage returns become line feeds and tabs four blanks; other control characters, surrogates and private-use
-    characters are dropped.
+    Carriage returns become line feeds and tabs four blanks; other control characters, surrogates
+    and private-use characters are dropped.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
     return _DROPPED.sub("", text)[:max_length]

@@ -11,7 +11,7 @@ import json
 import re
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import SpecError, UserError, check_choice, is_printable
@@ -19,19 +19,17 @@ from .arguments import describe_hint, fits
 from .probes import Probe
 from .seeding import SPLITS
 
-CONTRACT = 1
-"""Version of the contract between the core and its plugins; a plugin written for another one is refused."""
-
-PLANNERS = ("online", "global")
-"""Planner settings: one action a reply, or one reply that holds the whole plan."""
-
-NOT_RECORDED = ("probes", "blind", "interaction")
-"""Fields that registry.yaml leaves out: what the environment is tried with stands in the plugin."""
+CONTRACT = 1  # version of the contract with plugins; a plugin written for another one is refused
+PLANNERS = ("online", "global")  # one action a reply, or one reply that holds the whole plan
+NOT_RECORDED = ("probes", "blind", "interaction")  # fields that registry.yaml leaves out
 
 ID_PATTERN = re.compile(r"^(?P<namespace>[A-Za-z][\w-]*)/(?P<name>[A-Za-z][\w-]*)-v(?P<version>\d+)$")
 _ENTRY_PATTERN = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-_DIFFICULTIES = ("easy", "medium", "hard")
-_ORACLES = ("exact", "planner", "none")
+_CHOICES = {
+    "difficulty": ("easy", "medium", "hard"),
+    "oracle": ("exact", "planner", "none"),
+    "pictures": ("exact", "similar"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,7 @@ class EnvSpec:
         kwargs: default constructor arguments, JSON-able.
         skills: free tags, for example `("navigation",)`.
         reply_styles: parser names that the environment allows; the first is the default.
-        planners: settings that the environment allows: `online` (one action a reply), `global` (one reply holds the
-            whole plan).
+        planners: allowed settings, `online` (one action a reply) or `global` (a plan in a reply).
         difficulty: `easy`, `medium` or `hard`.
         splits: splits that exist, a part of `train`, `val`, `test`.
         prompt_version: version of the prompt template; bump it with every change of wording.
@@ -59,25 +56,26 @@ class EnvSpec:
         image_size: height and width of the image in pixels.
         oracle: `exact` (optimal), `planner` (good, not proved optimal) or `none`.
         oracle_success: share of seeds that the oracle must win in the conformance test.
-        random_success_below: the random policy must succeed less often than this in the conformance test.
-        figure_episodes: episodes of which registry.yaml's floor and ceiling are measured; by default 400, or 100 where
-            an episode may last more than 100 turns. Where it is given, an episode counts as slow: learning blind
-            players and the conformance test play fewer.
+        random_success_below: the random policy must succeed less often in the conformance test.
+        figure_episodes: episodes of registry.yaml's floor and ceiling; by default 400, or 100 where
+            an episode may last more than 100 turns. Where it is given, an episode counts as slow:
+            learning blind players and the conformance test play fewer.
         system_requirements: Debian packages needed.
         references: papers and sources.
         contract: contract version that the plugin was written for.
-        pictures: `exact` where every machine draws the same pixels (code of the package, with its fonts), else
-            `similar`: fonts or renderers of the machine draw. It says how strictly pictures are compared with those
-            that registry.yaml records.
-        truncates_early: whether the environment itself may truncate an episode before `max_turns` (a limit of frames).
-        probes: episodes that reach the rules which random play and the oracle do not; the fingerprint plays them.
-        blind: blind players of this environment (`vlgym.sight.blind.BlindPlayer`), each `package.module:Class`; with
-            the generic ones they measure what can be won without the picture.
+        pictures: `exact` where every machine draws the same pixels (code of the package, with its
+            fonts), else `similar`: fonts or renderers of the machine draw. It decides how strictly
+            pictures are compared with those of registry.yaml.
+        truncates_early: an episode may be truncated before `max_turns` (a limit of frames).
+        probes: episodes that reach the rules which random play and the oracle do not; the
+            fingerprint plays them.
+        blind: blind players of this environment (`vlgym.sight.blind.BlindPlayer`), each
+            `package.module:Class`; with the generic ones they play without the picture.
         replaced_by: id of a newer version, where this one is kept for comparison only.
-        levels: one line for each difficulty level, 0 the easiest: what it changes. The class's `level_arguments` holds
-            their values.
-        interaction: the interaction type: the form of a reply, what must be seen, what must be remembered; empty where
-            nobody has said.
+        levels: one line for each difficulty level, 0 the easiest, on what it changes. The class's
+            `level_arguments` holds their values.
+        interaction: the interaction type: the form of a reply, what must be seen, and what must be
+            remembered; may be empty.
     """
 
     id: str
@@ -156,7 +154,7 @@ class EnvSpec:
             text = "".join(getattr(self, name)).replace("\n", "")
             fine = text.isprintable() or all(map(is_printable, text))  # the first is quick, and refuses more
             self._require(fine, name, "text without control characters")
-        for name, choices in (("difficulty", _DIFFICULTIES), ("oracle", _ORACLES), ("pictures", ("exact", "similar"))):
+        for name, choices in _CHOICES.items():
             check_choice(f"EnvSpec {self.id!r}: field {name}", getattr(self, name), choices, SpecError)
 
         # A registry file and other processes get the arguments as JSON.
@@ -182,11 +180,7 @@ class EnvSpec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, dicts, strings and numbers, fit for YAML and JSON."""
-        plain: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            plain[item.name] = list(value) if isinstance(value, tuple) else value
-        plain["probes"] = [probe.to_dict() for probe in self.probes]
+        plain = {**vars(self), "probes": [probe.to_dict() for probe in self.probes]}
         return json.loads(json.dumps(plain))
 
     @classmethod
@@ -204,16 +198,13 @@ class EnvSpec:
     def digest(self) -> str:
         """Return a hash of the card: 16 hexadecimal digits.
 
-        It leaves out how the environment is tested and stepped (`probes`, `pictures`, `blind`), its
-        `interaction`, and later fields of the contract that have their defaults.
+        It leaves out fields that change nothing in the environment without a level.
         """
         plain = self.to_dict()
-        for name in (*NOT_RECORDED, "pictures"):
+        for name in (*NOT_RECORDED, "pictures", "replaced_by", "levels"):
             del plain[name]
-        if not self.truncates_early:
+        if not self.truncates_early:  # a later field of the contract
             del plain["truncates_early"]
-        for name in ("replaced_by", "levels"):  # they change nothing in the environment without a level
-            del plain[name]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
 
     def _require(self, condition: Any, name: str, wanted: str) -> None:

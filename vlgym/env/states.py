@@ -1,8 +1,6 @@
-"""Seal of a saved state: its environment, its arguments and a digest of all of it; and copies, which rest on states.
+"""Seal of a saved state: its environment, arguments and digest; and copies, which rest on states.
 
-`seal_state` adds it to a state. `unseal_state` refuses a damaged state and one of another environment. The environment
-decides what else a state holds. `rebuild` makes a copy of an environment from its arguments and its state;
-`check_picklable` refuses arguments that cannot be copied.
+The environment decides what else a state holds.
 """
 
 from __future__ import annotations
@@ -16,15 +14,12 @@ from typing import Any
 
 from ..errors import UserError
 
-FORMAT = 1
-"""Version of the form in which states are saved."""
-
+FORMAT = 1  # version of the form in which states are saved
 CONTENT = ("start", "events", "saved", "rng", "counters")
-ANY_VALUE = ("render_mode",)
-"""Arguments that do not matter to a state."""
+ANY_VALUE = ("render_mode",)  # arguments that do not matter to a state
 
+# Of `pickle` and multiprocessing. Cloudpickle asks for the highest one, and pickles more objects.
 PICKLE_PROTOCOL = pickle.DEFAULT_PROTOCOL
-"""Of `pickle` and multiprocessing. Cloudpickle asks for the highest one, and pickles objects that `pickle` refuses."""
 
 
 def seal_state(content: Mapping[str, Any], env_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +32,7 @@ def unseal_state(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[
     """Return a copy of the content of a state.
 
     Raises:
-        UserError: it is no state, damaged, of another form, of another environment or of other arguments.
+        UserError: it is no state, damaged, or of another form, environment or arguments.
     """
     fix = f"Take one from get_state() of {env_id}."
     if not isinstance(state, Mapping):
@@ -46,22 +41,27 @@ def unseal_state(state: Any, env_id: str, arguments: Mapping[str, Any]) -> dict[
         raise UserError(f"This is not a saved state: it lacks {', '.join(missing)}. {fix}")
     if state["format"] != FORMAT:
         raise UserError(f"The state has the form {state['format']!r:.20}; this vlgym reads form {FORMAT}. {fix}")
+
+    # Any other content than `seal_state`'s is damaged.
     try:
-        sound = state["digest"] == _digest({name: value for name, value in state.items() if name != "digest"})
+        sound = state["digest"] == _digest({name: state[name] for name in state if name != "digest"})
         made_by, made_with = state["env"]["id"], state["env"]["arguments"]
-        names = sorted({*made_with, *arguments})
+        names = sorted({*made_with, *arguments} - {*ANY_VALUE})
     except (TypeError, ValueError, KeyError, RecursionError):
         sound = False
     if not sound:
         raise UserError(f"The saved state is damaged: its content does not have its digest. {fix}")
+
+    # It belongs to this environment with these arguments.
     if made_by != env_id:
         raise UserError(f"The saved state is of {made_by}, and this is {env_id}. {fix}")
     live = json.loads(json.dumps(dict(arguments)))
     for name in names:
-        if name not in ANY_VALUE and made_with.get(name) != live.get(name):
+        then, now = made_with.get(name), live.get(name)
+        if then != now:
             raise UserError(
-                f"The saved state was made with {name}={made_with.get(name)!r:.80}, and this environment has "
-                f"{name}={live.get(name)!r:.80}. Make {env_id} with the same arguments."
+                f"The saved state was made with {name}={then!r:.80}, and this environment has "
+                f"{name}={now!r:.80}. Make {env_id} with the same arguments."
             )
     return copy.deepcopy({name: state[name] for name in CONTENT})
 
@@ -72,14 +72,13 @@ def unfit(env_id: str, error: Exception) -> UserError:
     return UserError(f"The state of {env_id} cannot be restored: {' '.join(reason.split())}")
 
 
-def rebuild(
-    kind: type, arguments: Mapping[str, Any], attributes: Mapping[str, Any], draws: Any, state: Mapping[str, Any] | None
-) -> Any:
+def rebuild(kind: type, arguments: Any, attributes: Any, draws: Any, state: Any) -> Any:
     """Return a copy of an environment.
 
     Args:
         attributes: those that neither constructor nor state gives.
         draws: generator of its action space.
+        state: of its episode; `None` without one.
     """
     env = kind(**arguments)
     vars(env).update(attributes)
@@ -90,17 +89,15 @@ def rebuild(
 
 
 def check_picklable(env_id: str, parts: Mapping[str, Any], attempt: Callable[[Any], Any] = pickle.dumps) -> None:
-    """Refuse, by name, an argument that cannot be pickled, or that `attempt` fails on.
-
-    Raises:
-        UserError: there is one.
-    """
+    """Raise `UserError`, with its name, on an argument that cannot be pickled or that `attempt`
+    fails on."""
     for name, value in parts.items():
         try:
             attempt(value)
         except Exception as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise UserError(f"{env_id} cannot be copied or pickled, as its {name} cannot: {reason:.200}") from error
+            copied = f"{env_id} cannot be copied or pickled"
+            raise UserError(f"{copied}, as its {name} cannot: {reason:.200}") from error
 
 
 def _digest(state: Mapping[str, Any]) -> str:

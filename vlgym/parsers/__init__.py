@@ -13,8 +13,7 @@ from .auto import AutoParser
 from .choice import ChoiceParser, Number
 from .claims import match_legal
 from .json_reply import JsonParser
-from .plan_reply import PlanParser
-from .tag import TagParser
+from .tag import PlanParser, TagParser
 from .thoughts import blank_thoughts
 
 __all__ = [
@@ -28,8 +27,7 @@ PARSERS: dict[str, type] = {
 
 
 def get_parser(parser: str | Parser) -> Parser:
-    """Return a parser by name (`tag`), by import string (`package.module:Class`, called without arguments), or as
-    given.
+    """Return a parser by name (`tag`), by import string (`package.module:Class`), or as given.
 
     An import string is code: only code and the command line may give one (else see `check_named`).
 
@@ -41,7 +39,8 @@ def get_parser(parser: str | Parser) -> Parser:
     >>> get_parser("jsn")
     Traceback (most recent call last):
         ...
-    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, choice, auto, or ... Nearest: json.
+    vlgym.errors.UserError: Unknown parser 'jsn'; there are tag, json, plan, choice, auto, or ...
+        Nearest: json.
     """
     if not isinstance(parser, str):
         if isinstance(parser, Parser):
@@ -54,35 +53,34 @@ def get_parser(parser: str | Parser) -> Parser:
         try:
             made = getattr(importlib.import_module(module_name), attribute)()
         except Exception as error:
-            raise UserError(f"Parser {parser!r} cannot be loaded: {type(error).__name__}: {error}.") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise UserError(f"Parser {parser!r} cannot be loaded: {reason}.") from error
         return get_parser(made)
-    raise UserError(
-        f"Unknown parser {parser!r}; there are {', '.join(PARSERS)}, or an import string package.module:Class."
-        f"{nearest(parser, PARSERS)}"
-    )
+    names = f"{', '.join(PARSERS)}, or an import string package.module:Class"
+    raise UserError(f"Unknown parser {parser!r}; there are {names}.{nearest(parser, PARSERS)}")
 
 
 def check_named(arguments: Mapping[str, Any], source: str, option: str = "--parser") -> dict[str, Any]:
-    """Return constructor arguments that a file, a form or another process says; an import string is refused, which
-    the `option` of a command line may say.
+    """Return constructor arguments from a file, a form or another process.
 
     Raises:
-        UserError: the parser among them is no name in `PARSERS`.
+        UserError: the parser among them is no name in `PARSERS`; an import string belongs in code
+            or in the `option` of a command line.
     """
     parser = arguments.get("parser")
     if parser is None or (isinstance(parser, str) and parser in PARSERS):
         return dict(arguments)
     raise UserError(
-        f"{source} says parser={parser!r:.80}; only {', '.join(PARSERS)} are taken from there. An import string is "
-        f"code: give it in code or on the command line ({option})."
+        f"{source} says parser={parser!r:.80}; only {', '.join(PARSERS)} are taken from there. "
+        f"An import string is code: give it in code or on the command line ({option})."
     )
 
 
 def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-    """Return what a parser reads in a reply; what stands in a thought (`<think>...</think>`) is no action.
+    """Return what a parser reads in a reply, outside of thoughts (`<think>...</think>`).
 
     Args:
-        text: the reply; what is read of it is at most 16,384 characters, thoughts aside.
+        text: the reply, of which 16,384 characters are read, thoughts aside.
         legal: the legal actions, as far as they are listed.
         matches: the environment's own match, for a parser that is `matching`.
 
@@ -95,13 +93,13 @@ def read_reply(parser: Parser, text: str, legal: Sequence[str] | None = None, ma
 
 
 def list_actions(parser: Parser, legal: Sequence[str]) -> list[str]:
-    """Return the legal actions as a prompt lists them: with numbers where the parser reads numbers."""
+    """Return the legal actions as a prompt lists them, with numbers if the parser reads these."""
     numbered = getattr(parser, "numbered", False)
     return [f"[{at}] {action}" for at, action in enumerate(legal, 1)] if numbered else list(legal)
 
 
 def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Sequence[str]) -> str:
-    """Return a reply that takes actions: by their numbers in `legal` where the parser reads numbers.
+    """Return a reply that takes actions, by their numbers in `legal` if the parser reads these.
 
     >>> write_reply(get_parser("choice"), ["right"], "The flag is on my right.", ["left", "right"])
     'The flag is on my right. [2]'
@@ -112,15 +110,17 @@ def write_reply(parser: Parser, actions: Sequence[str], thoughts: str, legal: Se
 
 
 def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-    """Return after how many characters a reply is over because it holds what the parser asked for: its stop rule.
+    """Return the length of a reply's shortest beginning with the action: the parser's stop rule.
+
+    `read_reply` reads the same in the beginning as in the whole.
 
     Args:
         parser: its `end` says it; a parser without one has no stop rule.
-        legal, matches: as in `read_reply`, for a parser that is `matching`: with them only a legal action ends a reply.
+        legal, matches: as in `read_reply`; for a parser that is `matching`, only a legal action
+            ends a reply.
 
     Returns:
-        The length of the shortest beginning that the parser reads the action from, thoughts aside; `None` while there
-        is none. `read_reply` reads the same in the beginning as in the whole.
+        The length, thoughts aside; `None` while there is none.
 
     >>> reply = "<action>left</action> and so on"
     >>> reply[: find_end(get_parser("tag"), reply)]
@@ -132,6 +132,6 @@ def find_end(parser: Parser, text: str, legal: Sequence[str] | None = None, matc
 
 
 def make_stop(env: Any) -> Callable[[str], int | None]:
-    """Return the stop rule of an environment's state (see `find_end`): text so far -> length at which it is over."""
+    """Return the stop rule of an environment's state: text so far -> length at which it is over."""
     legal, matches = env.legal_actions(), getattr(env, "match_action", None)
     return lambda text: find_end(env.parser, text, legal, matches)

@@ -1,8 +1,10 @@
-r"""`<action>turn left</action>`, and the other forms in which models write an action by habit; see docs/evaluate.md.
+r"""`<action>turn left</action>`, and the other forms that models write by habit (docs/evaluate.md).
 
-The first complete tag with a legal action is the action. Without one the forms are looked through in the order of
-trust: `<answer>`, `\boxed{}`, GLM's box, a tool call, `Action:` at the beginning of a line, brackets, the last line. Of
-the first form with legal actions all must claim the same one. What is not legal, such as a placeholder, does not count.
+The first complete tag with a legal action is the action. Without one the forms are looked through
+in the order of
+trust: `<answer>`, `\boxed{}`, GLM's box, a tool call, `Action:` at the beginning of a line,
+brackets, the last line. Of the first form with legal actions all must claim the same one. Illegal
+claims, such as a placeholder, do not count.
 """
 
 from __future__ import annotations
@@ -19,8 +21,7 @@ from .claims import MOST_CLAIMS
 from .json_reply import find_objects
 from .tag import TAG, TagParser, find_pairs
 
-Claim = tuple[str, int, int]
-"""Words that may be an action, and where they stand."""
+Claim = tuple[str, int, int]  # words that may be an action, and their place
 
 _MINIMAX = "]<]minimax[>["  # MiniMax M3 writes it before each of its tags
 _ANSWER = re.compile(
@@ -68,7 +69,7 @@ _JOINT = re.compile(r"(?<=[^\W\d_])(?:_+(?=[^\W_])|-(?=[^\W\d_]))")
 
 
 class AutoParser(TagParser):
-    r"""Reads the first legal `<action>` tag, else the most trusted other form that claims a legal action.
+    r"""Reads the first legal `<action>` tag, else the most trusted other form with a legal action.
 
     >>> AutoParser().parse(r"So: \boxed{\text{Turn_Left}}", ["turn left", "turn right"]).actions
     ('turn left',)
@@ -80,11 +81,9 @@ class AutoParser(TagParser):
     version = 1
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `ambiguous`, `illegal_action` (only tags, none legal), `no_action`.
+        """Return one action, or failure `ambiguous`, `illegal_action` (only tags), `no_action`.
 
-        Args:
-            legal: the legal actions, as far as they are listed.
-            matches: the environment's own match, where it accepts more than it lists. Without both, any action counts.
+        Without `legal` and `matches`, any action counts.
         """
         legality = _Legality(legal, matches)
         tags: list[Claim] = []
@@ -92,30 +91,29 @@ class AutoParser(TagParser):
             tags = claims if form == "tag" else tags
             words = [legality.find(written) for written, _, _ in claims[:MOST_CLAIMS]]
             meant = {legality.mean(word) for word in words if word}
+
+            # Of tags the first counts; of other forms all claims must mean the same.
             if (None in words or len(meant) > 1) and not (form == "tag" and meant):
                 return Parsed(failure="ambiguous")
             for word, (_, start, end) in zip(words, claims, strict=False):
                 if word:
                     return Parsed((word,), span=(start, end), form=form)
+
+        # An illegal tag says more than none.
         written, start, end = tags[-1] if tags else ("", 0, 0)
         if written.strip():
             return Parsed((written.strip(),), failure="illegal_action", span=(start, end))
         return Parsed(failure="illegal_action" if tags else "no_action")
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first complete tag with a legal action in it, or `None`."""
+        """Return the length of `text` up to its first tag with a legal action, or `None`."""
         legality = _Legality(legal, matches)
         pairs = islice(find_pairs(_straighten(text), TAG), MOST_CLAIMS)
         return next((stop for start, end, stop in pairs if legality.find(text[start:end])), None)
 
 
 class _Legality:
-    """Decides what words mean in a state: as they are first, then folded.
-
-    Args:
-        legal: the legal actions, as far as they are listed; `None` where they are not known.
-        matches: the environment's own match, where there is one.
-    """
+    """Decides what words mean in a state: as they are first, then folded."""
 
     def __init__(self, legal: Sequence[str] | None, matches: Match | None) -> None:
         self.known = legal is not None or matches is not None
@@ -132,8 +130,7 @@ class _Legality:
         return folded
 
     def find(self, written: str) -> str | None:
-        """Return the words of what is written that mean a legal action; none where it is illegal; `None` where folded
-        words fit two."""
+        """Return the words of a legal action; empty for none, `None` if folded words fit two."""
         if written not in self._meanings:
             self._meanings[written] = self._find(written.strip())
         return self._meanings[written]
@@ -158,8 +155,9 @@ class _Legality:
 
 
 def _straighten(text: str) -> str:
-    """Return the text with full-width forms and typographic signs as those of ASCII; positions stay."""
-    return (text if text.isascii() else text.translate(_PLAIN_FORMS)).replace(_MINIMAX, " " * len(_MINIMAX))
+    """Return the text with full-width and typographic signs as those of ASCII; positions stay."""
+    text = text if text.isascii() else text.translate(_PLAIN_FORMS)
+    return text.replace(_MINIMAX, " " * len(_MINIMAX))
 
 
 def _fold(word: str) -> str:
@@ -167,7 +165,7 @@ def _fold(word: str) -> str:
 
 
 def _unwrap(word: str) -> Iterator[str]:
-    """Yield words as they are, then without each fence, quote, mark of emphasis, full stop and `()` around them."""
+    """Yield words as they are, then without each mark (fence, quote, emphasis, ...) around them."""
     word = word.strip()
     for _ in range(8):
         yield word
@@ -194,7 +192,7 @@ def _find_inside(text: str, plain: str, tag: re.Pattern[str]) -> list[Claim]:
 
 
 def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
-    """Yield the content of a last tag without its closing mark: servers cut the mark off at which they stop.
+    """Yield the content of a last tag without its closing mark, which servers cut off.
 
     It is left out where a listed action goes on behind it: that may have been cut in the middle.
     """
@@ -206,19 +204,22 @@ def _find_unclosed(plain: str, legality: _Legality) -> Iterator[Claim]:
 
 
 def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[str, list[Claim]]]:
-    """Yield each form and its claims, the most trusted first; those without marks only if it is known what is legal."""
+    """Yield each form and its claims, the most trusted first."""
 
     def find(*patterns: re.Pattern[str]) -> list[Claim]:
         spans = [match.span(1) for pattern in patterns for match in pattern.finditer(plain)]
         return [(text[start:end], start, end) for start, end in spans]
 
+    # Forms with marks.
     yield "tag", [*_find_inside(text, plain, TAG), *_find_unclosed(plain, legality)]
     yield "answer", _find_inside(text, plain, _ANSWER)
     yield "boxed", find(_BOXED)
     yield "box", _find_inside(text, plain, _BOX)
-    objects = [(claim, start, end) for value, start, end in find_objects(plain) for claim in _list_actions(value)]
+    objects = [(claim, *place) for value, *place in find_objects(plain) for claim in _list_actions(value)]
     yield "call", [*objects, *find(*_CALLS)]
     yield "line", find(_LINE)
+
+    # Forms that any text has; the last line is one, without closing fences and end tokens.
     if legality.known:
         yield "brackets", find(_BRACKETS)
         body = plain.rstrip().removesuffix("\n```").rstrip()
@@ -229,7 +230,7 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
 
 
 def _list_actions(value: Any) -> Iterator[str]:
-    """Yield what a JSON value names as actions: under `action` or `actions`, in a call's arguments, or as its name."""
+    """Yield a JSON value's actions: under `action`, in a call's arguments, or as its name."""
     waiting = [value]
     while waiting:
         value = waiting.pop()
@@ -238,6 +239,7 @@ def _list_actions(value: Any) -> Iterator[str]:
         elif isinstance(value, list):
             waiting += value
         elif isinstance(value, dict):
+            # Keys of the exact case go first.
             named = {key.casefold(): item for key, item in value.items()} | value
             action = named.get("action", named.get("actions"))
             for each in action if isinstance(action, list) else [action]:
@@ -245,7 +247,9 @@ def _list_actions(value: Any) -> Iterator[str]:
                     yield str(each)
                 elif each is not None:
                     waiting.append(each)
+
+            # Without an action a call's arguments may hold one, else its name is it.
             arguments = [named[key] for key in _ARGUMENTS if key in named] if action is None else []
             if action is None and not any(arguments) and isinstance(name := named.get("name"), str):
                 yield name
-            waiting += arguments if arguments else [each for each in value.values() if isinstance(each, dict | list)]
+            waiting += arguments or [each for each in value.values() if isinstance(each, dict | list)]

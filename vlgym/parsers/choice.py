@@ -1,7 +1,7 @@
-"""`[3]` after free reasoning: the number of a legal action, short where actions are long (WebShop, ALFWorld).
+"""`[3]` after free reasoning: the number of a legal action, for long actions (WebShop, ALFWorld).
 
-The prompt then numbers the legal actions, from 1. The first brackets with a legal action are read. An action in quotes,
-`["turn left"]`, is taken as it is written: environments with a notation have no list to number.
+The prompt then numbers the legal actions, from 1. An action in quotes, `["turn left"]`, is taken as
+it is written: environments with a notation have no list to number.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ class ChoiceParser:
     name = "choice"
     version = 2
     matching = True
-    numbered = True
-    """The prompt numbers the legal actions, and `write_reply` gives `format` a number."""
+    numbered = True  # the prompt numbers the legal actions, and `write_reply` gives `format` a number
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return one action, or failure `no_action`, `empty_action`, `illegal_action`; numbers need `legal`."""
+        """Return one action, or failure `no_action`, `empty_action`, `illegal_action`."""
         return read_claims(_list_claims(text, legal or ()), accept(legal, matches), "no_action")
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
@@ -39,13 +38,14 @@ class ChoiceParser:
         return find_stop(_list_claims(text, legal or ()), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
-        """Write thoughts, then the (single) action in brackets: bare if it is a number from `write_reply`."""
+        """Write thoughts, then the (single) action in brackets, in quotes if it is no `Number`."""
         action = actions[-1] if actions else ""
         choice = f"[{action}]" if isinstance(action, Number) else f'["{action}"]'
         return f"{thoughts} {choice}" if thoughts else choice
 
     def describe(self) -> str:
-        return "Think briefly, then end your reply with the number of one legal action in square brackets, such as [1]."
+        end = "end your reply with the number of one legal action in square brackets, such as [1]"
+        return f"Think briefly, then {end}."
 
 
 def _list_claims(text: str, legal: Sequence[str]) -> Iterator[Claim]:

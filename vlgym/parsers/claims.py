@@ -1,6 +1,7 @@
-"""Claims: places in a reply that ask for an action. The first claim of a legal action is read, and ends the reply.
+"""Claims: places in a reply that ask for an action. The first legal one is read, and ends it.
 
-A claim of something else, such as a quoted placeholder, ends nothing. Where none is legal, the last one is reported.
+A claim of something else, such as a quoted placeholder, ends nothing. Where none is legal, the last
+one is reported.
 """
 
 from __future__ import annotations
@@ -15,12 +16,9 @@ MOST_CLAIMS = 256  # of one form; more are no honest reply
 
 
 class Claim(NamedTuple):
-    """Words that may be actions, and where they stand.
+    """Words that may be actions, at `[start, end)`; the claim ends with its mark, at `stop`.
 
-    Attributes:
-        actions: the words; `("",)` where there are none, `()` where they are the number of no action.
-        start, end: where the words stand.
-        stop: where the claim ends, its mark included.
+    Without words `actions` is `("",)`; for a number of no action it is `()`.
     """
 
     actions: tuple[str, ...]
@@ -30,7 +28,7 @@ class Claim(NamedTuple):
 
 
 def accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[str], bool]:
-    """Return the test of words: the environment's own match, else the listed actions, else any words."""
+    """Return the test of words: the environment's match, else the list, else any words."""
     if matches is not None:
         return lambda word: matches(word) is not None
     if legal is not None:
@@ -39,7 +37,7 @@ def accept(legal: Sequence[str] | None, matches: Match | None) -> Callable[[str]
 
 
 def find_legal(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> tuple[Claim | None, Claim | None]:
-    """Return the first claim whose first action is accepted, and the last one that was looked at."""
+    """Return the first claim whose first action is accepted, and the last one looked at."""
     last = None
     for last in islice(claims, MOST_CLAIMS):
         if last.actions and last.actions[0] and accepts(last.actions[0]):
@@ -48,7 +46,7 @@ def find_legal(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> tuple
 
 
 def read_claims(claims: Iterable[Claim], accepts: Callable[[str], bool], otherwise: str) -> Parsed:
-    """Return what the first legal claim says, else the last one, else the failure `otherwise`."""
+    """Return the first legal claim's actions, else the last one's, else the failure `otherwise`."""
     _, claim = find_legal(claims, accepts)
     if claim is None:
         return Parsed(failure=otherwise)
@@ -66,7 +64,8 @@ def find_stop(claims: Iterable[Claim], accepts: Callable[[str], bool]) -> int | 
 def match_legal(action: str, legal: Sequence[str]) -> str | None:
     """Return the legal action that `action` spells, or `None`.
 
-    Case and runs of white space do not matter; everything else does (`cabinet 1` never matches `cabinet 10`).
+    Case and runs of white space do not matter; everything else does (`cabinet 1` never matches
+    `cabinet 10`).
     """
     if action in legal:
         return action

@@ -1,10 +1,9 @@
-"""MageBench's reply formats: headings instead of tags. Chosen by name of the class, as `protocol="magebench"` does.
+"""MageBench's reply formats: headings instead of tags; `protocol="magebench"` chooses them.
 
-Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `### Actions`, the actions
-separated by commas. Both are read as its program reads them: what follows the first heading, up to the next one; the
-whole reply, where the heading is missing; actions that are not exactly one of the names are left out (Global), or make
-the reply unreadable (Online). The case of letters matters, which it does with no other parser here.
-Neither has a stop rule: without the heading the whole reply counts, so none is over before its end.
+Online: `# analyze`, some text, `# action`, one action. Global: `### Analyze`, some text, `###
+Actions`, the actions separated by commas. Both are read as by its program: the text from the first
+heading to the next one, or the whole reply without a heading; case matters. There is no stop rule,
+as without a heading the whole reply counts.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..types import Parsed
-from .plan_reply import MAX_ACTIONS
+from .tag import MAX_ACTIONS
 
 ONLINE, GLOBAL = "# action", "### Actions"
 
 
 def _inside(text: str, heading: str) -> tuple[int, int, bool]:
-    """Return `[start, end)` between the first heading and the second, and whether there is one; else of the whole."""
+    """Return `[start, end)` from the first heading to the second, or of the whole."""
     position = text.find(heading)
     if position < 0:
         return 0, len(text), False
@@ -28,15 +27,14 @@ def _inside(text: str, heading: str) -> tuple[int, int, bool]:
 
 
 def _write(analyze: str, heading: str, thoughts: str, body: str) -> str:
-    """Write the thoughts under their heading, without the other one in them, then the body under its own."""
-    head = f"{analyze}\n{thoughts.replace(heading, heading.lstrip('# ').lower())}\n" if thoughts else ""
-    return f"{head}{heading}\n{body}"
+    """Write the thoughts, without the other heading, then the body, under their headings."""
+    thoughts = thoughts.replace(heading, heading.lstrip("# ").lower())
+    return f"{analyze}\n{thoughts}\n{heading}\n{body}" if thoughts else f"{heading}\n{body}"
 
 
 def _ask(analyze: str, rest: str) -> str:
-    return (
-        f"Answer in two parts, each under its heading on a line of its own: {analyze} and what you see and plan, {rest}"
-    )
+    parts = "Answer in two parts, each under its heading on a line of its own"
+    return f"{parts}: {analyze} and what you see and plan, {rest}"
 
 
 class HeadingParser:
@@ -46,8 +44,7 @@ class HeadingParser:
     version = 2
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_action` (what was said is no legal action, letter by letter),
-        `empty_action`."""
+        """Return one action, or failure `no_action` (none is legal, exactly), `empty_action`."""
         start, end, headed = _inside(text, ONLINE)
         inside = text[start:end]
         action = inside.strip()
@@ -84,5 +81,5 @@ class HeadingPlanParser:
         return _write("### Analyze", GLOBAL, thoughts, ", ".join(actions))
 
     def describe(self) -> str:
-        rest = f"then {GLOBAL} and the whole sequence of actions, separated by commas, each one of the legal actions."
-        return _ask("### Analyze", rest)
+        plan = "the whole sequence of actions, separated by commas, each one of the legal actions"
+        return _ask("### Analyze", f"then {GLOBAL} and {plan}.")

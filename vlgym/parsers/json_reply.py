@@ -1,7 +1,8 @@
-"""`{"thoughts": "...", "action": "..."}`: the style of the RL4VLM and VL-DAC prompts, read by a real JSON decoder.
+"""`{"thoughts": "...", "action": "..."}`: the style of the RL4VLM and VL-DAC prompts.
 
-The first object whose `action`, in any case of letters, is legal is read. Text around it (code fences, prose, a list)
-does not matter, nor do line breaks in strings and commas after the last item.
+The first object whose `action`, in any case of letters, is legal is read. Text around it (code
+fences, prose, a list) does not matter, nor do line breaks in strings and commas after the last
+item.
 """
 
 from __future__ import annotations
@@ -21,24 +22,20 @@ _COMMA = re.compile(r",(?=\s*[}\]])")
 
 
 def find_objects(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the outermost JSON objects of a text, and where they stand; at most 32 braces that begin none are tried."""
+    """Yield the outermost JSON objects of a text and their places, after at most 32 wrong braces."""
     texts = text, _COMMA.sub(" ", text)
     at = tried = 0
     while tried < _MAX_CANDIDATES and (match := _OPEN.search(text, at)):
         try:
-            value, at = decode(texts, match.start())
+            value, at = _decode(texts, match.start())
         except (ValueError, RecursionError):
             tried, at = tried + 1, match.end()
         else:
             yield value, match.start(), at
 
 
-def decode(texts: Sequence[str], start: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start`, and where it ends, of the first of some texts that holds one.
-
-    Raises:
-        ValueError, RecursionError: none does.
-    """
+def _decode(texts: Sequence[str], start: int) -> tuple[Any, int]:
+    """Return the JSON value at `start`, and its end, of the first text that holds one."""
     for text in texts[:-1]:
         try:
             return _DECODER.raw_decode(text, start)

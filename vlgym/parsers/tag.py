@@ -1,4 +1,4 @@
-"""`<action>turn left</action>` after free reasoning: the strict form of the default style."""
+"""Tags after free reasoning: `<action>left</action>`, and a whole plan, `<plan>up; left</plan>`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ..types import Match, Parsed
 from .claims import Claim, accept, find_stop, read_claims
 
 TAG = re.compile(r"<(/?)action>", re.IGNORECASE)
+MAX_ACTIONS = 512  # longest plan that is executed; a longer one is cut off
+_NUMBER = re.compile(r"^\s*(?:\d{1,4}[.)]\s+|[-*]\s+)")
 
 
 class TagParser:
@@ -32,7 +34,7 @@ class TagParser:
         return read_claims(self._list_claims(text), accept(legal, matches), failure)
 
     def end(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> int | None:
-        """Return the length of `text` up to its first complete tag that begins with a legal action, or `None`."""
+        """Return the length of `text` up to its first tag with a legal action, or `None`."""
         return find_stop(self._list_claims(text), accept(legal, matches))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
@@ -41,23 +43,50 @@ class TagParser:
         return f"{thoughts} {action}" if thoughts else action
 
     def describe(self) -> str:
-        return (
-            "Think briefly, then end your reply with <action>ACTION</action>, where ACTION is one of the legal actions."
-        )
+        end = "end your reply with <action>ACTION</action>, where ACTION is one of the legal actions"
+        return f"Think briefly, then {end}."
 
     def _list_claims(self, text: str) -> Iterator[Claim]:
-        pairs = find_pairs(text, self._tag)
-        return (Claim(self._read_actions(text[start:end]), start, end, stop) for start, end, stop in pairs)
+        for start, end, stop in find_pairs(text, self._tag):
+            yield Claim(self._read_actions(text[start:end]), start, end, stop)
 
     def _read_actions(self, text: str) -> tuple[str, ...]:
         return (text.strip(),)
 
 
+class PlanParser(TagParser):
+    """Reads the actions of the first plan that begins with a legal one.
+
+    Actions are separated by `;` or line feeds; list numbers (`1.`, `2)`) and bullets are ignored.
+
+    >>> PlanParser().parse("<plan>1. up; 2. up; left</plan>").actions
+    ('up', 'up', 'left')
+    """
+
+    name = "plan"
+    version = 2
+    _tag = re.compile(r"<(/?)plan>", re.IGNORECASE)
+
+    def format(self, actions: Sequence[str], thoughts: str = "") -> str:
+        """Write thoughts, then the plan in its tag."""
+        plan = f"<plan>{'; '.join(actions)}</plan>"
+        return f"{thoughts} {plan}" if thoughts else plan
+
+    def describe(self) -> str:
+        return (
+            "Think briefly, then write the whole sequence of actions, separated by semicolons: "
+            "<plan>ACTION; ACTION; ...</plan>. Each ACTION must be one of the legal actions."
+        )
+
+    def _read_actions(self, text: str) -> tuple[str, ...]:
+        items = (_NUMBER.sub("", item).strip() for item in re.split(r"[;\n]", text))
+        return tuple(item for item in items if item)[:MAX_ACTIONS] or ("",)
+
+
 def find_pairs(text: str, tag: re.Pattern[str]) -> Iterator[tuple[int, int, int]]:
     """Yield where the content of each pair of tags begins and ends, and where its closing tag does.
 
-    Args:
-        tag: matches opening and closing tags; its group 1 is empty in an opening one.
+    Group 1 of `tag` is empty in an opening tag.
     """
     begun: int | None = None
     for match in tag.finditer(text):

@@ -1,7 +1,7 @@
-"""Thoughts in a reply: where they stand, and the reply without them. docs/evaluate.md names who writes which marks.
+"""Thoughts in a reply: their places, and the reply without them (docs/evaluate.md: the marks).
 
-An action inside a thought is no action. What stands before a closing mark whose opening the prompt's template wrote is
-a thought, and so is all that follows an opening mark without a closing one.
+An action inside a thought is no action. The text before a closing mark whose opening the prompt's
+template wrote is a thought, and so is all that follows an opening mark without a closing one.
 """
 
 from __future__ import annotations
@@ -11,11 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
 
-MAX_REPLY = 16384
-"""Longest reply that is read, in characters, its thoughts aside; the rest is cut off. No record holds a longer one."""
-
-MAX_RAW = 1 << 20
-"""Longest reply in which thoughts are looked for, in characters; the rest is cut off."""
+MAX_REPLY = 16384  # characters of the longest reply that is read, thoughts aside, and of a record's
+MAX_RAW = 1 << 20  # characters of the longest reply in which thoughts are looked for
 
 _SHORTEST = 256  # fewest characters of a thought that is shortened and not left out; twice a mark fits in
 _GAP = "…"  # stands for a thought that is left out; in no mark
@@ -25,10 +22,10 @@ class Mark(NamedTuple):
     """Marks around one kind of thought.
 
     Attributes:
-        opening: what it begins with; empty where nothing says so.
-        closings: what it ends with.
+        opening: its beginning; may be empty.
+        closings: its ends.
         absent: a closing mark ends a thought whose opening is not in the reply.
-        start: the opening is one only at the reply's beginning, a word or a tag directly after it.
+        start: the opening counts only at the reply's beginning, a word or a tag directly after it.
         words: the opening is of plain words, which count only with a closing after them.
     """
 
@@ -40,7 +37,7 @@ class Mark(NamedTuple):
 
     @property
     def tag(self) -> bool:
-        """True if the marks are in brackets: only these end a thought that marks of another kind opened."""
+        """True if the marks are in brackets: only these end a thought that another kind opened."""
         return self.opening[:1] in ("<", "[", "◁")
 
 
@@ -81,7 +78,7 @@ for _mark in MARKS:
         _CLOSINGS[_closing].append(_mark)
 _WORDS = sorted({*_OPENINGS, *_CLOSINGS}, key=len, reverse=True)
 _ANY = re.compile("|".join(map(re.escape, _WORDS)))
-_HINTS = ("think", "thought", "reason", "analys", "unused", "|>", "to=", "response", "assistant")  # one is in each word
+_HINTS = ("think", "thought", "reason", "analys", "unused", "|>", "to=", "response", "assistant")
 _GLUED = re.compile(r"[\w<]")
 
 
@@ -92,7 +89,7 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     ([(0, 20)], [(0, 14)])
     """
     plain = text.replace("İ", "I").lower()  # the one letter whose lower case is longer
-    if not any(hint in plain for hint in _HINTS):
+    if not any(hint in plain for hint in _HINTS):  # a quick test: one is in each mark
         return []
     words = list(_ANY.finditer(plain))
     last = {mark: word.start() for word in words for mark in _CLOSINGS.get(word[0], ())}
@@ -100,6 +97,8 @@ def find_thoughts(text: str) -> list[tuple[int, int]]:
     inside: Mark | None = None
     first = len(plain) - len(plain.lstrip())
     begun, border, unclosed = 0, 0, len(text)
+
+    # One pass over the marks; `border` is the end of the last thought.
     for word in words:
         opens = _OPENINGS.get(word[0])
         if inside is not None:
@@ -128,14 +127,11 @@ def _add(thoughts: list[tuple[int, int]], start: int, end: int) -> int:
 
 
 def _measure(text: str) -> tuple[list[tuple[int, int]], int, int]:
-    """Return the thoughts of what is read of a reply, how long that is, and how long without them.
-
-    A thought between other words counts as one character, so that there is room for a sign in its place.
-    """
+    """Return the thoughts in the read part of a reply, its length, and that without them."""
     thoughts = find_thoughts(text[:MAX_RAW])
     size = at = 0
     for number, (start, end) in enumerate(thoughts):
-        more = start - at + (start > 0)
+        more = start - at + (start > 0)  # room for a sign in the thought's place
         if size + more > MAX_REPLY:
             thoughts = thoughts[:number]
             break
@@ -145,7 +141,7 @@ def _measure(text: str) -> tuple[list[tuple[int, int]], int, int]:
 
 
 def blank_thoughts(text: str) -> str:
-    """Return what is read of a reply: with spaces in the place of thoughts, so that positions stay."""
+    """Return the part of a reply that is read, with spaces for thoughts, so that positions stay."""
     thoughts, length, _ = _measure(text)
     return _join(text, thoughts, length, lambda thought: " " * len(thought))
 
@@ -153,7 +149,7 @@ def blank_thoughts(text: str) -> str:
 def shorten(text: str) -> str:
     """Return a reply in at most `MAX_REPLY` characters, of which the same is read.
 
-    Thoughts are shortened in the middle, which a note says, or left out. What is not read is cut off.
+    Thoughts are shortened in the middle, which a note says, or left out.
 
     >>> text = f"<think>{'hm ' * 9000}</think> <action>left</action>"
     >>> len(shorten(text)), shorten(text)[-30:]
@@ -165,9 +161,10 @@ def shorten(text: str) -> str:
     share = (MAX_REPLY - size) // max(len(thoughts), 1)
     if share >= _SHORTEST:
         short = _join(text, thoughts, length, lambda thought: _cut(thought, share))
-        if blank_thoughts(short).split() == blank_thoughts(text).split():  # marks of two kinds may have got lost
+        if blank_thoughts(short).split() == blank_thoughts(text).split():  # else marks got lost
             return short
-    return _join(text, thoughts, length, lambda _: _GAP).removeprefix(_GAP if thoughts and not thoughts[0][0] else "")
+    gaps = _join(text, thoughts, length, lambda _: _GAP)
+    return gaps.removeprefix(_GAP) if thoughts and not thoughts[0][0] else gaps
 
 
 def _cut(thought: str, most: int) -> str:

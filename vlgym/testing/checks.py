@@ -1,7 +1,8 @@
 """The properties that every environment must have, by name, in the order in which they are tested.
 
-`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest class: each property is
-one test, and one that need not hold gives a warning.
+Each has one function: it returns its evidence in a line, or raises `CheckFailure`.
+`vlgym check ID` prints them as a certificate. `EnvConformance` is the certificate as a pytest
+class: each property is one test, and one that need not hold gives a warning.
 
     class TestMyEnv(EnvConformance):
         env_id = "myorg/MyEnv-v0"
@@ -11,10 +12,14 @@ A family tests several with `env_ids = ("myorg/A-v0", "myorg/B-v0")`.
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from ..errors import UserError, check_choice
 from ..games.multi import MultiVLEnv
 from ..registry import get_registry
 from ..registry.making import load_class
@@ -22,86 +27,60 @@ from . import (
     conduct_checks,
     game_checks,
     interface_checks,
-    level_checks,
+    measure,
     play_checks,
     sight_checks,
     value_checks,
     world_checks,
 )
-from .subject import CheckWarning, Subject
+from .subject import CheckFailure, CheckResult, CheckWarning, Subject
 
-CHECKS: dict[str, Callable[[Subject], str]] = {
-    "card": interface_checks.check_card,
-    "gymnasium": interface_checks.check_gymnasium,
-    "values": value_checks.check_values,
-    "endings": value_checks.check_endings,
-    "picture": sight_checks.check_picture,
-    "render": sight_checks.check_render,
-    "looking": sight_checks.check_looking,
-    "described": sight_checks.check_described,
-    "leak": sight_checks.check_leak,
-    "conduct": conduct_checks.check_conduct,
-    "words": conduct_checks.check_words,
-    "determinism": play_checks.check_determinism,
-    "history": play_checks.check_history,
-    "processes": world_checks.check_processes,
-    "state": play_checks.check_state,
-    "copies": play_checks.check_copies,
-    "oracle": play_checks.check_oracle,
-    "floor": play_checks.check_floor,
-    "levels": level_checks.check_levels,
-    "silence": play_checks.check_silence,
-    "blind": sight_checks.check_blind,
-    "rewards": play_checks.check_rewards,
-    "garbage": conduct_checks.check_garbage,
-    "turn_limit": play_checks.check_turn_limit,
-    "parsers": interface_checks.check_parsers,
-    "parser_time": interface_checks.check_parser_time,
-    "prompt": interface_checks.check_prompt,
-    "reset_options": interface_checks.check_reset_options,
-    "fresh": value_checks.check_fresh,
-    "side_effects": world_checks.check_side_effects,
-    "resources": world_checks.check_resources,
-    "vector": interface_checks.check_vector,
-    "splits": interface_checks.check_splits,
-    "recorded": interface_checks.check_recorded,
-}
 
-GAME_CHECKS: dict[str, Callable[[Subject], str]] = {
-    "seats": game_checks.check_seats,
-    "zero_sum": game_checks.check_zero_sum,
-    "hidden": game_checks.check_hidden,
-    "at_once": game_checks.check_at_once,
-    "symmetry": game_checks.check_symmetry,
-}
+def _by_name(*checks: Callable[[Subject], str]) -> dict[str, Callable[[Subject], str]]:
+    return {check.__name__.removeprefix("check_"): check for check in checks}
+
+
+CHECKS = _by_name(
+    interface_checks.check_card, interface_checks.check_gymnasium, value_checks.check_values,
+    value_checks.check_endings, sight_checks.check_picture, sight_checks.check_render,
+    sight_checks.check_looking, sight_checks.check_described, sight_checks.check_leak,
+    conduct_checks.check_conduct, conduct_checks.check_words, play_checks.check_determinism,
+    play_checks.check_history, world_checks.check_processes, play_checks.check_state,
+    play_checks.check_copies, play_checks.check_oracle, play_checks.check_floor,
+    measure.check_levels, play_checks.check_silence, sight_checks.check_blind,
+    play_checks.check_rewards, conduct_checks.check_garbage, play_checks.check_turn_limit,
+    interface_checks.check_parsers, interface_checks.check_parser_time, interface_checks.check_prompt,
+    interface_checks.check_reset_options, value_checks.check_fresh, world_checks.check_side_effects,
+    world_checks.check_resources, interface_checks.check_vector, interface_checks.check_splits,
+    interface_checks.check_recorded,
+)  # fmt: skip
+
+GAME_CHECKS = _by_name(
+    game_checks.check_seats, game_checks.check_zero_sum, game_checks.check_hidden,
+    game_checks.check_at_once, game_checks.check_symmetry,
+)  # fmt: skip
 """The further properties of games of several agents."""
 
 ALL_CHECKS = {**CHECKS, **GAME_CHECKS}
 
 RFC_008: dict[str, tuple[str, ...]] = {
-    "card": ("static.manifest",),
-    "gymnasium": ("runtime.observation_schema",),
-    "values": ("runtime.reward_well_formed",),
-    "leak": ("semantic.no_solution_leakage",),
+    "card": ("static.manifest",), "gymnasium": ("runtime.observation_schema",),
+    "values": ("runtime.reward_well_formed",), "leak": ("semantic.no_solution_leakage",),
     "words": ("semantic.canary_floor",),
     "determinism": ("runtime.seed_control", "runtime.episode_determinism"),
-    "history": ("runtime.episode_isolation",),
-    "processes": ("runtime.episode_determinism",),
-    "state": ("semantic.replayability",),
-    "oracle": ("semantic.oracle_max",),
-    "floor": ("semantic.floor_gap",),
-    "silence": ("semantic.canary_floor",),
-    "rewards": ("runtime.reward_well_formed",),
-    "garbage": ("semantic.canary_floor",),
+    "history": ("runtime.episode_isolation",), "processes": ("runtime.episode_determinism",),
+    "state": ("semantic.replayability",), "oracle": ("semantic.oracle_max",),
+    "floor": ("semantic.floor_gap",), "silence": ("semantic.canary_floor",),
+    "rewards": ("runtime.reward_well_formed",), "garbage": ("semantic.canary_floor",),
     "prompt": ("runtime.tool_declaration_accuracy",),
     "side_effects": ("runtime.host_containment", "runtime.network_policy"),
-    "splits": ("static.task_distribution_pinning",),
-    "recorded": ("hub.immutable_versioning",),
-}
-"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in review in August 2026)
-of the properties that ours are evidence for. The procedures differ. Ours run in this process, without a container, so
-`side_effects` watches where theirs encloses. `oracle` tests the card's success rate, not for the highest reward. The
-RFC has no names for pictures, parsers, blind floors, seats and others."""
+    "splits": ("static.task_distribution_pinning",), "recorded": ("hub.immutable_versioning",),
+}  # fmt: skip
+"""Names in OpenEnv's RFC 008 (rfcs/008-environment-auto-validation.md of huggingface/OpenEnv, in
+review in August 2026) of the properties that ours are evidence for. The procedures differ. Ours run
+in this process, without a container, so `side_effects` watches where theirs encloses. `oracle`
+tests the card's success rate, not for the highest reward. The RFC has no names for pictures,
+parsers, blind floors, seats and others."""
 
 
 def checks_for(env_id: str) -> list[str]:
@@ -116,7 +95,7 @@ def checks_for(env_id: str) -> list[str]:
 
 
 def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
-    """Keep an environment's checks in one worker of pytest-xdist (`--dist loadgroup`): they share its episodes."""
+    """Keep an environment's checks, which share episodes, in one worker of pytest-xdist."""
     import pytest
 
     if not metafunc.config.pluginmanager.hasplugin("xdist"):
@@ -125,7 +104,7 @@ def _one_worker_each(metafunc: Any, ids: tuple[str, ...]) -> list[Any]:
 
 
 class EnvConformance:
-    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` where the defaults are not what you test."""
+    """Subclass it and set `env_id` (or `env_ids`), and `env_kwargs` over the defaults."""
 
     env_id: ClassVar[str] = ""
     env_ids: ClassVar[tuple[str, ...]] = ()
@@ -147,13 +126,77 @@ class EnvConformance:
         if key not in self._subjects:
             spec = get_registry().get(conformance_id)
             self._subjects[key] = Subject(spec, dict(self.env_kwargs), self.garbage)
-        try:
-            assert ALL_CHECKS[conformance_check](self._subjects[key])
-        except CheckWarning as warning:
-            warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
+        with closing(self._subjects[key]) as subject:
+            try:
+                assert ALL_CHECKS[conformance_check](subject)
+            except CheckWarning as warning:
+                warnings.warn(f"{conformance_id}: {conformance_check}: {warning}", stacklevel=2)
 
 
 class GameConformance(EnvConformance):
     """The same for games of several agents, which must have more properties."""
 
     checks = (*CHECKS, *GAME_CHECKS)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Results of all checks on one environment."""
+
+    env_id: str
+    results: tuple[CheckResult, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(result.passed for result in self.results)
+
+    @property
+    def warnings(self) -> int:
+        """Number of optional properties that do not hold."""
+        return sum(result.warning for result in self.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; `rfc008` holds the names that OpenEnv's RFC 008 has for a property."""
+        results = [{**asdict(result), "rfc008": list(RFC_008.get(result.name, ()))} for result in self.results]
+        return {"id": self.env_id, "passed": self.passed, "seconds": round(self.seconds, 1), "checks": results}
+
+
+def certify(
+    env_id: str,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    only: Iterable[str] | None = None,
+    on_result: Callable[[CheckResult], None] | None = None,
+) -> Certificate:
+    """Run the checks (all, or those named in `only`) on an installed environment.
+
+    Raises:
+        UserError: the id cannot be made, or a check is unknown.
+    """
+    subject = Subject(get_registry().get(env_id), dict(kwargs or {}))
+    names = checks_for(env_id) if only is None else list(only)
+    for name in names:
+        check_choice("check", name, ALL_CHECKS)
+
+    # A caller shows each result when it is there.
+    begun = time.perf_counter()
+    results = []
+    for name in names:
+        results.append(run_check(name, subject))
+        if on_result is not None:
+            on_result(results[-1])
+    return Certificate(env_id, tuple(results), time.perf_counter() - begun)
+
+
+def run_check(name: str, subject: Subject) -> CheckResult:
+    """Run one check; anything it raises is a failure with the exception as evidence."""
+    try:
+        with closing(subject):
+            return CheckResult(name, True, ALL_CHECKS[name](subject))
+    except CheckWarning as warning:
+        return CheckResult(name, True, str(warning), warning=True)
+    except (CheckFailure, UserError) as error:
+        return CheckResult(name, False, str(error))
+    except Exception as error:
+        return CheckResult(name, False, f"{type(error).__name__}: {error}")

@@ -1,15 +1,8 @@
 """Fingerprint of an environment's behaviour: a hash and some small pictures.
 
-Fixed seeds and fixed replies go in; text, reward, flags, info and images come out. Numbers are rounded to 6 decimals,
-because the last bits of sines differ between machines. Images are compared by `pictures`, because renderers and fonts
-differ too. These episodes are played:
-
-- on every split legal actions drawn by a separate generator, with unreadable replies among them, and the oracle's
-  episode, because random play rarely sees what success pays;
-- replies of all kinds in every reply style;
-- the other ways with invalid replies;
-- the Global planner, where the spec has it;
-- the spec's probes, for the rules that none of these reaches.
+Fixed seeds and fixed replies go in; text, reward, flags, info and images come out. Numbers are
+rounded to 6 decimals, because the last bits of sines differ between machines. Images are compared
+by `pictures`, because renderers and fonts differ too. `list_episodes` has the episodes.
 """
 
 from __future__ import annotations
@@ -18,7 +11,9 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,17 +26,10 @@ from ..env.spec import EnvSpec
 from ..types import Image
 from .playing import GARBAGE, Deadline
 
-RANDOM_TURNS = 40
-"""Most turns of a random episode."""
-
-ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}
-"""Most turns of the oracle's episode on each split."""
-
-UNHASHED = ("span", "form", "point")
-"""Fields of `info["vlgym"]` that depend on the reply and the action alone."""
-
-Make = Callable[..., VLEnv]
-"""Builds the environment, with constructor arguments over the usual ones."""
+RANDOM_TURNS = 40  # most turns of a random episode
+ORACLE_TURNS = {"test": 300, "val": 100, "train": 100}  # most turns of the oracle's episode on each split
+UNHASHED = ("span", "form", "point")  # fields of `info["vlgym"]` that follow from reply and action
+Make = Callable[..., VLEnv]  # builds the environment, with constructor arguments over the usual ones
 
 
 @dataclass(frozen=True)
@@ -49,7 +37,7 @@ class Behaviour:
     """Measured behaviour of an environment.
 
     Attributes:
-        fingerprint: 16 hexadecimal digits; equal in every process and on every machine while the behaviour is the same.
+        fingerprint: 16 hexadecimal digits, equal on every machine while the behaviour is the same.
         pictures: small pictures (see `pictures.pack_pictures`), to be compared with tolerance.
     """
 
@@ -67,45 +55,44 @@ def measure_behaviour(
         so_far: gets the fingerprint after each episode.
         seconds: time after which no other episode is begun.
     """
-    digest = hashlib.sha256()
-    deadline, reached = Deadline(seconds), [] if so_far is None else so_far
+    digest, deadline = hashlib.sha256(), Deadline(seconds)
+    reached = [] if so_far is None else so_far
     pictures: list[Any] = []
-    usual = make()
-    try:
+    with closing(make()) as usual:
         for probe, turns in list_episodes(spec):
             if probe in spec.probes and probe.kwargs and not variants:
                 continue
+
+            # The usual environment plays all episodes without arguments, one after the other.
             images: list[Image] = []
-            env = make(**probe.kwargs) if probe.kwargs else usual
-            try:
-                for line in transcript(env, spec.id, probe, turns, images):
-                    digest.update(line.encode())
-            finally:
-                if env is not usual:
-                    env.close()
+            with closing(make(**probe.kwargs)) if probe.kwargs else nullcontext(usual) as env:
+                lines = transcript(env, spec.id, probe, turns, images)
+            digest.update("".join(lines).encode())
             pictures += [shrink(image) for image in (images[0], images[-1])]
             reached.append(digest.hexdigest()[:16])
             if deadline.over:
                 break
-    finally:
-        usual.close()
     return Behaviour(reached[-1], pack_pictures(pictures[:MOST_PICTURES]))
 
 
 def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
-    """Yield the episodes that are played of every environment, then its probes; each with its limit of turns."""
+    """Yield the episodes of every environment, then its probes; each with its limit of turns."""
+    # Random play rarely sees what success pays, which the oracle does.
     for number, split in enumerate(spec.splits):
-        yield Probe("random", ("@random",) * RANDOM_TURNS, split=split), RANDOM_TURNS
-        if spec.max_turns <= 50:
-            yield Probe("random", ("@random",) * RANDOM_TURNS, split=split, index=1), RANDOM_TURNS
+        for index in range(2 if spec.max_turns <= 50 else 1):
+            random = Probe("random", ("@random",) * RANDOM_TURNS, split=split, index=index)
+            yield random, RANDOM_TURNS
         if spec.oracle != "none":
             yield Probe("oracle", (TO_THE_END,), split=split, index=2 + number), ORACLE_TURNS[split]
-    short = spec.reply_styles[1:]
+
+    # Replies of every kind in every style, and the other ways with invalid ones.
     yield Probe("replies", ("@kinds",)), 12
-    for style in short:
+    for style in spec.reply_styles[1:]:
         yield Probe(f"replies in {style}", ("@kinds",), kwargs={"parser": style}), 12
     for policy in ("random", "terminate"):
         yield Probe(f"invalid: {policy}", (RAW + GARBAGE,) * 4, kwargs={"invalid_action": policy}, index=3), 4
+
+    # Plans, and the rules that none of these reaches.
     if "global" in spec.planners and "online" in spec.planners:
         for reply in (TO_THE_END, f"{LEGAL}0"):
             yield Probe("global", (reply,), kwargs={"planner": "global"}, index=4), 2
@@ -116,23 +103,19 @@ def list_episodes(spec: EnvSpec) -> Iterator[tuple[Probe, int]]:
 def transcript(
     env: VLEnv, env_id: str, probe: Probe, turns: int = RANDOM_TURNS, images: list[Image] | None = None
 ) -> list[str]:
-    """Play one episode: one JSON line for the reset and for each turn; the images are appended to `images`."""
+    """Play one episode; return a JSON line for each call, and append the pictures to `images`."""
+    images = [] if images is None else images
     seed = episode_seed(env_id, probe.split, probe.index)
-    replies = _write_replies(env, probe, np.random.default_rng(probe.index))
     observation, info = env.reset(seed=seed, options=dict(probe.options) or None)
+    images.append(observation["image"])
     lines = [_line(observation, 0.0, False, False, info)]
-    for _ in range(turns):
-        if images is not None:
-            images.append(observation["image"])
-        text = next(replies, None)
-        if text is None:
-            return lines
-        observation, reward, terminated, truncated, info = env.step(text)
-        lines.append(_line(observation, reward, terminated, truncated, info))
-        if terminated or truncated:
-            break
-    if images is not None:
+    replies = _write_replies(env, probe, np.random.default_rng(probe.index))
+    for text in islice(replies, turns):
+        observation, *outcome, info = env.step(text)
         images.append(observation["image"])
+        lines.append(_line(observation, *outcome, info))
+        if any(outcome[1:]):
+            break
     return lines
 
 
@@ -161,22 +144,22 @@ def _write_replies(env: VLEnv, probe: Probe, rng: np.random.Generator) -> Iterat
 
 
 def _write_kinds(env: VLEnv) -> Iterator[str]:
-    """Yield replies of every kind that models write: in other case and spacing, with thoughts, twice, cut off, of
-    another format, illegal, empty."""
-    for number, kind in enumerate(("upper", "spaced", "thoughts", "twice", "cut", "bare", "unknown", "longer", "")):
-        legal = env.legal_actions()
-        action = legal[(7 * number + 1) % len(legal)] if legal else ""
-        other = legal[(7 * number + 2) % len(legal)] if legal else ""
-        yield {
-            "upper": env.parser.format([action.upper() if "\n" not in action else action]),
-            "spaced": env.parser.format([f"  {action.replace(' ', '   ')} "]),
-            "thoughts": env.parser.format([action], f"not {other}; I take this"),
-            "twice": f"{env.parser.format([other])} {env.parser.format([action])}",
-            "cut": env.parser.format([action])[:-3],
-            "bare": action,
-            "unknown": env.parser.format(["fly to the moon"]),
-            "longer": env.parser.format([f"{action}s"]),
-        }.get(kind, "")
+    """Yield replies of every kind that models write."""
+    write = env.parser.format
+    for number in range(9):
+        legal = env.legal_actions() or [""]
+        action, other = (legal[(7 * number + place) % len(legal)] for place in (1, 2))
+        yield (
+            write([action.upper() if "\n" not in action else action]),  # in another case
+            write([f"  {action.replace(' ', '   ')} "]),  # with more white space
+            write([action], f"not {other}; I take this"),  # after thoughts
+            f"{write([other])} {write([action])}",  # two actions
+            write([action])[:-3],  # cut off
+            action,  # without the format
+            write(["fly to the moon"]),  # illegal
+            write([f"{action}s"]),  # nearly legal
+            "",
+        )[number]
 
 
 def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
@@ -186,7 +169,7 @@ def scripted_reply(env: VLEnv, replies: np.random.Generator, turn: int) -> str:
     return GARBAGE if turn % 5 == 4 else env.parser.format([choice])
 
 
-def _line(observation: dict[str, Any], reward: float, terminated: bool, truncated: bool, info: dict[str, Any]) -> str:
+def _line(observation: Any, reward: float, terminated: bool, truncated: bool, info: Any) -> str:
     details = {name: value for name, value in info["vlgym"].items() if name not in UNHASHED}
     facts = plain({**info, "vlgym": details})
     return json.dumps([observation["text"], round(reward, 6), terminated, truncated, facts], sort_keys=True)

@@ -1,8 +1,4 @@
-"""Checks that play: the same seed gives the same episode, a state goes on as it would have, the oracle wins, random
-does not, episodes end.
-
-One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
-"""
+"""Checks that play: determinism, states, copies, oracle, random play, rewards, the turn limit."""
 
 from __future__ import annotations
 
@@ -17,99 +13,79 @@ from typing import Any
 import gymnasium
 from gymnasium.wrappers import OrderEnforcing
 
-from ..env.seeding import episode_seed
 from ..env.states import CONTENT, seal_state
 from ..errors import UserError
 from ..evaluation import Report
 from ..games.multi import MultiVLEnv
 from ..intervals import binomial_p
 from ..play.policies import IdlePolicy, OraclePolicy, RandomPolicy
-from .playing import (
-    GARBAGE,
-    Deadline,
-    GarbagePolicy,
-    StepResult,
-    choose_idle,
-    choose_legal,
-    choose_oracle,
-    play_episode,
-    same,
-)
+from .playing import GARBAGE, Deadline, GarbagePolicy, choose_idle, choose_legal, choose_oracle, play_episode, same
 from .subject import CheckFailure, Subject, require, require_repeat
 
-DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)
-"""Turns after which a state is saved."""
-
-GO_ON = (0, 4, 18)
-"""Those after which the episode is played on."""
-
+DEPTHS = (0, 1, 2, 3, 4, 5, 6, 10, 14, 18)  # turns after which a state is saved
+GO_ON = (0, 4, 18)  # those after which the episode is played on
 COPIES: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda env: pickle.loads(pickle.dumps(env)),  # noqa: S301 - made here
     "deep copy": copy.deepcopy,
 }
 COPY_TURNS = 4
 
-HISTORY = 40
-"""Episodes after which the first must still be the same."""
-
-HISTORY_TURNS = 600
-"""Turns of these episodes, together."""
-
-HISTORY_SECONDS = 4.0
-"""After so long there are as many episodes as there are, and at least 6."""
+HISTORY = 40  # episodes after which the first must still be the same
+HISTORY_TURNS = 600  # turns of these episodes, together
+HISTORY_SECONDS = 4.0  # time after which no other is begun; at least 6 are played
 
 
 def check_determinism(subject: Subject) -> str:
-    """The same seed gives the same episode, pixels included. It does so in a fresh instance and after another history.
+    """The same seed gives the same episode, pixels included. It does so in a fresh instance and
+    after another history.
 
-    Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one without a readable
-    reply that goes on to turn 40), and what an instance or a class keeps of an episode before. Cannot see: what occurs
-    later than turn 40, or depends on what no episode reached.
+    Sees: chance outside the episode's generator, in three episodes (random play, the oracle's, one
+    without a readable reply) up to turn 40, and what an instance or a class keeps of an episode.
+    Cannot see: later turns, and what no episode reaches.
     """
     first, second = subject.make(), subject.make()
-    play_episode(second, episode_seed(subject.spec.id, "train", 7), choose_legal(7), 5)
+    play_episode(second, subject.seed(7), choose_legal(7), 5)
     turns = 0
     for index, choose in enumerate((choose_legal(0, garbage_every=5), choose_oracle, choose_idle)):
-        seed = episode_seed(subject.spec.id, "train", index)
+        seed = subject.seed(index)
         one = play_episode(first, seed, choose, 40)
         require_repeat(one, second, seed, f"seed {index}")
         turns += len(one) - 1
-    first.close()
-    second.close()
-    starts = {(episode[0].text, episode[0].picture) for episode in subject.sample()}
-    require(len(starts) > 1, f"{len(subject.sample())} seeds all begin in the same state: the seed has no effect")
-    return f"3 seeds replayed identically over {turns} turns; {len(subject.sample())} seeds gave {len(starts)} starts"
+
+    # A constant environment repeats itself, too.
+    sample = subject.sample()
+    starts, count = {(episode[0].text, episode[0].picture) for episode in sample}, f"{len(sample)} seeds"
+    require(len(starts) > 1, f"{count} all begin in the same state: the seed has no effect")
+    return f"3 seeds replayed identically over {turns} turns; {count} gave {len(starts)} starts"
 
 
 def check_history(subject: Subject) -> str:
     """An episode is the same after 40 others. It is so in the same instance and in a new one.
 
-    Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where an episode is slow:
-    the evidence says how many). Cannot see: what changes later.
+    Sees: rewards, texts or pictures that change with the number of episodes, up to 40 (fewer where
+    an episode is slow: the evidence says how many). Cannot see: later changes.
     """
     env = subject.make()
-    seed = episode_seed(subject.spec.id, "train", 100)
+    seed = subject.seed(100)
     choose = choose_oracle if subject.spec.oracle != "none" else choose_legal(100, garbage_every=5)
     before = play_episode(env, seed, choose, 20)
-    each = max(2, min(20, HISTORY_TURNS // HISTORY))
-    deadline = Deadline(HISTORY_SECONDS)
-    played = 0
+
+    # Other episodes in between.
+    turns, deadline, played = HISTORY_TURNS // HISTORY, Deadline(HISTORY_SECONDS), 0
     while played < HISTORY and (played < 6 or not deadline.over):
-        play_episode(env, episode_seed(subject.spec.id, "train", 101 + played), choose_legal(played), each)
+        play_episode(env, subject.seed(101 + played), choose_legal(played), turns)
         played += 1
     for place, other in (("the same instance", env), ("a new instance", subject.make())):
         require_repeat(before, other, seed, f"after {played} episodes, in {place}")
-        other.close()
     return f"the same after {played} episodes, in the same instance and in a new one"
 
 
 def check_state(subject: Subject) -> str:
-    """A state saved at any turn goes on identically. It is passed through JSON and restored in a used instance, and
-    says the same.
+    """A state saved at any turn goes on identically. It may pass through JSON.
 
-    Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the first 6 turns and after
-    10, 14 and 18, and in the 12 turns that follow some of them; and a state of another environment, of other arguments
-    or damaged that is taken. Cannot see: what was forgotten and never shows.
+    Sees: anything forgotten that shows in picture, text, rewards, flags or info, at each of the
+    first 6 turns and after 10, 14 and 18, and in the 12 turns after some of them; and a state of
+    another environment, of other arguments or damaged that is taken. Cannot see: what never shows.
     """
     env, other = subject.make(), subject.make()
     played, restored, size = 0, 0, 0
@@ -117,51 +93,117 @@ def check_state(subject: Subject) -> str:
         steps = _reach(subject, env, depth)
         if steps[-1].ended:
             continue
-        turn = steps[-1].turn
+        at = f"turn {steps[-1].turn}:"
         text = json.dumps(env.get_state())
         restored, size = restored + 1, max(size, len(text))
+
+        # The used instance says the same, and saves the same.
         other.reset(seed=1)
         observation, info = other.set_state(json.loads(text))
-        require((observation["image"] == env.image()).all(), f"turn {turn}: the image differs after set_state")
-        require(observation["text"] == steps[-1].text, f"turn {turn}: the text differs after set_state")
+        require((observation["image"] == env.image()).all(), f"{at} the image differs after set_state")
+        require(observation["text"] == steps[-1].text, f"{at} the text differs after set_state")
         difference = _differing(info, steps[-1].info)
-        require(not difference, f"turn {turn}: after set_state info differs in {difference}")
-        require(json.dumps(other.get_state()) == text, f"turn {turn}: a state that was restored is saved otherwise")
+        require(not difference, f"{at} after set_state info differs in {difference}")
+        again = json.dumps(other.get_state())
+        require(again == text, f"{at} a state that was restored is saved otherwise")
+
+        # Refusals and further turns take long: at a few depths.
         if depth == 4:
             _require_refusals(subject, other, json.loads(text))
         if depth in GO_ON:
             played += _play_on(env, other, choose_legal(depth + 1, garbage_every=5))
-    env.close()
-    other.close()
     return f"{restored} states of up to {size} bytes restored; {played} further turns identical"
 
 
-def check_copies(subject: Subject) -> str:
-    """A pickle and a deep copy go on as the original. They do so for every seat and in a wrapper, sample alike, and
-    outlive a closed original.
+def _reach(subject: Subject, env: Any, depth: int) -> list[Any]:
+    """Play `depth` turns of an episode that does not end before, if there is one."""
+    for index in range(8):
+        choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
+        steps = play_episode(env, subject.seed(3 + index), choose, depth)
+        if not steps[-1].ended:
+            break
+    return steps
 
-    Sees: what is forgotten, or shared with an engine, before the first episode and in its second turn, over 4 turns and
-    at the next start. Cannot see: what another process lacks.
+
+def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
+    """Return the keys in which two infos differ, except those that only `step` knows."""
+    names = {*one, *other} - {"vlgym", "invalid_action"}
+    wrong = [name for name in sorted(names) if one.get(name) != other.get(name)]
+    details = ("turn", "legal_actions", "instructions", "turn_text")
+    wrong += [name for name in details if one["vlgym"][name] != other["vlgym"][name]]
+    return ", ".join(wrong)
+
+
+def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None:
+    """Other and damaged states are refused, and the episode goes on as it was."""
+    env_id, arguments, counters = subject.spec.id, state["env"]["arguments"], state["counters"]
+    content = {name: state[name] for name in CONTENT}
+    saved = {**content, "saved": {"?": 1}}
+    wrong = {
+        "nothing": {},
+        "a state without its events": {name: state[name] for name in state if name != "events"},
+        "a state with another turn": {**state, "counters": [counters[0] + 1, *counters[1:]]},
+        "a state of another environment": seal_state(content, "vlgym/Other-v0", arguments),
+        "a state of other arguments": seal_state(content, env_id, {**arguments, "max_turns": 3}),
+        "a state without its start": seal_state({**content, "start": None}, env_id, arguments),
+        "a state that saves something else": seal_state(saved, env_id, arguments),
+    }
+    before = env.get_state()
+    for name, each in wrong.items():
+        try:
+            env.set_state(each)
+        except UserError as error:
+            require("\n" not in str(error), f"{name} is refused in more than one line")
+        except Exception as error:
+            raised = f"{type(error).__name__} instead of UserError: {error}"
+            raise CheckFailure(f"{name} raises {raised}") from error
+        else:
+            raise CheckFailure(f"{name} is restored without an error")
+        require(env.get_state() == before, f"{name} was refused, but changed the running episode")
+
+
+def _play_on(env: Any, other: Any, choose: Any) -> int:
+    for turn in range(12):
+        text = choose(env, turn)
+        one, two = env.step(text), other.step(text)
+        require(same(one[:4], two[:4]), f"turn {turn} after the restore differs")
+        difference = _differing(one[4], two[4]) or "vlgym"
+        require(one[4] == two[4], f"info of turn {turn} after the restore differs: {difference}")
+        if one[2] or one[3]:
+            return turn + 1
+    return 12
+
+
+def check_copies(subject: Subject) -> str:
+    """A pickle and a deep copy go on as the original. They do so for every seat and in a wrapper,
+    sample alike, and outlive a closed original.
+
+    Sees: what is forgotten, or shared with an engine, before the first episode and in its second
+    turn, over 4 turns and at the next start. Cannot see: what another process lacks.
     """
     first: Any = subject.make()
     any_seat = isinstance(first, MultiVLEnv) and first.seat is None and not first._alone
     seats: list[Any] = list(range(first.seats)) if any_seat else [None]
-    first.close()
-    turns, seed = 0, episode_seed(subject.spec.id, "train", 300)
+    turns, seed = 0, subject.seed(300)
     for seat, (way, copied) in itertools.product(seats, COPIES.items()):
         env = OrderEnforcing(subject.make(**({} if seat is None else {"seat": seat})))
         where = f"{way}{'' if seat is None else f' of seat {seat}'}"
+
+        # Before the first episode, then in the second turn of one.
         other = copied(env)
-        require(same(env.reset(seed=seed), other.reset(seed=seed)), f"{where}: the first episode differs")
+        alike = same(env.reset(seed=seed), other.reset(seed=seed))
+        require(alike, f"{where}: the first episode differs")
         other.close()
         env.action_space.seed(1)
         env.step(GARBAGE)
         other = copied(env)
         turns += _play_twins(env, other, where)
+
+        # The copy outlives the original.
         env.close()
         other.step(other.action_space.sample())
         other.close()
-    return f"pickles and deep copies of {len(seats)} seat(s) go on alike over {turns} turns, and close"
+    return f"pickles and deep copies of {len(seats)} seat(s) go on alike over {turns} turns"
 
 
 def _play_twins(env: Any, other: Any, where: str) -> int:
@@ -177,123 +219,58 @@ def _play_twins(env: Any, other: Any, where: str) -> int:
     return turns
 
 
-def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None:
-    """A state of something else, or a damaged one, is refused, and the episode goes on as it was."""
-    arguments = state["env"]["arguments"]
-    content = {name: state[name] for name in CONTENT}
-    wrong = {
-        "nothing": {},
-        "a state without its events": {name: value for name, value in state.items() if name != "events"},
-        "a state with another turn": {**state, "counters": [state["counters"][0] + 1, *state["counters"][1:]]},
-        "a state of another environment": seal_state(content, "vlgym/Other-v0", arguments),
-        "a state of other arguments": seal_state(content, subject.spec.id, {**arguments, "max_turns": 3}),
-        "a state without its start": seal_state({**content, "start": None}, subject.spec.id, arguments),
-        "a state that saves something else": seal_state({**content, "saved": {"?": 1}}, subject.spec.id, arguments),
-    }
-    before = env.get_state()
-    for name, each in wrong.items():
-        try:
-            env.set_state(each)
-        except UserError as error:
-            require("\n" not in str(error), f"{name} is refused in more than one line")
-        except Exception as error:
-            raise CheckFailure(f"{name} raises {type(error).__name__} instead of UserError: {error}") from error
-        else:
-            raise CheckFailure(f"{name} is restored without an error")
-        require(env.get_state() == before, f"{name} was refused, but changed the running episode")
-
-
-def _reach(subject: Subject, env: Any, depth: int) -> list[StepResult]:
-    """Play `depth` turns of an episode that does not end before, if there is one.
-
-    The actions are legal if possible, else the replies are unreadable.
-    """
-    for index in range(8):
-        choose = choose_idle if index >= 6 else choose_legal(index, garbage_every=3 if index > 2 else 5)
-        steps = play_episode(env, episode_seed(subject.spec.id, "train", 3 + index), choose, depth)
-        if not steps[-1].ended:
-            break
-    return steps
-
-
-def _differing(one: dict[str, Any], other: dict[str, Any]) -> str:
-    """Return the keys in which two infos differ, except the reply's own parse and feedback, which only `step` knows."""
-    names = {*one, *other} - {"vlgym", "invalid_action"}
-    wrong = [name for name in sorted(names) if one.get(name) != other.get(name)]
-    details = ("turn", "legal_actions", "instructions", "turn_text")
-    wrong += [name for name in details if one["vlgym"][name] != other["vlgym"][name]]
-    return ", ".join(wrong)
-
-
-def _play_on(env: Any, other: Any, choose: Any) -> int:
-    for turn in range(12):
-        text = choose(env, turn)
-        a, b = env.step(text), other.step(text)
-        same = a[0]["text"] == b[0]["text"] and (a[0]["image"] == b[0]["image"]).all()
-        require(same and a[1:4] == b[1:4], f"turn {turn} after the restore differs")
-        require(a[4] == b[4], f"info of turn {turn} after the restore differs: {_differing(a[4], b[4]) or 'vlgym'}")
-        if a[2] or a[3]:
-            return turn + 1
-    return 12
-
-
 def check_oracle(subject: Subject) -> str:
     """The oracle, where the spec has one, wins its stated share. It plays seeds of val and of test.
 
     Sees: an oracle that loses, a split that cannot be solved. Cannot see: a rare seed that it
     loses: 30 and 20 are played, fewer of long or slow episodes.
     """
+    promised, parts = subject.spec.oracle_success, []
     if subject.spec.oracle == "none":
         env = subject.make()
         env.reset(seed=0)
         require(env.solve() is None, "the spec says oracle='none', but solve() answers")
-        env.close()
         return "the spec states that there is no oracle"
-    parts = []
     for split in subject.splits():
         report = subject.play(OraclePolicy(fallback=True), split)
-        promised = subject.spec.oracle_success
-        require(
-            not is_unlikely(report, promised) if split == "test" else report.success >= promised - 1e-9,
-            f"oracle succeeded in {report.success:.3f} of {report.episodes} episodes of {split}, "
-            f"the spec promises {promised}",
-        )
-        parts.append(f"{report.success:.3f} of {report.episodes} in {split}, return {report.mean_return:.3f}")
-    return f"oracle success {'; '.join(parts)} (promised {subject.spec.oracle_success})"
+        reached = report.success >= promised - 1e-9
+        wins = reached or (split == "test" and not is_unlikely(report, promised))
+        share = f"{report.success:.3f} of {report.episodes}"
+        promise = f"the spec promises {promised}"
+        require(wins, f"oracle succeeded in {share} episodes of {split}, {promise}")
+        parts.append(f"{share} in {split}, return {report.mean_return:.3f}")
+    return f"oracle success {'; '.join(parts)} (promised {promised})"
 
 
 def check_floor(subject: Subject) -> str:
     """Random play stays under its bound and the oracle's return. It plays seeds of val and of test.
 
-    Sees: a split that is trivial. Cannot see: a policy that is as simple as random play and wins (always the same
-    action, say).
+    Sees: a split that is trivial. Cannot see: another simple policy that wins.
     """
-    parts = []
+    parts, bound = [], subject.spec.random_success_below
     for split in subject.splits():
         report = subject.play(RandomPolicy(), split)
-        bound = subject.spec.random_success_below
+        success, earned = f"{report.success:.3f}", report.mean_return
+
+        # Few episodes may succeed by chance.
         enough = split == "val" or report.episodes >= 10
         by_chance = report.episodes < 30 and not is_unlikely(report, bound, above=True)
-        require(
-            not enough or report.success < bound or by_chance,
-            f"random success {report.success:.3f} on {split} is not below {bound}",
-        )
+        under = not enough or report.success < bound or by_chance
+        require(under, f"random success {success} on {split} is not below {bound}")
         if subject.spec.oracle != "none":
             best = subject.play(OraclePolicy(fallback=True), split).mean_return
-            require(
-                report.mean_return < best,
-                f"random return {report.mean_return:.3f} on {split} is not below the oracle's {best:.3f}",
-            )
-        parts.append(f"{split} {report.success:.3f}, return {report.mean_return:.3f}, {report.episodes} episodes")
+            above = f"random return {earned:.3f} on {split} is not below the oracle's {best:.3f}"
+            require(earned < best, above)
+        parts.append(f"{split} {success}, return {earned:.3f}, {report.episodes} episodes")
     return f"random success {'; '.join(parts)}"
 
 
 def check_silence(subject: Subject) -> str:
-    """A policy without readable replies never succeeds. It earns at most the return of random play plus a quarter of
-    the oracle's lead over it.
+    """A policy without readable replies never succeeds. It earns at most the return of random play
+    plus a quarter of the oracle's lead over it.
 
-    Sees: an unreadable reply that costs less than the legal moves do, in up to 30 episodes of val (test, where there is
-    none). Cannot see: what few episodes do not tell from luck.
+    Sees: an unreadable reply that costs less than the legal moves do, in up to 30 episodes of val
+    (test, where there is none). Cannot see: what few episodes do not tell from luck.
     """
     if not subject.splits():
         return "there is no split to judge on"
@@ -301,22 +278,23 @@ def check_silence(subject: Subject) -> str:
     random = subject.play(RandomPolicy(), split)
     for policy in (IdlePolicy(), GarbagePolicy()):
         report = subject.play(policy, split)
-        require(not report.success, f"{policy.name} replies succeed in {report.success:.3f} of the episodes")
+        share = f"{report.success:.3f} of the episodes"
+        require(not report.success, f"{policy.name} replies succeed in {share}")
         if subject.spec.oracle != "none":
             best = subject.play(OraclePolicy(fallback=True), split)
             bound = random.mean_return + 0.25 * (best.mean_return - random.mean_return)
             bound += 3 * math.hypot(report.return_se, random.return_se)
             require(
                 report.mean_return <= bound,
-                f"{policy.name} replies return {report.mean_return:.3f}, random play {random.mean_return:.3f} and the "
-                f"oracle {best.mean_return:.3f}: silence pays",
+                f"{policy.name} replies return {report.mean_return:.3f}, random play "
+                f"{random.mean_return:.3f} and the oracle {best.mean_return:.3f}: silence pays",
             )
         parts.append(f"{policy.name} {report.mean_return:.3f}")
     return f"{' and '.join(parts)}, random {random.mean_return:.3f}, without a success"
 
 
 def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
-    """True if at most this many successes have a probability below 1 in 1,000 under the true share `share`.
+    """True if at most this many successes have a probability below 1 in 1,000 under a true share.
 
     Args:
         above: at least this many, instead of at most.
@@ -328,39 +306,38 @@ def is_unlikely(report: Report, share: float, *, above: bool = False) -> bool:
 def check_rewards(subject: Subject) -> str:
     """Every observed reward lies in the stated range. An episode's end is reached.
 
-    Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy and oracle on val and
-    test. Cannot see: rewards that those two do not earn.
+    Sees: rewards out of range, NaN, and episodes that are too long, in the games of random policy
+    and oracle on val and test. Cannot see: rewards that those two do not earn.
     """
+    spec = subject.spec
     for split in subject.splits():
         subject.play(RandomPolicy(), split)
-        if subject.spec.oracle != "none":
+        if spec.oracle != "none":
             subject.play(OraclePolicy(fallback=True), split)
-    low, high = subject.spec.reward_range
-    rewards = [record.reward for record in subject.records()]
-    require(not any(math.isnan(reward) for reward in rewards), "a reward is NaN")
-    require(
-        min(rewards) >= low - 1e-9 and max(rewards) <= high + 1e-9,
-        f"rewards {min(rewards)}..{max(rewards)} leave [{low}, {high}]",
-    )
-    longest = max(record.turn for record in subject.records()) + 1
-    require(
-        longest <= subject.spec.max_turns, f"an episode took {longest} turns, the spec says {subject.spec.max_turns}"
-    )
-    return f"{len(rewards)} rewards in [{min(rewards):.3f}, {max(rewards):.3f}]; longest episode {longest} turns"
+    records = subject.records()
+    rewards = [record.reward for record in records]
+    require(not any(map(math.isnan, rewards)), "a reward is NaN")
+    (low, high), least, most = spec.reward_range, min(rewards), max(rewards)
+    inside = low - 1e-9 <= least and most <= high + 1e-9
+    require(inside, f"rewards {least}..{most} leave [{low}, {high}]")
+    longest = max(record.turn for record in records) + 1
+    limit = spec.max_turns
+    require(longest <= limit, f"an episode took {longest} turns, the spec says {limit}")
+    return f"{len(rewards)} rewards in [{least:.3f}, {most:.3f}]; longest episode {longest} turns"
 
 
 def check_turn_limit(subject: Subject) -> str:
     """An episode of unreadable replies is truncated at the turn limit, not terminated.
 
-    Where the environment's `invalid_action` is `terminate`, the first one terminates it. Where it is `random`, this is
-    tested with `noop`.
+    Where the environment's `invalid_action` is `terminate`, the first one terminates it. Where it
+    is `random`, this is tested with `noop`.
 
-    Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: limits of another kind.
+    Sees: an end too early or too late, and a step after it, up to turn 25. Cannot see: other
+    limits.
     """
     limit = min(subject.spec.max_turns, 25)
     env = subject.make(max_turns=limit)
     if env.invalid_action in ("random", "published"):  # a random action may end the episode by the rules
-        env.close()
         env = subject.make(max_turns=limit, invalid_action="noop")
     at_once = env.invalid_action == "terminate"
     env.reset(seed=5)
@@ -368,17 +345,19 @@ def check_turn_limit(subject: Subject) -> str:
         _, _, terminated, truncated, info = env.step(GARBAGE)
         require(not info["success"], "unreadable replies ended in success")
         if at_once:
-            require(terminated, "invalid_action is 'terminate', but an unreadable reply did not terminate the episode")
+            why = "invalid_action is 'terminate', but an unreadable reply did not terminate the episode"
+            require(terminated, why)
             continue
         if isinstance(env, MultiVLEnv) and terminated:  # the others play on
             break
         require(not terminated, f"turn {turn} of unreadable replies terminated the episode")
         require(truncated == (turn == limit - 1), f"truncated={truncated} at turn {turn + 1} of {limit}")
+
+    # The end stays the end.
     try:
         env.step(GARBAGE)
     except gymnasium.error.ResetNeeded:
-        env.close()
-        ended = "terminated by the first unreadable reply" if at_once else f"truncated after exactly {limit} turns"
+        ended = "terminated by the first unreadable reply"
+        ended = ended if at_once else f"truncated after exactly {limit} turns"
         return f"{ended}; stepping on raises ResetNeeded"
-    require(False, "stepping after the end did not raise ResetNeeded")
-    return ""
+    raise CheckFailure("stepping after the end did not raise ResetNeeded")

@@ -1,5 +1,4 @@
-"""Play an episode turn by turn and keep the observations for the checks. Garbage replies are of the kinds that
-failing models write."""
+"""Play an episode turn by turn and keep the observations; garbage as failing models write it."""
 
 from __future__ import annotations
 
@@ -11,33 +10,28 @@ from typing import Any
 import numpy as np
 
 from ..env import VLEnv
-from ..env.seeding import episode_seed
 from ..play.trajectory import hash_picture
 from ..types import Image, Reply, Turn
 
 _PIECES = (
     "", " ", "\n", "action", "<action>", "</action>", "<action></action>", "<action> </action>", '{"action":',
-    '{"action": null}',
-    '{"action": ["x"]}', "{{{{", "}}", "<plan>", "</plan>", "<plan>;;</plan>", "__import__('os').system('true')",
-    "\x00", "\u202e",
-    "\ud83d\ude00", "\u884c\u52d5", "I will think about it.", "0", "-1", "1e309", "NaN", "\\u0000", "%s%n",
-    "'; DROP TABLE",
-    "<action>fly to the moon</action>", '{"thoughts": "?", "action": "fly to the moon"}',
-    "<plan>fly; to; the moon</plan>", "[click]",
+    '{"action": null}', '{"action": ["x"]}', "{{{{", "}}", "<plan>", "</plan>", "<plan>;;</plan>",
+    "__import__('os').system('true')", "\x00", "\u202e", "\ud83d\ude00", "\u884c\u52d5", "I will think about it.",
+    "0", "-1", "1e309", "NaN", "\\u0000", "%s%n", "'; DROP TABLE", "<action>fly to the moon</action>",
+    '{"thoughts": "?", "action": "fly to the moon"}', "<plan>fly; to; the moon</plan>", "[click]",
     "<|image_pad|>", "<|im_end|>", "a" * 5000, "<action>" * 200, '{"a":' * 100,
 )  # fmt: skip
 
 
 def write_garbage(rng: np.random.Generator, legal: Sequence[str]) -> str:
     """Return a reply that a correct parser should rarely read as a legal action."""
-    pieces = [_PIECES[int(i)] for i in rng.integers(len(_PIECES), size=int(rng.integers(1, 4)))]
+    pieces = [_PIECES[i] for i in rng.integers(len(_PIECES), size=rng.integers(1, 4))]
     kind = int(rng.integers(6))
     if kind == 0:
-        pieces.append("".join(chr(int(c)) for c in rng.integers(1, 0x2FFF, size=int(rng.integers(1, 60)))))
-    elif kind == 1 and legal:
-        pieces.append(f"<action>{legal[int(rng.integers(len(legal)))]} or maybe not</action>")
-    elif kind == 2 and legal:
-        pieces.append(f"{legal[int(rng.integers(len(legal)))]} or maybe not")
+        pieces += map(chr, rng.integers(1, 0x2FFF, size=rng.integers(1, 60)))
+    elif kind in (1, 2) and legal:
+        doubt = f"{legal[rng.integers(len(legal))]} or maybe not"
+        pieces.append(f"<action>{doubt}</action>" if kind == 1 else doubt)
     return "".join(pieces).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -47,14 +41,14 @@ class GarbagePolicy:
     name = "garbage"
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        return [Reply(write_garbage(np.random.default_rng([turn.seed or 0, turn.turn]), turn.legal)) for turn in turns]
+        seeds = ([turn.seed or 0, turn.turn] for turn in turns)
+        draws = map(np.random.default_rng, seeds)
+        return [Reply(write_garbage(rng, turn.legal)) for rng, turn in zip(draws, turns, strict=True)]
 
 
-GARBAGE = "no action here"
-"""A reply that no parser reads an action from."""
-
-Choose = Callable[[VLEnv, int], str]
-"""From the environment and the turn to the reply."""
+GARBAGE = "no action here"  # no parser reads an action from it
+Choose = Callable[[VLEnv, int], str]  # from the environment and the turn to the reply
+Watch = Callable[[VLEnv], None]
 
 
 @dataclass(frozen=True)
@@ -62,8 +56,7 @@ class StepResult:
     """Result of one call of `reset` (turn 0) or `step`.
 
     Attributes:
-        turn: number of the call within the episode; 0 is the reset.
-        reply: what was answered; empty at the reset.
+        turn: number of the call within the episode; 0 is the reset, with an empty reply.
         picture: digest of the image, 16 hexadecimal digits.
         advice: the oracle's action after the call, where it was asked.
     """
@@ -95,36 +88,26 @@ class StepResult:
 
 
 def play_episode(
-    env: VLEnv,
-    seed: int,
-    choose: Choose,
-    turns: int,
-    *,
-    ask: bool = False,
-    watch: Callable[[VLEnv], None] | None = None,
+    env: VLEnv, seed: int, choose: Choose, turns: int, *, ask: bool = False, watch: Watch | None = None
 ) -> list[StepResult]:
     """Play one episode, for at most `turns` turns.
 
     Args:
         ask: also ask the oracle at each turn, and keep its advice.
-        watch: called after the reset and after each step.
+        watch: called before each reply.
     """
     observation, info = env.reset(seed=seed)
-    steps = [_see(env, 0, "", observation, 0.0, False, False, info, ask)]
-    for turn in range(turns):
+    steps = [_see(env, 0, "", ask, observation, 0.0, False, False, info)]
+    while len(steps) <= turns and not steps[-1].ended:
         if watch is not None:
             watch(env)
-        reply = choose(env, turn)
-        observation, reward, terminated, truncated, info = env.step(reply)
-        ended = bool(terminated or truncated)
-        steps.append(_see(env, turn + 1, reply, observation, reward, terminated, truncated, info, ask and not ended))
-        if ended:
-            break
+        reply = choose(env, len(steps) - 1)
+        steps.append(_see(env, len(steps), reply, ask, *env.step(reply)))
     return steps
 
 
 def choose_legal(seed: int, *, garbage_every: int = 0) -> Choose:
-    """Return a chooser of random legal actions with its own generator; each `garbage_every`th reply is unreadable."""
+    """Return a chooser of random legal actions; each `garbage_every`th reply is unreadable."""
     replies = np.random.default_rng(seed)
 
     def choose(env: VLEnv, turn: int) -> str:
@@ -153,11 +136,6 @@ def repeat(replies: Sequence[str]) -> Choose:
     return lambda env, turn: replies[turn]
 
 
-def seeds_of(env_id: str, split: str, count: int, first: int = 0) -> list[int]:
-    """Return the seeds of `count` episodes of a split."""
-    return [episode_seed(env_id, split, first + index) for index in range(count)]
-
-
 def digest_picture(image: Image) -> str:
     """Return 16 hexadecimal digits that differ where one pixel differs."""
     return hash_picture(image)[:16]
@@ -169,7 +147,7 @@ def first_difference(one: Sequence[StepResult], other: Sequence[StepResult]) -> 
     for a, b in zip(one, other, strict=False):
         for name, x, y in zip(names, a.outcome(), b.outcome(), strict=True):
             if not same(x, y):
-                return f"{name} of turn {a.turn}: {_shorten(x)} and {_shorten(y)}"
+                return f"{name} of turn {a.turn}: {x!r:.60} and {y!r:.60}"
     return None if len(one) == len(other) else f"{len(one) - 1} turns and {len(other) - 1} turns"
 
 
@@ -195,14 +173,8 @@ class Deadline:
         return time.perf_counter() > self._until
 
 
-def _see(env: VLEnv, turn: int, reply: str, observation: Any, *rest: Any) -> StepResult:
-    reward, terminated, truncated, info, ask = rest
-    advice = env.oracle() if ask else None
-    legal = tuple(env.legal_actions())
-    picture = digest_picture(observation["image"])
-    return StepResult(turn, reply, observation["text"], picture, reward, terminated, truncated, info, advice, legal)
-
-
-def _shorten(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _see(env: VLEnv, turn: int, reply: str, ask: bool, *result: Any) -> StepResult:
+    observation, _, terminated, truncated, _ = result
+    advice = env.oracle() if ask and not (terminated or truncated) else None
+    legal, picture = tuple(env.legal_actions()), digest_picture(observation["image"])
+    return StepResult(turn, reply, observation["text"], picture, *result[1:], advice, legal)

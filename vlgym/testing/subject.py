@@ -1,4 +1,4 @@
-"""Shared parts of the checks: the environment under test, the result of one check, and its failure."""
+"""Shared parts of the checks: the environment under test, a check's result, and its failure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..env import VLEnv
+from ..env.seeding import episode_seed
 from ..env.spec import EnvSpec
 from ..evaluation import Report, summarize, without_images
 from ..play.policies import Policy
@@ -16,34 +17,16 @@ from ..play.rollout import Runner, run_episodes
 from ..registry.making import build
 from ..types import StepRecord
 from .fingerprint import Behaviour, measure_behaviour
-from .playing import (
-    Deadline,
-    StepResult,
-    choose_idle,
-    choose_legal,
-    choose_oracle,
-    first_difference,
-    play_episode,
-    seeds_of,
-)
+from .playing import Deadline, StepResult, choose_idle, choose_legal, choose_oracle, first_difference, play_episode
 
+# About as many turns of a split as a policy plays for the checks, and the limits of its episodes.
 TURN_BUDGET = {"val": 500, "test": 300}
-"""Turns, about, that a policy plays on a split for the checks: `TURN_BUDGET / max_turns` episodes, at least
-`FEWEST_EPISODES` and at most `MOST_SAMPLED`."""
-
 FEWEST_EPISODES, MOST_SAMPLED = {"val": 4, "test": 2}, {"val": 30, "test": 20}
+MOST_SLOW = 10  # at most, where the card has `figure_episodes`: an episode is slow
 
-MOST_SLOW = 10
-"""At most so many where the card has `figure_episodes`, which says that an episode is slow."""
-
-STARTS = 12
-"""Episodes of the sample that begin with other seeds."""
-
-SAMPLE_TURNS = 24
-"""Most turns of an episode of the sample."""
-
-SAMPLE_SECONDS = 3.0
-"""Time limit of the sample, which ends with its current episode; the `STARTS` starts are always played."""
+STARTS = 12  # episodes of the sample, each of another seed; their starts are always played
+SAMPLE_TURNS = 24  # most turns of an episode of the sample
+SAMPLE_SECONDS = 3.0  # limit of the sample, which ends with its current episode
 
 
 class CheckFailure(AssertionError):
@@ -56,8 +39,7 @@ class CheckWarning(Exception):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One line of a certificate: name of the property, whether it holds, the evidence, and whether that is a warning
-    about a property that need not hold."""
+    """One line of a certificate; `warning`: the property need not hold, and does not."""
 
     name: str
     passed: bool
@@ -79,15 +61,33 @@ class Subject:
     garbage: int = 300
     _episodes: dict[tuple[str, str], list[list[StepRecord]]] = field(default_factory=dict)
     so_far: list[str] = field(default_factory=list)
+    _made: list[VLEnv] = field(default_factory=list)
     _behaviour: Behaviour | None = None
     _sample: list[list[StepResult]] | None = None
     variables: dict[str, str] = field(default_factory=lambda: dict(os.environ), init=False)
 
     def make(self, **kwargs: Any) -> VLEnv:
-        return build(self.spec, **{**self.kwargs, **kwargs})
+        """Build the environment, with arguments over the subject's."""
+        self._made.append(build(self.spec, **{**self.kwargs, **kwargs}))
+        return self._made[-1]
+
+    def close(self) -> None:
+        """Close the environments that a check has left open."""
+        made, self._made = self._made, []
+        for env in made:
+            if not env._closed:
+                env.close()
+
+    def seed(self, index: int, split: str = "train") -> int:
+        """Return an episode's seed."""
+        return episode_seed(self.spec.id, split, index)
+
+    def seeds(self, count: int, first: int = 0, split: str = "train") -> list[int]:
+        """Return the seeds of `count` episodes of a split."""
+        return [self.seed(first + index, split) for index in range(count)]
 
     def play(self, policy: Policy, split: str = "val") -> Report:
-        """Play the policy on the val or the test split (once; later calls reuse it)."""
+        """Play the policy on the val or the test split, once."""
         key = (policy.name, split)
         if key not in self._episodes:
             most = MOST_SLOW if self.spec.figure_episodes else MOST_SAMPLED[split]
@@ -98,7 +98,10 @@ class Subject:
     def run(
         self, policy: Policy, split: str, most: int, fewest: int = 1, seconds: float = math.inf
     ) -> list[list[StepRecord]]:
-        """Play up to `most` episodes, fewer where the time is up; return their records, without prompts and images."""
+        """Play up to `most` episodes, at least `fewest` where the time is up; return their records.
+
+        The records have no prompts and images.
+        """
         deadline = Deadline(seconds)
         finished: list[list[StepRecord]] = []
         runner = Runner([self.make()], split=split, episodes=most)
@@ -112,43 +115,41 @@ class Subject:
         return finished
 
     def splits(self) -> list[str]:
-        """The splits that policies are judged on: val and test, where the environment has them."""
+        """The splits that policies are judged on: val and test, where they exist."""
         return [split for split in TURN_BUDGET if split in self.spec.splits]
 
     def behaviour(self) -> Behaviour:
-        """Fingerprint and pictures (measured once; later calls reuse them)."""
+        """Return fingerprint and pictures, measured once."""
         if self._behaviour is None:
             self._behaviour = measure_behaviour(self.make, self.spec, variants=not self.kwargs, so_far=self.so_far)
         return self._behaviour
 
     def records(self) -> list[StepRecord]:
-        """All turns played by policies so far, without prompts and images."""
+        """All turns that policies have played, without prompts and images."""
         return [record for episodes in self._episodes.values() for episode in episodes for record in episode]
 
     def sample(self) -> list[list[StepResult]]:
         """Return episodes of the train split, played once.
 
-        Every fourth is the oracle's, one has no readable reply, and the others are random legal actions with some
-        unreadable replies. The oracle is asked at every start, and all the way in its own episodes.
+        Every fourth is the oracle's, one has no readable reply, and the others are random legal
+        actions with some unreadable replies. Long episodes ask the oracle in its own only.
         """
         if self._sample is None:
-            env = self.make()
-            deadline = Deadline(SAMPLE_SECONDS)
-            turns = min(SAMPLE_TURNS, self.spec.max_turns)
             episodes: list[list[StepResult]] = []
-            for index, seed in enumerate(seeds_of(self.spec.id, "train", STARTS)):
+            env, deadline = self.make(), Deadline(SAMPLE_SECONDS)
+            for index, seed in enumerate(self.seeds(STARTS)):
                 choose = choose_oracle if index % 4 == 1 else choose_legal(index, garbage_every=5)
                 choose = choose_idle if index == 2 else choose
                 always = index % 4 == 1 or self.spec.max_turns <= 50
-                long = 0 if deadline.over and index > 2 else turns
-                episodes.append(play_episode(env, seed, choose, long, ask=always))
-            env.close()
+                late = deadline.over and index > 2
+                turns = 0 if late else min(SAMPLE_TURNS, self.spec.max_turns)
+                episodes.append(play_episode(env, seed, choose, turns, ask=always))
             self._sample = episodes
         return self._sample
 
 
 def require_repeat(episode: Sequence[StepResult], env: VLEnv, seed: int, message: str, **options: Any) -> None:
-    """Raise `CheckFailure` unless an environment plays an episode again as it was; the options are `play_episode`'s."""
+    """Raise `CheckFailure` unless an environment repeats an episode; options of `play_episode`."""
     replies = [step.reply for step in episode[1:]]
     again = play_episode(env, seed, lambda env, turn: replies[turn], len(replies), **options)
     difference = first_difference(episode, again)
@@ -156,6 +157,6 @@ def require_repeat(episode: Sequence[StepResult], env: VLEnv, seed: int, message
 
 
 def require(condition: Any, message: str) -> None:
-    """Raise `CheckFailure` with `message` as the evidence, unless `condition` holds."""
+    """Raise `CheckFailure` with `message` as the evidence unless `condition` holds."""
     if not condition:
         raise CheckFailure(message)

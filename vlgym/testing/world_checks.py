@@ -1,8 +1,4 @@
-"""Checks of what an environment does to its process and its machine: nothing is printed, written, changed or left
-behind, and another process at another time sees the same.
-
-One function for each property: it returns its evidence in a line, or raises `CheckFailure`.
-"""
+"""Checks of an environment's effects on its process and its machine, and of another process."""
 
 from __future__ import annotations
 
@@ -28,49 +24,39 @@ from unittest.mock import patch
 
 import numpy as np
 
-from .playing import Deadline, choose_legal, play_episode, seeds_of
+from .playing import Deadline, choose_legal, play_episode
 from .subject import Subject, require
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TARGET = {
-    "os.rename": (1, 3),
-    "os.link": (1, 3),
-    "os.symlink": (1, 2),
-    "os.mkdir": (0, 2),
-    "os.rmdir": (0, 1),
-    "os.remove": (0, 1),
-    "os.truncate": (0, None),
-}
-"""Indices in an event's arguments of the path, and of the open folder that a relative path starts from."""
+    "os.rename": (1, 3), "os.link": (1, 3), "os.symlink": (1, 2), "os.mkdir": (0, 2), "os.rmdir": (0, 1),
+    "os.remove": (0, 1), "os.truncate": (0, None),
+}  # fmt: skip
+"""Indices in an event's arguments of the path, and of the open folder that it starts from."""
 _listening: list[Heard] = []
 _installed = False
 
 
 @dataclass
 class Heard:
-    """Effects of code on the outside world, as heard by a listener.
-
-    Attributes:
-        written: paths that were created, changed or removed, as absolute paths.
-        addresses: hosts outside this machine that were asked for.
-    """
+    """Absolute paths that were created, changed or removed, and hosts that were asked for."""
 
     written: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
 
     def outside(self) -> list[str]:
-        """Return the written paths outside the folder of temporary files and the user's cache, sorted."""
-        return sorted(path for path in self.written if not any(path.startswith(root) for root in _allowed_roots()))
+        """Return the written paths outside the folder of temporary files and the user's cache."""
+        return sorted(path for path in self.written if not path.startswith(_allowed_roots()))
 
     def left(self) -> list[str]:
-        """Return the written temporary files that are still there, sorted."""
+        """Return the written temporary files that are still there."""
         root = os.path.realpath(tempfile.gettempdir()) + os.sep
         return sorted(path for path in self.written if path.startswith(root) and os.path.exists(path))
 
 
 @contextmanager
 def listen_to_audit() -> Iterator[Heard]:
-    """Listen until the block ends. The interpreter offers no way to take a hook off, so one stays and is idle."""
+    """Listen until the block ends. A hook stays for ever, idle in between."""
     global _installed
     if not _installed:
         sys.addaudithook(_hear)
@@ -105,7 +91,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _note(path: Any, folder: int = -1) -> None:
-    """Note a path; `folder` is the descriptor of the folder that it starts from, -1 for the working directory."""
+    """Note a path from the folder of a descriptor, or from the working directory."""
     start = "" if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
     text = os.path.realpath(os.path.join(start, os.fsdecode(path)))
     if text.startswith("/dev/") or "__pycache__" in text:
@@ -127,27 +113,19 @@ def _allowed_roots() -> tuple[str, ...]:
     return ("/proc/", *(os.path.realpath(root) + os.sep for root in (tempfile.gettempdir(), cache)))
 
 
-ROUND = 8
-"""Episodes of a round. All rounds play the same ones, so caches are filled from the second round on."""
-
-GROWTH = 40_000
-"""Bytes by which memory may grow from one round to the next, in each of two rounds: a frame of 120 x 112 pixels."""
-
-PROCESS_SECONDS = 4.0
-"""After so long the other process begins no other episode of the fingerprint."""
-
-RESOURCE_SECONDS = 0.3
-"""After so long a round has no more episodes than it has then; there are five rounds."""
+ROUND = 8  # episodes of a round; caches are filled from the second round on
+GROWTH = 40_000  # bytes by which memory may grow in each of two rounds: a frame of 120 x 112 pixels
+PROCESS_SECONDS = 4.0  # time after which the other process begins no other episode
+RESOURCE_SECONDS = 0.3  # time after which the first of five rounds has no more episodes
 
 
 def check_side_effects(subject: Subject) -> str:
-    """Nothing is printed, no file is written or left, no network is asked.
+    """Nothing is printed, no file is written or left, no network is asked. Global generators,
+    working directory, environment variables and import path stay as they were.
 
-    Global generators, working directory, environment variables and import path stay as they were.
-
-    Sees: what Python code does to them while an environment is made, played and closed. Cannot see: files written by C
-    code or by other processes, and what happens only when it is loaded. Temporary files are allowed while it is open,
-    and the user's cache.
+    Sees: effects of Python code while an environment is made, played and closed. Cannot see: files
+    written by C code or other processes, and effects of loading. Temporary files are allowed while
+    it is open, and the user's cache.
     """
     before = _list_globals()
     written = io.StringIO()
@@ -156,12 +134,11 @@ def check_side_effects(subject: Subject) -> str:
         sys.stdout.flush()
         os.dup2(captured.fileno(), 1)
         try:
-            # Two nets: sys.stdout need not lead to descriptor 1 (pytest and rich replace it), and C libraries bypass
-            # sys.stdout.
+            # Two nets: pytest and rich replace sys.stdout, and C libraries write to descriptor 1.
             with contextlib.redirect_stdout(written), listen_to_audit() as heard:
                 _play_and_close(subject)
-                # The first round may leave a service of the process, which lives on. An engine may set variables once,
-                # when it is loaded.
+
+                # The first round may leave a service, and an engine may set variables at loading.
                 with patch.dict(os.environ, subject.variables, clear=True), listen_to_audit() as again:
                     _play_and_close(subject)
                     variables = dict(os.environ)
@@ -176,74 +153,75 @@ def check_side_effects(subject: Subject) -> str:
     require(variables == subject.variables, "it changed environment variables")
     after = _list_globals()
     changed = [name for name in before if before[name] != after[name]]
-    require("the global random module" not in changed, "it drew from the global random module")
-    require("numpy's global generator" not in changed, "it drew from numpy's global generator")
-    require(not changed, f"it changed {', '.join(changed)}")
-    outside = heard.outside()
-    require(not outside, f"it wrote to {', '.join(outside[:3])}")
-    left = again.left()
-    require(not left, f"it left the temporary file(s) {', '.join(left[:3])}")
-    require(not heard.addresses, f"it asked the network for {', '.join(sorted(heard.addresses)[:3])}")
+    require(not changed, f"it drew from or changed {', '.join(changed)}")
+    for done, paths in (
+        ("wrote to", heard.outside()),
+        ("left the temporary file(s)", again.left()),
+        ("asked the network for", sorted(heard.addresses)),
+    ):
+        require(not paths, f"it {done} {', '.join(paths[:3])}")
     return "silent; nothing written, no network; global generators, folder and variables untouched"
 
 
 def check_resources(subject: Subject) -> str:
     """Playing or opening the same episodes again takes no more memory, files, threads or processes.
-
     Closing twice is allowed.
 
-    Sees: what grows with every episode, turn or instance, from about 5 kB an episode. Cannot see: memory of C
-    libraries, and what grows more slowly.
+    Sees: growth with every episode, turn or instance, from about 5 kB an episode. Cannot see:
+    memory of C libraries, and slower growth.
     """
-    env = subject.make()
-    seeds = seeds_of(subject.spec.id, "train", ROUND, first=200)
-    turns = min(8, subject.spec.max_turns)
-    play_episode(env, seeds[0], choose_legal(0), turns)  # loads what is loaded once, which tracing would make slow
+    env, seeds, turns = subject.make(), subject.seeds(ROUND, first=200), min(8, subject.spec.max_turns)
+
+    def play(index: int) -> None:
+        play_episode(env, seeds[index], choose_legal(index, garbage_every=5), turns)
+
+    # What is loaded once is loaded before the tracing, which would make it slow.
+    play(0)
     started = not tracemalloc.is_tracing()
     if started:
         tracemalloc.start()
 
     # Several rounds of the same episodes: caches fill in the first, a leak grows in all.
     try:
-        deadline = Deadline(RESOURCE_SECONDS)
-        for index, seed in enumerate(seeds):
-            play_episode(env, seed, choose_legal(index, garbage_every=5), turns)
-            if deadline.over and index >= 1:
-                seeds = seeds[: index + 1]
-                break
+        deadline, count = Deadline(RESOURCE_SECONDS), 0
+        while count < ROUND and (count < 2 or not deadline.over):
+            play(count)
+            count += 1
         sizes, counts = [], []
         for _ in range(4):
-            for index, seed in enumerate(seeds):
-                play_episode(env, seed, choose_legal(index, garbage_every=5), turns)
+            for index in range(count):
+                play(index)
             gc.collect()
             sizes.append(tracemalloc.get_traced_memory()[0])
             counts.append(_count_resources())
     finally:
         if started:
             tracemalloc.stop()
+    env.close()
+    env.close()
 
     # Growth in each round counts: once is a cache or the collector.
     grown = [after - before for before, after in pairwise(sizes[1:])]
-    limit = GROWTH * len(seeds) / ROUND
-    require(min(grown) < limit, f"the same {len(seeds)} episodes took {grown[0]} and then {grown[1]} bytes more")
-    for name in counts[0]:
-        first, second, third = (count[name] for count in counts[1:])
-        require(not first < second < third, f"the number of {name} grew with every {len(seeds)} episodes: {third}")
-    env.close()
-    env.close()
+    more = f"the same {count} episodes took {grown[0]} and then {grown[1]} bytes more"
+    require(min(grown) < GROWTH * count / ROUND, more)
+    _require_no_growth(counts, f"{count} episodes")
 
     # The same for instances: what a constructor opens has to go with close().
-    opened = []
-    for seed in seeds[:1] * 4:
+    counts.clear()
+    for _ in range(4):
         other = subject.make()
-        play_episode(other, seed, choose_legal(0), 2)
+        play_episode(other, seeds[0], choose_legal(0), 2)
         other.close()
         gc.collect()
-        opened.append(_count_resources())
-    for name in opened[0]:
-        first, second, third = (count[name] for count in opened[1:])
-        require(not first < second < third, f"the number of {name} grew with every environment: {third}")
-    return f"{len(seeds)} episodes five times over: {max(grown)} bytes more at most; closed twice"
+        counts.append(_count_resources())
+    _require_no_growth(counts, "environment")
+    return f"{count} episodes five times over: {max(grown)} bytes more at most; closed twice"
+
+
+def _require_no_growth(counts: list[dict[str, int]], unit: str) -> None:
+    for name in counts[0]:
+        first, second, third = (count[name] for count in counts[1:])
+        require(not first < second < third, f"the number of {name} grew with every {unit}: {third}")
 
 
 OTHER_PROCESS = """
@@ -284,30 +262,33 @@ measure_behaviour(make, spec, variants=not kwargs, so_far=heard, seconds=seconds
 sys.stderr.write('FINGERPRINTS ' + ' '.join(heard) + chr(10))
 sys.stderr.flush()
 """
-"""Program of the other process: Python's clocks and calendars are set on before anything else is imported."""
+"""Program of the other process: it sets Python's clocks and calendars on before other imports."""
 
 
 def check_processes(subject: Subject) -> str:
-    """Another process computes the same fingerprint. It has another hash seed and runs more than a year later, in
-    another time zone and as another user.
+    """Another process computes the same fingerprint. It has another hash seed and runs more than a
+    year later, in another time zone and as another user.
 
-    Sees: what depends on hash order, date, time of day, time zone, user name, process number or on how much was played
-    before, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a clock that C code reads by
-    itself, or another machine.
+    Sees: an effect of hash order, date, time of day, time zone, user name, process number or
+    earlier play, in the episodes of the fingerprint that take `PROCESS_SECONDS`. Cannot see: a
+    clock that C code reads, or another machine.
     """
     subject.behaviour()
     environment = {
         **os.environ, "PYTHONHASHSEED": "123", "TZ": "Pacific/Kiritimati", "USER": "somebody", "LOGNAME": "somebody",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS], text=True, capture_output=True,
-        input=json.dumps([subject.spec.to_dict(), subject.kwargs, PROCESS_SECONDS]), timeout=300, env=environment,
+        [sys.executable, "-c", OTHER_PROCESS], text=True, capture_output=True, timeout=300, env=environment,
+        input=json.dumps([subject.spec.to_dict(), subject.kwargs, PROCESS_SECONDS]),
     )  # fmt: skip
-    reports = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("FINGERPRINTS ")]
-    require(bool(reports), f"the other process failed: {done.stderr.strip()[-300:]}")
-    there, here = reports[0], subject.so_far[: len(reports[0])]
+
+    # Libraries may write to stderr, too.
+    _, mark, report = done.stderr.partition("FINGERPRINTS ")
+    require(mark, f"the other process failed: {done.stderr.strip()[-300:]}")
+    there = report.splitlines()[0].split()
+    here, every = subject.so_far[: len(there)], len(subject.so_far)
     require(there == here, f"fingerprint {here[-1]} here, {there[-1]} in another process at another time")
-    return f"the same fingerprint in two processes, a year apart, after {len(here)} of {len(subject.so_far)} episodes"
+    return f"the same fingerprint in two processes, a year apart, after {len(here)} of {every} episodes"
 
 
 def _play_and_close(subject: Subject) -> None:
@@ -331,7 +312,7 @@ def _list_globals() -> dict[str, Any]:
 
 
 def _count_resources() -> dict[str, int]:
-    """Return how many open files, threads and child processes there are, where the system tells (Linux)."""
+    """Return the numbers of threads and, on Linux, of open files and child processes."""
     counts = {"threads": threading.active_count()}
     folder = Path("/proc/self")
     if folder.is_dir():
