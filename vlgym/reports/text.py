@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-NONE = "–"
-"""Stands for a missing value."""
-
+NONE = "–"  # stands for a missing value
 LONGEST_TEXT = 60_000  # characters of a text in one piece
 
 
@@ -22,12 +20,10 @@ def write_number(value: float | None, digits: int = 2, *, signed: bool = False) 
 
 
 def write_interval(value: Mapping[str, Any] | None, name: str = "mean", *, signed: bool = False) -> str:
-    """Return `0.53 [0.43, 0.63]` of a mapping with `low` and `high`; the mean alone where these are missing."""
+    """Return `0.53 [0.43, 0.63]` of a mapping; the mean alone where `low` and `high` are missing."""
     if value is None:
         return NONE
-    middle = write_number(value[name], signed=signed)
-    ends = write_ends(value, signed=signed)
-    return f"{middle} {ends}" if ends else middle
+    return f"{write_number(value[name], signed=signed)} {write_ends(value, signed=signed)}".rstrip()
 
 
 def write_ends(value: Mapping[str, Any] | None, *, signed: bool = False) -> str:
@@ -100,7 +96,7 @@ def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
 
 def write_kinds(counts: Mapping[str, int]) -> str:
     """Return counts by name, the highest first: `tag 40, boxed 2`."""
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1])) or NONE
+    return ", ".join(f"{name} {count}" for name, count in Counter(counts).most_common()) or NONE
 
 
 def write_all_valid(value: Mapping[str, Any]) -> str:
@@ -124,9 +120,7 @@ COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "turns": lambda row: write_number(row.get("turns", {}).get("mean"), 1),
     "tokens": lambda row: write_count(row.get("reply_tokens", {}).get("mean")),
     "cost": lambda row: write_money(row.get("cost")),
-}
-"""What a row of the results says of a part, or of all parts."""
-
+}  # cells of a row on a part, or on all parts
 BRIEF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "ended": lambda row: NONE if row["episodes"] == row["planned"] else write_episodes(row),
     "success": COLUMNS["success"],
@@ -134,62 +128,48 @@ BRIEF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "norm.": partial(_write_middle, "normalized"),
     "sight": partial(_write_middle, "sight_score"),
     **{name: COLUMNS[name] for name in ("invalid", "turns", "cost")},
-}
-"""The same for a terminal of 80 columns: no interval but that of success."""
-
+}  # the same for a terminal of 80 columns: no interval but that of success
 READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "invalid": lambda row: write_kinds(row["invalid"]["codes"]),
     "forms": lambda row: write_kinds(row["forms"]),
     "other": lambda row: write_kinds(_count_others(row)),
     "success where valid": lambda row: write_all_valid(row["all_valid"]),
-}
-"""How the replies of a part were read."""
-
-OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
-"""Kinds of replies that are counted in addition to the failure codes."""
-
+}  # how the replies of a part were read
+OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}  # kinds without a failure code
 PROTOCOL_NOTE = (
-    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) over items and "
-    "repeats, the half-width of its 95 % interval between repeats, and the expected best of n repeats."
+    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) "
+    "over items and repeats, the half-width of its 95 % interval between repeats, and the expected best "
+    "of n repeats."
 )
 SIGHT_NOTE = (
-    "The same episodes were played again without their pictures: plain grey ones, or those of another episode. What is "
-    "lost then was seen."
+    "The same episodes were played again without their pictures: plain grey ones, or those of another "
+    "episode. What is lost then was seen."
 )
 READING_NOTE = (
-    "Replies of the model from which no legal action was read, by the parser's failure code; the forms by which the "
-    "others were read; and all replies that were refused, empty or cut off, or that came as a native tool_call. Not "
-    "the model's, and not invalid: reasoning_only (thoughts without a text), filtered, refused (a prompt that the "
-    "server does not take). Last, success among the episodes without an invalid reply, which are no random choice: a "
-    "long episode has more replies that can be invalid."
+    "Replies of the model from which no legal action was read, by the parser's failure code; the forms "
+    "by which the others were read; and all replies that were refused, empty or cut off, or that came as "
+    "a native tool_call. Not the model's, and not invalid: reasoning_only (thoughts without a text), "
+    "filtered, refused (a prompt that the server does not take). Last, success among the episodes without "
+    "an invalid reply, which are no random choice: a long episode has more replies that can be invalid."
 )
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table of a report, as text."""
-
-    title: str
-    headers: Sequence[str]
-    rows: list[Row]
-    note: str = ""
 
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
-    return _fill(["part"], [([key], part) for key, part in [*report["parts"].items(), ("over all", report["overall"])]])
+    """Return headers and cells of the table of parts."""
+    parts = {**report["parts"], "over all": report["overall"]}
+    return _fill(["part"], [([key], part) for key, part in parts.items()])
 
 
 def list_brief(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of the terminal's table: one row for each part, then the mean."""
+    """Return headers and cells of the terminal's table: a row for each part, then the mean."""
     parts = [([key.removeprefix("vlgym/")], part) for key, part in report["parts"].items()]
     return _fill(["environment"], [*parts, (["mean"], report["overall"])], BRIEF)
 
 
 def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of one table of named reports: over all first, then part by part, best return first.
+    """Return headers and cells of one table of named reports: over all, then part by part.
 
-    Over all, who played more parts is first, then who has the higher success.
+    Over all, more parts are first, then the higher success; in a part, the best return.
     """
 
     def rank(named: tuple[str, Mapping[str, Any]]) -> tuple[int, float]:
@@ -197,7 +177,7 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
         return -overall["parts"], -overall.get("success", {"mean": 0.0})["mean"]
 
     reports = sorted(reports, key=rank)
-    words = {True: "over all, verified", False: "over all"}  # not in the run's column, which holds a folder's name
+    words = {True: "over all, verified", False: "over all"}  # not in the column with folders' names
     rows = [([words[bool(report.get("verified"))], name], report["overall"]) for name, report in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
         part_rows = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
@@ -208,7 +188,7 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
 def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table on how replies were read (see `describe_replies`).
 
-    Rows in which every reply was valid, of the form asked for and of no other kind are left out.
+    Rows whose replies were all valid, of the form asked for and of no other kind are left out.
     """
     unusual = [
         (head, row)
@@ -218,7 +198,9 @@ def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> 
     return _fill(names, unusual, READINGS)
 
 
-def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
+def _fill(
+    names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Mapping[str, Any] = COLUMNS
+) -> tuple[Row, list[Row]]:
     """Return headers and cells of a table; a column in which nothing has a value is left out."""
     columns = {name: [write(row) for _, row in rows] for name, write in writers.items()}
     columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
@@ -246,8 +228,8 @@ def explain_foreign(foreign: Mapping[str, Any]) -> str:
     return f"{sum(kinds.values())} of {foreign['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
-def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
-    """Return the tables that follow the results; those without rows are left out."""
+def list_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return title, headers, rows and note of the tables that follow the results and have rows."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
 
     # Repeats as MageBench reports them, where a part has any.
@@ -272,22 +254,17 @@ def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
         if "success" in row
     ]  # fmt: skip
 
-    # Tables without rows are left out: most runs have one or none.
-    headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
-    tables = [
-        TextTable(
-            "Repeats",
-            ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"),
-            protocol,
-            PROTOCOL_NOTE,
-        ),
-        TextTable(
+    # Most runs have rows for one of these tables, or for none.
+    headers, readings = list_readings(["part"], [([key], part) for key, part in parts.items()])
+    tables: list[tuple[str, Sequence[str], list[Row], str]] = [
+        ("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL_NOTE),
+        (
             "How much needs sight",
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT_NOTE,
         ),
-        TextTable("How replies were read", headers, read, READING_NOTE),
+        ("How replies were read", headers, readings, READING_NOTE),
     ]  # fmt: skip
-    return [table for table in tables if table.rows]
+    return [dict(zip(("title", "headers", "rows", "note"), table, strict=True)) for table in tables if table[2]]
 
 
 def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
