@@ -1,8 +1,8 @@
 """Errors that the package raises on purpose.
 
 A `UserError` is a problem that a user can fix: its message says what was asked and found, the
-nearest valid choices, and the command that fixes it. The command line prints it without a traceback.
-Any other exception is a bug and keeps its traceback.
+nearest valid choices, and the command that fixes it. It is printed without a traceback. Any other
+exception is a bug and keeps its traceback.
 
 Exit statuses of every command of `vlgym` and `baselines`:
 
@@ -102,7 +102,7 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
 
 
 def check_reward(value: Any, where: str) -> None:
-    """Raise `ValueError`, which is a bug, where an environment's reward is not finite and moderate."""
+    """Raise `ValueError`: an environment's reward that is not finite and moderate is a bug."""
     if not isinstance(value, Real) or not -GREATEST <= float(value) <= GREATEST:
         raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
 
@@ -164,7 +164,7 @@ def check_writable(name: str, path: Path) -> None:
         raise UserError(f"{name} {path}: {place} is not a folder; choose another place.")
     try:
         if place.is_dir():
-            tempfile.TemporaryFile(dir=place).close()  # root may write to /proc by its permissions, and yet cannot
+            tempfile.TemporaryFile(dir=place).close()  # root may not write to /proc
         elif not os.access(place, os.W_OK):
             raise PermissionError
     except OSError:
@@ -183,7 +183,7 @@ def plain_line(text: str, longest: int = 500) -> str:
 
 
 def show_safe(text: str) -> str:
-    """Return a text from elsewhere with numbers for characters that steer a terminal or direction."""
+    """Return a text with numbers for characters that steer a terminal or the direction."""
     return "".join(c if c in "\n\t" or is_printable(c) else repr(c)[1:-1] for c in text)
 
 

@@ -30,7 +30,7 @@ _JUNK = (  # left in folders by file managers, file systems and kills
     ".DS_Store", "._*", ".localized", ".directory", "Thumbs.db", "desktop.ini", ".nfs*", ".fuse_hidden*",
     ".*.????????.part",
 )  # fmt: skip
-_REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # by file systems that cannot flush
+_REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # no flush there
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither
 
 
@@ -40,7 +40,7 @@ def is_junk(path: Path) -> bool:
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """Return the entries of a folder without junk, in the order of names; none where it is no folder."""
+    """Return the entries of a folder without junk, by name; none where it is no folder."""
     return sorted(path for path in folder.iterdir() if not is_junk(path)) if folder.is_dir() else []
 
 
@@ -69,7 +69,7 @@ def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
 
 
 def is_cut(line: bytes) -> bool:
-    """True if a line of JSON is only a beginning, as a kill or a full disk leaves at the end of a file."""
+    """True if a line of JSON is a beginning alone, as after a kill or on a full disk."""
     if line.endswith(b"\n"):
         return False
     text = line.decode("utf-8", "replace")
@@ -89,7 +89,7 @@ def measure_file(path: Path) -> dict[str, Any]:
 def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
     """List size and SHA-256 of every file of a folder in `checksums.json`, the last to be written.
 
-    The folder has no other name yet, and is flushed when it gets one. Files in `without` may change.
+    The folder is flushed when it gets its final name. Files in `without` may change.
     """
     files = [path for path in folder.rglob("*") if path.is_file() and not is_junk(path)]
     names = {path.relative_to(folder).as_posix() for path in files}
@@ -139,7 +139,7 @@ def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[Path]:
-    """Make and yield an empty file for another library to write; at the end it gets the name `path`.
+    """Make and yield an empty file for another library; at the end it gets the name `path`.
 
     Raises:
         UserError: `path` is a link.
@@ -199,7 +199,7 @@ def append_whole(path: Path, data: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in a folder from elsewhere, unless it is there; `UserError` where it is a link."""
+    """Make a folder, unless it is there; `UserError` where it is a link."""
     _refuse_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -212,7 +212,7 @@ def _refuse_link(path: Path) -> None:
 def place_folder(part: Path, folder: Path) -> None:
     """Rename a complete folder to its final name, once all in it is on the disk.
 
-    An older one of that name is moved away first and deleted last: no half is taken for a whole one.
+    An older one of that name is moved away first and deleted last: no half counts as whole.
     """
     for path in part.rglob("*"):
         sync(path)
@@ -272,7 +272,7 @@ def written_whole(folder: Path, without: Collection[str] | None = ()) -> Iterato
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Make and return the next free `NAME-001`, `NAME-002`, ... in a folder, or raise `UserError`."""
+    """Make and return the next free `NAME-001`, `NAME-002`, ..., or raise `UserError`."""
     reason = "there are too many"
     for number in range(1, 100_000):
         folder = parent / f"{name}-{number:03d}"
@@ -337,7 +337,7 @@ def lock_folder(folder: Path) -> IO[bytes]:
 
 
 def find_cache(name: str) -> Path:
-    """Return a folder of this user's cache: `$VLGYM_CACHE/NAME`, or `vlgym/NAME` in the usual place."""
+    """Return a folder of this user's cache: `$VLGYM_CACHE/NAME`, or in the usual place."""
     if chosen := os.environ.get("VLGYM_CACHE"):
         return Path(chosen) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / name

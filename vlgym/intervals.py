@@ -11,8 +11,8 @@ from statistics import fmean, stdev
 def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> float:
     """Return the share of permutations of `right` that agree with `answers` as often or more.
 
-    It holds for answers of any frequency: who always gives the same has `p = 1`. Counted exactly, by
-    the rook polynomials of the places where a value may meet itself.
+    It holds for answers of any frequency: who always gives the same has `p = 1`. Counted exactly,
+    by the rook polynomials of the places where a value may meet itself.
 
     >>> permutation_p(["left", "right", "right"], ["left", "right", "right"]) == 1 / 3
     True
@@ -53,7 +53,7 @@ def binomial_p(hits: int, trials: int, chance: float) -> float:
 
 
 def binomial_interval(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of a proportion (Clopper and Pearson 1934); `(0, 1)` without trials.
+    """Return the exact interval of a proportion (Clopper and Pearson 1934).
 
     >>> low, high = binomial_interval(9, 10)
     >>> print(f"{low:.3f} to {high:.3f}")

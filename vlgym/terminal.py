@@ -1,6 +1,6 @@
 """A command and its terminal: how it ends, consoles of the right width, progress bars that fit.
 
-The one place that knows of widths, NO_COLOR and pipes. It imports `rich` only when something is opened.
+The one place that knows of widths, NO_COLOR and pipes. It imports `rich` lazily.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_ERROR = 2000  # characters of an error that are printed
 
 
 def end_with_parent() -> None:
-    """End this process and its group, which it leads, when the process that started it has ended."""
+    """End this process and its group, which it leads, when its parent has ended."""
 
     def watch(parent: int) -> None:
         while os.getppid() == parent:
@@ -95,7 +95,7 @@ def explain_system_error(error: Exception) -> str | None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM, a signal of the main thread, raise `Terminated`: browsers and files are closed."""
+    """Let SIGTERM, a signal of the main thread, raise `Terminated`: files are closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -144,8 +144,8 @@ Advance = Callable[..., None]  # moves a bar by one; takes any arguments, to be 
 def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
-    A stream that the caller closed (`>&-`) is the null device. Characters that an encoding lacks are
-    written by their numbers. A bug's traceback is as safe to print as other errors.
+    A stream that the caller closed (`>&-`) is the null device. Characters that an encoding lacks
+    are written by their numbers. A bug's traceback is as safe to print as other errors.
     """
     sys.excepthook = lambda *error: print(show_safe("".join(traceback.format_exception(*error))), file=sys.stderr)
     if os.environ.get("NO_COLOR"):

@@ -28,7 +28,7 @@ class Parsed:
     Attributes:
         actions: candidates in order, stripped; empty on a failure, except for `illegal_action` of a
             `matching` parser.
-        failure: `None`, or a failure code of the parser (`no_action`, `empty_action`, `bad_json`, ...).
+        failure: `None`, or a failure code of the parser (`no_action`, `bad_json`, ...).
         span: character range `[start, end)` of the action in the reply.
         form: the parser's name, or a form of `auto` (`tag`, `answer`, `boxed`, ...).
     """
@@ -44,11 +44,10 @@ class Parser(Protocol):
     """A total, pure function from reply text to actions, and its inverse.
 
     `parse` never raises, whatever the text, and takes time linear in its length. `format` writes a
-    reply that `parse` reads back as exactly these actions. `describe` is the prompt's sentence on the
-    reply format.
+    reply that `parse` reads back as exactly these actions. `describe` is a sentence of the prompt.
 
-    A parser may also have `end(text) -> int | None`, its stop rule (see `find_end`): the length of the
-    shortest beginning of `text` that holds the action that `parse` reads. A model writes no further.
+    A parser may also have `end(text) -> int | None`, its stop rule (see `find_end`): the length of
+    the shortest beginning of `text` that holds the action. A model writes no further.
 
     A parser whose attribute `matching` is true reads by legality: `parse` and `end` take
     `(text, legal, matches)`, the last being the environment's `Match` (see `read_reply`).
@@ -120,8 +119,8 @@ class Usage:
 
 
 Status = Literal["model", "tool_call", "reasoning_only", "filtered", "refused", "provider_error", "abort"]
-"""Origin of a reply: the model wrote it, as text (`model`) or as a native tool call; the server sent
-thoughts alone; a filter declined; the server refused; the provider failed; the request was aborted."""
+"""Origin of a reply: the model wrote text or a native tool call; the server sent thoughts alone; a
+filter declined; the server refused; the provider failed; the request was aborted."""
 MODEL_STATUSES: tuple[Status, ...] = ("model", "tool_call")  # the model wrote the reply
 
 
@@ -168,14 +167,14 @@ class Policy(Protocol):
 
     Further members are optional, and found by name:
 
-    - `describe() -> dict`: everything its replies depend on, for a run's record; by default its name.
-    - `prefers() -> dict`: its `history_turns`, `history_images` and `parser` where a user names none.
-    - `submit(turn) -> concurrent.futures.Future[Reply]`: each environment goes on as soon as its own
-      answer is there (see `AskingPolicy`).
+    - `describe() -> dict`: settings that replies depend on; by default its name.
+    - `prefers() -> dict`: its default `history_turns`, `history_images` and `parser`.
+    - `submit(turn) -> concurrent.futures.Future[Reply]`: each environment goes on as soon as its
+      own answer is there (see `AskingPolicy`).
     - `sees`: `True` for a model that is given pictures; `vlgym eval` first tests if they reach it.
     - `concurrency`: the number of episodes at once that suits it.
-    - `check(pictures=True)`: called before any environment is made, with pictures in prompts or not;
-      raises `UserError` where no reply can be had.
+    - `check(pictures=True)`: called before any environment is made; raises `UserError` where no
+      reply can be had.
     - `describe_session()`: settings that its replies do not depend on (an address, limits).
     - `close()`: called once at the end.
     """
@@ -206,7 +205,7 @@ class StepRecord:
         text: text of this turn's observation.
         reply: the policy's text up to its stop; over `MAX_REPLY` with shortened thoughts.
         actions: actions that were executed, in order.
-        parse: `"ok"`, the failure code, or `"env_error"` where the environment failed (see `Runner`).
+        parse: `"ok"`, the failure code, or `"env_error"` where the environment failed.
         invalid: no legal action was read from the reply.
         success, score: flag and the benchmark's own score, where it has one, after the turn.
         cut: a limit ended the reply before it was over, the policy's or that of `reply`.
@@ -218,8 +217,7 @@ class StepRecord:
         extra: as in `Reply`; not written to disk.
         span, form: as in `Parsed`.
         point: as in `Outcome`, of the last action that was executed.
-        final_messages: of a truncated episode, the next turn's prompt, for bootstrapping a value; not
-            written to disk.
+        final_messages: of a truncated episode, the next turn's prompt; not written to disk.
     """
 
     env_id: str

@@ -156,16 +156,15 @@ def test_a_form_that_is_sent_twice_plays_one_turn(tmp_path: Path) -> None:
     assert "<h2>Turn 3 " in send(client, address, once, action="0")
 
 
-def test_an_unreadable_reply_is_shown_as_text_and_a_refusal_stops_the_game(tmp_path: Path) -> None:
+def test_a_refusal_stops_the_game_and_an_unreadable_reply_is_shown_as_text(tmp_path: Path) -> None:
     client = ask(tmp_path)
+    assert re.findall("The game has stopped: .*?colour", client.get(begin(client, arguments="colour=red")).text)
+    assert list((tmp_path / "human").iterdir()) == []
     address = begin(client)
     page = send(client, address, client.get(address).text, reply="<script>alert(1)</script> no idea")
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "no_action</span>" in page
-    client.post(address, data={"end": "1"}, headers=OWN)
-    assert re.findall("The game has stopped: .*?colour", client.get(begin(client, arguments="colour=red")).text)
-    assert list((tmp_path / "human").iterdir()) == []
 
 
 def test_a_game_whose_worker_is_killed_goes_on_in_another_one(tmp_path: Path) -> None:

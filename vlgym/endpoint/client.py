@@ -77,11 +77,11 @@ def open_client(
     most: int,
     secrets: Iterable[str] = (),
 ) -> tuple[Any, Any, str, Hide]:
-    """Return the client, its connections, its address for records and the function that hides secrets.
+    """Return the client, its connections, its address for records and a secret-hiding function.
 
-    `reached` of the connections is true after an answer; `proxy` is the environment's, if it is used.
-    The client repeats failures that may pass: a broken connection, a status such as 429 or 500, a bad
-    answer, one over `most` bytes, or one that takes over `timeout` as a whole. It goes to no other host.
+    `reached` of the connections is true after an answer; `proxy` is the environment's, if used.
+    The client repeats failures that may pass: a broken connection, a status such as 429 or 500,
+    a bad answer, one over `most` bytes, or one that takes over `timeout`. It goes to no other host.
     """
     import asyncio
 
@@ -121,7 +121,7 @@ def open_client(
             return response
 
         async def follow(self, request: Any, **how: Any) -> Any:
-            """Send a request, follow redirects on its own host, and read the answer up to the limit."""
+            """Send a request, follow redirects on its host, and read the answer to the limit."""
             how |= {"stream": True, "follow_redirects": False}
             for _ in range(MOST_REDIRECTS):
                 response = await super().send(request, **how)
@@ -178,7 +178,7 @@ def is_own(host: str) -> bool:
 
 
 def find_proxy(url: str) -> str:
-    """Return the environment's proxy for an address, without its login; empty where there is none."""
+    """Return the environment's proxy for an address, without its login, if there is one."""
     from urllib.request import getproxies, proxy_bypass  # takes longer than the rest of this module
 
     split, known = urlsplit(url), getproxies()

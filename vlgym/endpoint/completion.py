@@ -1,4 +1,4 @@
-"""Read an answer of chat completions, whole or streamed, or of `/v1/responses`: text, thoughts, status."""
+"""Read an answer, whole or streamed, of chat completions or of `/v1/responses`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ENDINGS: dict[str, Any] = {
     }.items()
     for reason in reasons.split()
 }  # `finish_reason` of servers -> status, or `cut`; any other is a plain end
-THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")  # the first counts
-TOOL_CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")  # types of parts, and fields
+THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+TOOL_CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
 PROMPT: dict[Status, str] = {
     "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
     r"prohibited_content|input was flagged",
@@ -38,7 +38,7 @@ LASTING = (
 
 
 class BadAnswerError(Exception):
-    """An answer with status 200 is no reply; `status` is `provider_error`, `abort` or of `PROMPT`."""
+    """An answer of HTTP 200 is no reply; `status` is `provider_error`, `abort` or of `PROMPT`."""
 
     def __init__(self, message: str, status: Status = "provider_error") -> None:
         super().__init__(message)
@@ -46,11 +46,11 @@ class BadAnswerError(Exception):
 
 
 def read_answer(data: bytes, hide: Hide = str) -> Reply:
-    """Read a chat completion, a streamed one, or an answer of `/v1/responses`; the first choice counts.
+    """Read an answer's first choice.
 
-    A tool call's text is `{"name": ..., "arguments": ...}`; the field `refusal`, or the last paragraph
-    of the thoughts, stands for a text that is missing. `extra` holds `model`, the server's name of it,
-    and `came`, the fields that came in place of a text.
+    A tool call's text is `{"name": ..., "arguments": ...}`; the field `refusal`, or the last
+    paragraph of the thoughts, stands for a missing text. `extra` holds `model`, the server's name
+    of it, and `came`, the fields that came in place of a text.
 
     Raises:
         BadAnswerError: it is no JSON, none of this shape, an error, or without a choice.
@@ -97,7 +97,7 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
         written = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
         text = "\n".join(filter(str.strip, [text, _write(written)]))
     elif status == "model" and ending != "cut" and thought.strip() and not (text + refusal).strip():
-        status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]  # actions are considered above
+        status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]
     text = text or refusal
 
     # The record names what came, so that an empty reply can be explained.
@@ -177,7 +177,7 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
 
 
 def classify(error: Any) -> Status:
-    """Return the status that a server's words on an error have: of `PROMPT`, or `provider_error`."""
+    """Return the status of a server's words on an error: of `PROMPT`, or `provider_error`."""
     words = _find_words(error)
     statuses = (status for status, pattern in PROMPT.items() if re.search(pattern, words, re.IGNORECASE))
     return next(statuses, "provider_error")
@@ -202,7 +202,7 @@ def lasts(words: str) -> bool:
 
 
 def excerpt(words: str | bytes, width: int = 240, hide: Hide = str) -> str:
-    """Return the beginning of a server's words as one line, without secrets and control characters."""
+    """Return the beginning of a server's words as one safe line, without secrets."""
     text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)  # before it is cut
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
     return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
@@ -229,7 +229,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _write(text: str) -> str:
-    """Replace halves of characters, which JSON can hold and UTF-8 cannot: they could not be written to a record."""
+    """Replace halves of characters, which JSON can hold and a record cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""The policy `openai:MODEL`: it asks an endpoint, several turns at once, from a thread's event loop.
+"""The policy `openai:MODEL`: it asks an endpoint, several turns at once, from a thread.
 
 Nothing is cached between runs. An answer is streamed only where the server demands it.
 """
@@ -138,29 +138,17 @@ class OpenAIPolicy:
 
     def describe(self) -> dict[str, Any]:
         """Return what the replies depend on; `None` is the server's default."""
-        return {
-            "name": self.name,
-            "model": self.model,
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            **({"options": without_secrets(self._options)} if self._options else {}),
-        }
+        options = {"options": without_secrets(self._options)} if self._options else {}
+        names = ("name", "model", "temperature", "max_tokens", "seed")
+        return {**{name: getattr(self, name) for name in names}, **options}
 
     def describe_session(self) -> dict[str, Any]:
         """Return settings that replies do not depend on; no key, and no password of an address."""
         import openai
 
-        return {
-            "base_url": self._url,
-            "api_key_env": self.api_key_env,
-            "concurrency": self.concurrency,
-            "timeout": self.timeout,
-            "max_retries": self.max_retries,
-            "requests_per_minute": self.requests_per_minute,
-            "served_model": self.served_model,
-            "openai": openai.__version__,
-        }
+        limits = ("concurrency", "timeout", "max_retries", "requests_per_minute", "served_model")
+        settings = {name: getattr(self, name) for name in ("api_key_env", *limits)}
+        return {"base_url": self._url, **settings, "openai": openai.__version__}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Ask for all turns at once and wait for all answers.
@@ -181,9 +169,9 @@ class OpenAIPolicy:
     def submit(self, turn: Turn) -> Future[Reply]:
         """Ask for one turn.
 
-        The `Future` ends with a `Reply`, empty and `refused` where the server refuses this prompt alone;
-        with `UserError` where the key, the model or the request is wrong or no server is there; with
-        `FailedError` where all retries failed. Errors hold for later turns, except `EndpointError`.
+        The `Future` ends with a `Reply`, empty and `refused` where the server refuses this prompt;
+        with `UserError` for a wrong key, model or request, or no server; with `FailedError` where
+        all retries failed. Errors hold for later turns, except `EndpointError`.
         """
         if self._closed:
             raise RuntimeError(f"{self.name} was closed")

@@ -63,7 +63,7 @@ def hide_in(error: Exception, hide: Hide) -> Exception:
 
 
 def hide_login(url: str) -> str:
-    """Return an address, even a malformed one, without user, password, query and a slash at its end."""
+    """Return an address, even a malformed one, without user, password, query and last slash."""
     front, separator, rest = url.partition("://")
     place = (rest if separator else front).rpartition("@")[2].partition("?")[0].partition("#")[0].rstrip("/")
     return f"{front}://{place}" if separator else place

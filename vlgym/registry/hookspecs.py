@@ -1,4 +1,4 @@
-"""All hooks of vlgym, which a plugin implements in the module that its `vlgym` entry point names."""
+"""All hooks of vlgym, which a plugin implements in the module of its `vlgym` entry point."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def vlgym_envs() -> list[EnvSpec]:
 
 @hookspec
 def vlgym_suites() -> list[SuitePart]:
-    """Return the plugin's parts of named benchmarks (such as `magebench-mini`). Must not import environment code."""
+    """Return the plugin's parts of named benchmarks. Must not import environment code."""
     return []
 
 
@@ -35,15 +35,15 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
 
     The factory gets the text behind the colon, which may be empty, and by name those options of the
     command line that were given and that it takes: `seed`, `temperature`, `base_url`, ..., and any
-    `--policy-arg NAME=VALUE`; others are refused. It raises `vlgym.errors.UserError` for problems that
-    a user can fix, and returns a `vlgym.types.Policy`. It alone may import a learner's libraries.
+    `--policy-arg NAME=VALUE`; others are refused. It raises `vlgym.errors.UserError` for problems
+    that a user can fix, and returns a `vlgym.types.Policy`. It alone may import a learner's libraries.
     """
     return {}
 
 
 @hookspec
 def vlgym_curricula() -> Mapping[str, Callable[..., Any]]:
-    """Return the plugin's samplers of training levels (subclasses of `vlgym.play.curriculum.Curriculum`).
+    """Return the plugin's samplers of training levels: name to subclass of `Curriculum`.
 
     Learners call one for their option `--curriculum NAME:ARGUMENT`.
     """

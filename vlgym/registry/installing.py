@@ -1,6 +1,6 @@
 """Installation commands of this project's distributions, the same on every page, list and error.
 
-No package index has them yet. At the release set `RELEASED`; tests then name pages of the old command.
+No package index has them yet. At the release set `RELEASED`; tests then name old pages.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CLONE = Path(__file__).parents[2]  # where this copy runs from; no clone has no 
 def how_to_install(distribution: str, *, clone: Path = CLONE, here: Path | None = None) -> str:
     """Return the command that installs or updates a distribution of this project, and its folder.
 
-    `distribution` is `vlgym`, a plugin's (`vlgym-cards`), or `vlgym[train]` with an extra. `here` is the
-    folder that the user stands in; default the current one.
+    `distribution` is `vlgym`, a plugin's (`vlgym-cards`), or `vlgym[train]` with an extra. `here`
+    is the folder that the user stands in; default the current one.
     """
     if RELEASED:
         return f"pip install --upgrade {shlex.quote(distribution)}"

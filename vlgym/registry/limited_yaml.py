@@ -16,7 +16,7 @@ DEEPEST = 40
 
 
 def read_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> Any:
-    """Return the data of a YAML text; `yaml.YAMLError` where it is too long or deep, or has an alias."""
+    """Return the data of a YAML text; `yaml.YAMLError` if it is long, deep, or has an alias."""
     if len(text) > most_characters:
         raise yaml.YAMLError(f"it has {len(text)} characters, more than the {most_characters} that are read")
     depth = 0

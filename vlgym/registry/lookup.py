@@ -1,4 +1,4 @@
-"""id -> spec: installed; installed but broken; known but not installed; unknown, with the nearest."""
+"""id -> spec: installed; broken; known but not installed; unknown, with the nearest ids."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Registry:
         specs: id -> spec of everything that `make` can build.
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.
-        refused: id -> distributions that have no right to it: ids of `vlgym/` belong to this project.
+        refused: id -> distributions without a right to it: ids of `vlgym/` are this project's.
         project: this project's distributions, in normal form (see `normal_name`).
     """
 
@@ -51,7 +51,7 @@ class Registry:
 
         Raises:
             PluginError: two plugins claim the id, one that may not, or its plugin failed to load.
-            NotInstalledError: a first-party id whose distribution is not installed (or switched off).
+            NotInstalledError: a first-party id's distribution is not installed, or switched off.
             UnknownEnvError: anything else; the message names the nearest ids.
         """
         if env_id in self.specs:
@@ -101,7 +101,7 @@ class Registry:
         raise NotInstalledError(f"{place}, but version {record.version}, which is installed, lacks it: {remedy}")
 
     def suite(self, name: str) -> tuple[SuitePart, ...]:
-        """Return the parts of a suite, sorted by id; `UnknownEnvError` where no plugin contributes."""
+        """Return the parts of a suite, sorted by id; `UnknownEnvError` if there are none."""
         parts = [part for record in self.plugins for part in record.suites if part.env_id in self.specs]
         chosen = [part for part in parts if part.suite == name]
         if not chosen:
@@ -119,9 +119,9 @@ def build_registry(
 ) -> Registry:
     """Combine loaded plugins; an id that two of them claim is set aside, and both are named.
 
-    An id of `vlgym/` goes to the distribution that registry.yaml records for it. A new one may be of
-    any distribution of this project: those in registry.yaml and in `extras`. A name that begins with
-    vlgym- proves nothing, since anyone may publish one.
+    An id of `vlgym/` goes to the distribution in registry.yaml. A new one may be of any
+    distribution of this project: those in registry.yaml and in `extras`. A name that begins
+    with vlgym- proves nothing, since anyone may publish one.
     """
     known = known or {}
     recorded = {env_id: normal_name(entry["distribution"]) for env_id, entry in known.items()}
@@ -152,7 +152,7 @@ def normal_name(distribution: str) -> str:
 
 
 def _list_extras() -> list[str]:
-    """Return the distributions among vlgym's extras: this project lists its families there first."""
+    """Return the distributions among vlgym's extras, where a new family is listed first."""
     names = (re.match(r"vlgym-[\w.-]+", line) for line in read_requirements("vlgym") if "extra" in line)
     return [match[0] for match in names if match]
 
@@ -204,4 +204,5 @@ def list_problems(registry: Registry) -> list[str]:
             claimed.setdefault(distribution, []).append(env_id)
     for distribution in sorted(claimed):
         problems.append(f"{distribution} claims {', '.join(claimed[distribution])}, refused: {OWNERSHIP}")
-    return [*problems, *find_misspelt(registry.plugins), *([registry.file_error] if registry.file_error else [])]
+    problems += find_misspelt(registry.plugins)
+    return [*problems, registry.file_error] if registry.file_error else problems

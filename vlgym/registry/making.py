@@ -28,13 +28,13 @@ def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
     """Build an environment; the entry point of every Gymnasium registration.
 
     Raises:
-        UserError: the id cannot be made (see `Registry.get`), or an argument is unknown or out of range.
+        UserError: the id cannot be made (`Registry.get`), or an argument is wrong.
     """
     return build(get_registry().get(vlgym_id), **kwargs)
 
 
 def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
-    """Import a spec's entry point and construct it with the spec's kwargs, overridden by `kwargs`."""
+    """Import a spec's entry point and construct it; `kwargs` override the spec's."""
     cls = load_class(spec)
     if isinstance(kwargs.get("parser"), str):
         get_parser(kwargs["parser"])
@@ -54,7 +54,7 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
 
 
 def load_class(spec: EnvSpec) -> type[VLEnv]:
-    """Import the class that a spec names, or raise `PluginError`; a `UserError` of it passes through."""
+    """Import the class of a spec, or raise `PluginError`; a `UserError` passes through."""
     module_name, _, class_name = spec.entry_point.partition(":")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
@@ -101,7 +101,7 @@ def refuse_time_limit(env: Any) -> Any:
 
 
 def unwrap(env: Any) -> VLEnv:
-    """Return the `VLEnv` under any wrappers, or what stands for one: a seat, an env in a process."""
+    """Return the `VLEnv` under any wrappers, or its stand-in: a seat, a worker's."""
     inner = env.unwrapped
     if not hasattr(inner, "vlgym_spec"):
         raise UserError(

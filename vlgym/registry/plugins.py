@@ -1,8 +1,8 @@
 """Finding and loading plugins, each in isolation: a broken one never breaks the rest.
 
 A plugin is a distribution with an entry point in the group `vlgym`, which names a module of hook
-implementations. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads those
-only, named by entry point or by distribution.
+implementations. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads
+those only, named by entry point or by distribution.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PluginRecord:
 
     Attributes:
         error: `None`, or one line that says what failed.
-        unfinished: someone imported the plugin before vlgym, so its module is half loaded; look later.
+        unfinished: someone imported the plugin before vlgym; it is half loaded: look later.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Compare an installed environment's card, prompt and parser with registry.yaml, without playing."""
+"""Compare an installed environment's card, prompt and parser with registry.yaml."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """registry.yaml, the generated catalogue of first-party environments: read, write, compare it.
 
-registry.lock, next to it, holds the small pictures. `vlgym.testing` measures what stands in it. At run
-time the live hooks are the truth.
+registry.lock, next to it, holds the small pictures. `vlgym.testing` measures its figures. At
+run time the live hooks are the truth.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ FLOOR_FIELDS = ("return", "se", "success", "episodes")
 BLIND_FIELDS = (*FLOOR_FIELDS, "policy", "success_policy")
 """Fields of a blind floor: the best return and success of blind policies, and who reached them."""
 LEVEL_FIELDS = ("oracle", "length", "se", "random", "blind", "episodes")
-"""Fields of a level: the oracle's success, mean turns and their standard error, success of random play
-and of the best blind player, number of episodes."""
+"""Fields of a level: the oracle's success, mean turns and their standard error, success of random
+play and of the best blind player, number of episodes."""
 _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
 _LATER = {"blind", "levels"}  # entries may lack these
 
 
 def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> dict[str, dict[str, Any]]:
-    """Return id -> entry: `distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`;
-    `blind` and `levels` where they were measured; `pictures` where asked for.
+    """Return id -> entry, with `spec` as an EnvSpec and, where asked for, `pictures`.
 
     Raises:
         RegistryFileError: the file is missing or malformed; the message names the place.
@@ -55,7 +54,7 @@ def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> dict[str,
 
 
 def read_pictures(path: Path = PACKAGED) -> dict[str, str]:
-    """Return id -> small pictures (see `vlgym.env.pictures`) of the registry.lock of a registry.yaml."""
+    """Return id -> small pictures (`vlgym.env.pictures`) of a registry.yaml's registry.lock."""
     return _load(path.resolve().with_suffix(LOCK_SUFFIX))["environments"]
 
 
@@ -90,7 +89,7 @@ def find_edit(path: Path = PACKAGED) -> str | None:
 
 
 def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return registry.yaml's records of the suites' parts of exactly these items of an environment."""
+    """Return registry.yaml's records of suites' parts of exactly these items."""
     digest = hash_items(items)
     records = [parts[env_id] for parts in _packaged_suites().values() if env_id in parts]
     return [each for each in records if each["items_hash"] == digest and planner in each["planners"]]
@@ -106,7 +105,7 @@ def write_registry(
 ) -> None:
     """Write entries and suites, sorted; suites that are `None` stay.
 
-    A link (such as the repository's `registry.yaml`) stays one: its target is written. Entries without
+    A link (the repository's `registry.yaml`) stays one: its target is written. Entries without
     `pictures` keep those in registry.lock.
     """
     path = path.resolve()
@@ -132,7 +131,7 @@ def write_registry(
 
 
 def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return a line for each id of both whose fingerprint changed, or else its measured pictures."""
+    """Return a line for each id of both whose fingerprint or measured pictures changed."""
     lines = []
     for env_id in sorted(set(recorded) & set(live)):
         old, new = recorded[env_id], live[env_id]
@@ -162,7 +161,7 @@ def _compare_pictures(old: str, new: str, exact: bool) -> str | None:
 
 
 def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line per difference, empty when the file is fresh (see `find_behaviour_changes`)."""
+    """Return one line per difference, those of `find_behaviour_changes` included."""
     problems = []
     for env_id in sorted(set(recorded) | set(live)):
         if env_id not in live:
@@ -185,7 +184,7 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Return the file's data, which is written as JSON: that is read ten times as fast as other YAML."""
+    """Return the file's data, written as JSON: that is read ten times as fast as other YAML."""
     try:
         data = json.loads(path.read_text(encoding="utf-8").removeprefix(BANNER))
     except (OSError, ValueError, RecursionError) as error:

@@ -17,7 +17,7 @@ _EXTRA = re.compile(r";.*\bextra\b")
 
 
 def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
-    """Return name -> version of Python, the core, distributions, and their requirements (engines)."""
+    """Return name -> version of Python, the core, distributions and their requirements."""
     versions = {"python": platform.python_version()}
     for name in (*CORE_PACKAGES, *sorted(set(distributions))):
         lines = [] if name in CORE_PACKAGES else [each for each in read_requirements(name) if not _EXTRA.search(each)]
@@ -48,7 +48,7 @@ def hash_code(place: str) -> str | None:
 
 
 def read_requirements(distribution: str) -> list[str]:
-    """Return the requirements of a distribution, extras included; none where it is not installed."""
+    """Return the requirements of a distribution, extras included; none if it is missing."""
     try:
         return metadata.requires(distribution) or []
     except metadata.PackageNotFoundError:

@@ -41,7 +41,7 @@ def draw_curve(
 ) -> Curve:
     """Return the curve through points `(x, y)`, in the order of `x`.
 
-    `ends` of the axis upwards hold by default all values but single spikes, which flatten the others.
+    `ends` of the axis upwards hold by default all values but single spikes.
     """
     at, values = np.array(points, float).T
     low, high = ends or _find_ends(np.sort(values))
@@ -72,7 +72,7 @@ def _find_ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def _tick(low: float, high: float, least: float = 0.0) -> Ticks:
-    """Return up to five ticks at round numbers, `least` or more apart; one where the axis is a point."""
+    """Return up to five ticks at round numbers, `least` or more apart; one on an axis of one point."""
     width = high - low
     if width <= 1e-12 * max(abs(low), abs(high)):
         return [(50.0, write_short(low))]

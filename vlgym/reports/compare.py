@@ -33,7 +33,7 @@ from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import Groups, average_intervals
 from .verification import CARD_FIELDS, is_verified
 
-CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")  # equal in run.json for the same task
+CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")  # equal for the same task
 
 
 def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def find_mcnemar_p(first: int, second: int) -> float:
 def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:
     """Return a difference whose interval reaches 0 where McNemar's test does not reject at 5 %.
 
-    Newcombe's interval is approximate: of two pairs, both won by one side, it leaves out 0 (p is 0.5).
+    Newcombe's interval is approximate: of two pairs that one side won, it leaves out 0.
     """
     reach = {"low": min(success["low"], 0.0), "high": max(success["high"], 0.0)} if p >= 0.05 else {}
     return {**success, **reach}

@@ -45,8 +45,8 @@ def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     """Return the report of a run, or of its folder, as plain data; what has no value is left out.
 
     `parts` holds a row for each part, `overall` means over the parts whose pictures were shown,
-    `sight` the loss of each control (grey or shuffled pictures), `spent` tokens and money, `foreign`
-    the replies that are not the model's, and `can_it_see` the verdict on the model's sight.
+    `sight` the loss of each control, `spent` tokens and money, `foreign` the replies that are not the
+    model's, and `can_it_see` the verdict on the model's sight.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -158,9 +158,9 @@ def _describe_part(
 
 
 def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[str, Any]:
-    """Return how a part's replies were read: invalid ones by code, `forms`, and replies of other kinds.
+    """Return how a part's replies were read: invalid ones, `forms`, and replies of other kinds.
 
-    `asked` is the form that the prompt asks for; `all_valid` is of episodes without an invalid reply.
+    `asked` is the prompt's form; `all_valid` is of episodes without an invalid reply.
     """
     records = [*chain(*episodes)]
 
@@ -287,7 +287,8 @@ def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:
         return None
     shares = [(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata]
     low, high = average_intervals(shares)
-    return {"mean": sum(share for share, _, _ in shares) / len(shares), "low": low, "high": high, "parts": len(shares)}
+    mean = sum(share for share, _, _ in shares) / len(shares)
+    return {"mean": mean, "low": low, "high": high, "parts": len(shares)}
 
 
 def describe_mean(strata: Sequence[Groups | None], name: str = "mean") -> dict[str, Any] | None:
@@ -296,11 +297,12 @@ def describe_mean(strata: Sequence[Groups | None], name: str = "mean") -> dict[s
     if not members:
         return None
     low, high = mean_interval(*members) or (None, None)
-    return {name: sum(map(pooled_mean, members)) / len(members), "low": low, "high": high, "parts": len(members)}
+    mean = sum(map(pooled_mean, members)) / len(members)
+    return {name: mean, "low": low, "high": high, "parts": len(members)}
 
 
 def _compare_sight(run: RecordedRun) -> list[dict[str, Any]]:
-    """Return each control's loss against the part with its pictures, on the seeds that both ended."""
+    """Return each control's loss against the part with pictures, on the seeds that both ended."""
     rows: list[dict[str, Any]] = []
     for key, part in run.parts.items():
         sighted = run.parts.get(name_part(part.env_id, part.planner, SHOWN))
@@ -328,7 +330,7 @@ def index_pairs(part: RecordedPart, episodes: Sequence[Episode]) -> dict[Pair, E
 def group_pairs(
     side: Mapping[Pair, Episode], pairs: Sequence[Pair], value: Callable[[Episode], float]
 ) -> dict[int, list[float]]:
-    """Return values by seed, numbered in the order of the pairs, which is the same on both sides."""
+    """Return values by seed, numbered in the order of the pairs: the same on both sides."""
     numbers: dict[tuple[str, int | None], int] = {}
     groups: dict[int, list[float]] = {}
     for item, seed, repeat in pairs:
@@ -345,7 +347,7 @@ def subtract(first: Groups, second: Groups) -> dict[int, list[float]]:
 def describe_pairs(sides: Sequence[Groups], names: tuple[str, str], *, shares: bool) -> dict[str, Any]:
     """Return the means of two sides on the same seeds, their difference and its 95 % interval.
 
-    Shares get Newcombe's interval; other values the bootstrap's, which draws seeds with both values.
+    Shares get Newcombe's interval, others the bootstrap's, which draws pairs of values.
     """
     differences = subtract(*sides)
     interval = share_difference_interval(*sides) if shares else mean_interval(differences)

@@ -26,7 +26,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
     "env_id": lambda value: isinstance(value, str) and ID_PATTERN.match(value),
     "planner": lambda value: value in PLANNERS,
     "pictures": lambda value: value in PICTURES,
-    "items": lambda value: isinstance(value, list) and value and all(isinstance(each, dict) for each in value),
+    "items": lambda value: isinstance(value, list) and value and all(type(each) is dict for each in value),
     "episodes": lambda value: type(value) is int and value > 0,
     "repeats": lambda value: type(value) is int and value > 0,
 }  # fields of a part in run.json, and their valid values
@@ -56,10 +56,10 @@ class RecordedRun:
 
     @cached_property
     def played(self) -> dict[str, list[Episode]]:
-        """Key -> the part's finished episodes in the order of their numbers, without prompts and pictures.
+        """Key -> the part's finished episodes by number, without prompts and pictures.
 
         Raises:
-            TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
+            TrajectoryError: a line is malformed or of another run, or a picture is missing.
         """
         by_part: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for _, episode in read_episodes(self.folder, self.header):

@@ -45,7 +45,7 @@ def standard_error(groups: Groups) -> float | None:
 def success_interval(groups: Groups) -> tuple[float, float, float]:
     """Return the ends of the 95 % Wilson interval of a share, and its number of independent trials.
 
-    With repeats, so many trials have the standard error that is seen: from the seeds to the episodes.
+    With repeats, so many trials have the standard error that is seen.
     """
     episodes, share = sum(len(group) for group in groups.values()), pooled_mean(groups)
     trials: float = episodes
@@ -117,8 +117,8 @@ def summarize_items(
 ) -> dict[str, float | str | list[float] | None]:
     """Summarise `scores[item][repeat]` of one policy, and the episodes that they came from.
 
-    `half_width` is of the mean's 95 % interval (`None` with one repeat), `best_of` the expected best
-    score of 1, 2, ... repeats, averaged over items.
+    `half_width` is of the mean's 95 % interval (`None` with one repeat), `best_of` the expected
+    best score of 1, 2, ... repeats, averaged over items.
     """
     columns = [sum(column) / len(column) for column in zip(*scores, strict=True)]
     return {

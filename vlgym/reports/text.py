@@ -12,7 +12,7 @@ LONGEST_TEXT = 60_000  # characters of a text in one piece
 
 
 def write_number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number with `digits` digits after the point; `NONE` for none. There is no minus zero."""
+    """Return a number with `digits` digits after the point; there is no minus zero."""
     if value is None:
         return NONE
     text = f"{value:{'+' if signed else ''}.{digits}f}"
@@ -20,7 +20,7 @@ def write_number(value: float | None, digits: int = 2, *, signed: bool = False) 
 
 
 def write_interval(value: Mapping[str, Any] | None, name: str = "mean", *, signed: bool = False) -> str:
-    """Return `0.53 [0.43, 0.63]` of a mapping; the mean alone where `low` and `high` are missing."""
+    """Return `0.53 [0.43, 0.63]` of a mapping; the mean alone without `low` and `high`."""
     if value is None:
         return NONE
     return f"{write_number(value[name], signed=signed)} {write_ends(value, signed=signed)}".rstrip()
@@ -87,7 +87,7 @@ def split_reply(reply: str, span: Sequence[int] | None) -> list[tuple[str, bool]
 
 
 def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return the text, or its beginning and its end where it has more characters than a page shows."""
+    """Return the text, or its beginning and its end where it is longer than a page shows."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -135,7 +135,7 @@ READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "other": lambda row: write_kinds(_count_others(row)),
     "success where valid": lambda row: write_all_valid(row["all_valid"]),
 }  # how the replies of a part were read
-OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}  # kinds without a failure code
+OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}  # without a failure code
 PROTOCOL_NOTE = (
     "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) "
     "over items and repeats, the half-width of its 95 % interval between repeats, and the expected best "
@@ -268,7 +268,7 @@ def list_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many replies were of each kind that is counted in addition to the failure codes."""
+    """Return how many replies were of each kind without a failure code."""
     counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
     counts["environment failed"] = part["env_errors"]
     counts |= {f"status {status}": count for status, count in part.get("statuses", {}).items()}

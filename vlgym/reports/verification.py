@@ -41,7 +41,7 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
 
     Raises:
         FailedError: a turn, or run.json, differs from the installed environment.
-        UserError: an environment is missing, run.json holds an import string, or records are malformed.
+        UserError: an environment is missing, run.json names code, or records are malformed.
     """
     run = read_run(folder)
     mark = find_mark(run)
@@ -78,10 +78,10 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
 
 
 def find_mark(run: RecordedRun) -> Path | None:
-    """Return the file that marks a run's records as verified with the installed code, if there can be.
+    """Return the file that marks a run's records as verified with the installed code.
 
-    It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of the
-    code and of the records, which hold the hashes of the pictures.
+    It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of
+    the code and of the records, which hold the hashes of the pictures.
     """
     specs = [get_registry().specs.get(part.env_id) for part in run.parts.values()]
     if None in specs or not (run.folder / METADATA).is_file():

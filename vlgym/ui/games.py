@@ -90,7 +90,8 @@ class PageGame:
     def answer(self, move: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
-        text = env.parser.format([self.legal[move]]) if isinstance(move, int) else complete_reply(env, move)
+        is_number = isinstance(move, int)
+        text = env.parser.format([self.legal[move]]) if is_number else complete_reply(env, move)
         reply, after = end_reply(env, Reply(text))
         (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
         record.after, record.final_messages = after, None
@@ -144,7 +145,7 @@ class PageGames:
         return game
 
     def go_on(self, game: PageGame, count: int, do: Callable[..., None], *arguments: Any) -> None:
-        """Let a method of a game act, unless the game has gone on since a form of `count` was made."""
+        """Let a method of a game act, unless it has gone on since the form of `count`."""
         with game.lock:
             if game.error or count != game.count:
                 return

@@ -30,7 +30,7 @@ LOG = "log.jsonl"
 def render_page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page: a template with its values."""
     text = writing.render(template, path=request.url.path, **values)
-    return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
+    return HTMLResponse(text.encode("utf-8", "replace"), status)  # halves of characters
 
 
 async def show_error(request: Request, error: Exception) -> Response:

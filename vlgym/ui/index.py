@@ -42,7 +42,7 @@ def read_row(text: bytes) -> dict[str, Any]:
     return row
 
 
-PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}  # without records
+PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
 LISTED_FIELDS = (  # of a turn
@@ -195,7 +195,7 @@ class Index:
         if size == folder.read:
             return
 
-        # A file that shrank, or has another last line, is a new one: a resumed run drops half an episode.
+        # Another last line makes another file: a resumed run drops half an episode.
         folder.problem = ""
         try:
             with open_inside(folder.path, METADATA) as file:

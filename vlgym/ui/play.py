@@ -60,7 +60,7 @@ def show_environment(request: Request) -> Response:
 
 
 def _find_card(env_id: str) -> dict[str, Any]:
-    """Return an environment's entry in the registry, with the difficulty that the blind floor leaves."""
+    """Return an environment's entry, with the difficulty that the blind floor leaves."""
     registry = get_registry()
     spec, recorded = registry.specs[env_id], registry.known.get(env_id)
     picture = f"first/{env_id.replace('/', '-')}.webp"
@@ -154,7 +154,7 @@ def show_game_picture(request: Request) -> Response:
 
 
 def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
-    """Return number, name and arrow key of each action; a key stands for the first with its word."""
+    """Return number, name and arrow key of each action; a key is the first's with its word."""
     free, keys = dict(KEYS), []
     for number, name in enumerate(map(str, actions)):
         key = next((key for key, word in free.items() if word.search(name.lower())), "")
@@ -171,7 +171,7 @@ def _find_game(request: Request) -> PageGame:
 
 
 def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that reads a form and answers in a thread: an environment may take long."""
+    """Return an endpoint that reads a form and answers in a thread: games may take long."""
 
     async def endpoint(request: Request) -> Response:
         body = b""

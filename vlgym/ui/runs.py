@@ -1,4 +1,4 @@
-"""Runs: the first page, with all of them, and one run with results, learning curves and episodes."""
+"""Runs: the first page, and one run with results, learning curves and episodes."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _ACROSS = "env_steps"
 def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
     """Return a run's card.
 
-    `success` is the mean over its parts with pictures; a training run has the `curve` of its success
-    instead. `turns` of the episode `shown` are those whose pictures stand for the run.
+    `success` is the mean over its parts with pictures; a training run has the `curve` instead.
+    `turns` of the episode `shown` are those whose pictures stand for the run.
     """
     header = peek_header(run.path)
     policy, config = (header.get(name) for name in ("policy", "config"))
@@ -164,7 +164,7 @@ def show_run(request: Request) -> Response:
 
 
 def show_report(request: Request) -> Response:
-    """Answer with a run's report.html as it was written; the browser runs and loads nothing for it."""
+    """Answer with a run's report.html; the browser runs and loads nothing for it."""
     try:
         with open_inside(_find_run(request, get_index(request)).path, PAGE) as file:
             page = file.read()

@@ -36,7 +36,7 @@ class Server(uvicorn.Server):
 
 def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
-    listening = listen(LOOPBACK, port)  # here, not in uvicorn: its own way to fail is an exit without advice
+    listening = listen(LOOPBACK, port)  # uvicorn would exit without advice
     token = secrets.token_urlsafe(24)
     app = create_app(paths, out, token)
     config = uvicorn.Config(
@@ -57,7 +57,7 @@ def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str],
 def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     """Return the application; its `state` holds the index of records and the open games.
 
-    Records below `paths` are shown, and those of games, which go to `out`. A request needs the token.
+    Records below `paths` and those of games, in `out`, are shown. A request needs the token.
     """
     if not token:
         raise ValueError("the token is empty, so every request has it")

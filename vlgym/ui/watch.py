@@ -1,4 +1,4 @@
-"""Recorded episodes: the list with filters and orders, one turn by turn, two of one seed together."""
+"""Recorded episodes: the list with filters and orders, one turn by turn, two side by side."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
     "failures": lambda episode: sum(code != "ok" for code in episode.codes),
 }
 Choice = Mapping[str, str]
-"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure) and `q` (words of a reply,
-whatever the case), each empty for all; and `sort`: of `ORDERS`, with `-` the largest first."""
+"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure) and `q` (words of a
+reply, whatever the case), each empty for all; and `sort`: of `ORDERS`, with `-` the largest first."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
@@ -75,8 +75,7 @@ def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[
 
 
 def cut_page(rows: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
-    """Return the `rows` of the page that an address says (the last where there are fewer), its number
-    `page`, from 1, and the number of `pages`."""
+    """Return the `rows` of an address's page or the last one, its number `page` and all `pages`."""
     pages = max(1, -(-len(rows) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
     return {"rows": rows[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
