@@ -169,7 +169,8 @@ def open_console(*, stderr: bool = False) -> Console:
 
     class SafeConsole(Console):
         def print(self, *objects: Any, **how: Any) -> None:
-            super().print(*(show_safe(each) if isinstance(each, str) else each for each in objects), **how)
+            safe = (show_safe(each) if isinstance(each, str) else each for each in objects)
+            super().print(*safe, **how)
 
     stream = sys.stderr if stderr else sys.stdout
     console = SafeConsole(file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream))

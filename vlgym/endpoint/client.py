@@ -111,7 +111,8 @@ def open_client(
 
             # Some servers send 500 for failures that last, and 200 for failures that pass.
             self.reached = True
-            if response.status_code >= 500 and lasts(response.text) and request.headers.get(REPEATED, "0") != "0":
+            repeated = request.headers.get(REPEATED, "0") != "0"
+            if response.status_code >= 500 and lasts(response.text) and repeated:
                 response.headers["x-should-retry"] = "false"
             if response.status_code == 200:
                 try:
@@ -137,7 +138,7 @@ def open_client(
                 request = following
 
             # The body is unpacked, so headers on its packing are wrong.
-            headers = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_LENGTH]
+            headers = [each for each in response.headers.multi_items() if each[0] not in ABOUT_LENGTH]
             return httpx2.Response(response.status_code, headers=headers, content=data, request=request)
 
     # Login and query of the address travel apart from it: errors name it.
@@ -168,7 +169,8 @@ def is_own(host: str) -> bool:
     name = host.lower().rstrip(".")
     try:
         address = ipaddress.ip_address(name)
-        with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as place:
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as place:
             place.bind((name, 0))
         return True
     except ValueError:

@@ -88,7 +88,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     _sort_parts(message.get("refusal"), "refusal", parts)
     _sort_parts(next(filter(None, map(message.get, THOUGHTS)), None), "thought", parts)
     parts["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
-    text, thought, refusal = (_write("".join(parts[kind])) for kind in ("text", "thought", "refusal"))
+    kinds = ("text", "thought", "refusal")
+    text, thought, refusal = (_write("".join(parts[kind])) for kind in kinds)
     calls = [call for each in parts["call"] if (call := _read_call(_dict(each)))]
 
     # Whose words stand in for a missing text decides the status.
@@ -107,11 +108,11 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
         "came": "" if text.strip() else excerpt(", ".join(came), hide=hide),
     }
     prompt, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    counts = (_read_count(prompt or usage.get("input_tokens")), _read_count(written or usage.get("output_tokens")))
+    counts = [prompt or usage.get("input_tokens"), written or usage.get("output_tokens")]
     half = MAX_REPLY // 2 - 3
     thought = thought if len(thought) <= MAX_REPLY else f"{thought[:half]} ... {thought[-half:]}"
     refused = bool(refusal) or status == "filtered"
-    return Reply(text, extra, ending == "cut", refused, Usage(*counts), status, thought)
+    return Reply(text, extra, ending == "cut", refused, Usage(*map(_read_count, counts)), status, thought)
 
 
 def _sort_parts(content: Any, kind: str, parts: Mapping[str, list[Any]]) -> None:
@@ -147,7 +148,8 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
         BadAnswerError: the stream has no end.
         ValueError: a chunk is no JSON.
     """
-    lines = [line[5:].strip() for line in data.decode("utf-8", "replace").split("\n") if line.startswith("data:")]
+    text = data.decode("utf-8", "replace")
+    lines = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
     chunks = [_dict(json.loads(line)) for line in lines if line and line != "[DONE]"]
     choices = [_dict(each) for chunk in chunks for each in _list(chunk.get("choices"))[:1]]
     whole, choice = (
@@ -173,14 +175,17 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
     for call in calls.values():
         texts = all(isinstance(each, str) for each in call["arguments"])
         call["arguments"] = "".join(call["arguments"]) if texts else call["arguments"][-1]
-    return {**whole, "choices": [{**choice, "message": {**message, "tool_calls": [*calls.values()]}}][: len(choices)]}
+    choice["message"] = {**message, "tool_calls": [*calls.values()]}
+    return {**whole, "choices": [choice][: len(choices)]}
 
 
 def classify(error: Any) -> Status:
     """Return the status of a server's words on an error: of `PROMPT`, or `provider_error`."""
     words = _find_words(error)
-    statuses = (status for status, pattern in PROMPT.items() if re.search(pattern, words, re.IGNORECASE))
-    return next(statuses, "provider_error")
+    for status, pattern in PROMPT.items():
+        if re.search(pattern, words, re.IGNORECASE):
+            return status
+    return "provider_error"
 
 
 def find_status(error: BaseException | None) -> Status | None:
@@ -203,8 +208,9 @@ def lasts(words: str) -> bool:
 
 def excerpt(words: str | bytes, width: int = 240, hide: Hide = str) -> str:
     """Return the beginning of a server's words as one safe line, without secrets."""
-    text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)  # before it is cut
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
+    text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * width])
+    line = " ".join(line.split())
     return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
 
 

@@ -34,7 +34,7 @@ def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
     A message without a picture is a plain string, which every server takes.
     """
-    return [{"role": message["role"], "content": _write_content(message["content"])} for message in messages]
+    return [{"role": each["role"], "content": _write_content(each["content"])} for each in messages]
 
 
 def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:

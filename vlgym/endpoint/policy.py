@@ -116,8 +116,9 @@ class OpenAIPolicy:
         api_key = read_key(api_key_env, url)
         self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
-        options = {"top_p": top_p, "reasoning_effort": reasoning_effort, "chat_template_kwargs": chat_template_kwargs}
-        self._options = {field: value for field, value in {**options, **(extra or {})}.items() if value is not None}
+        options = {"top_p": top_p, "reasoning_effort": reasoning_effort}
+        options |= {"chat_template_kwargs": chat_template_kwargs, **(extra or {})}
+        self._options = {field: value for field, value in options.items() if value is not None}
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
         self._client, self._http, self._url, self.hide = open_client(
@@ -159,7 +160,7 @@ class OpenAIPolicy:
         futures = [self.submit(turn) for turn in turns]
         try:
             concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-            failed = [future for future in futures if future.done() and future.exception() is not None]
+            failed = [each for each in futures if each.done() and each.exception() is not None]
             return [future.result() for future in failed or futures]
         except BaseException:
             for future in futures:
@@ -182,7 +183,8 @@ class OpenAIPolicy:
         """Ask one short question, so that a wrong key, model or address ends the run at once."""
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
-        reply = self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
+        seed = None if self.seed is None else 0
+        reply = self._submit([{"role": "user", "content": content}], seed).result()
         if not reply.text.strip():
             raise UserError(
                 f"{self._url} answers the first question without a text; it sent: {reply.extra['came']}. Check "
@@ -210,8 +212,8 @@ class OpenAIPolicy:
 
     def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
         options = {"seed": seed, "temperature": self.temperature}
-        fields = {**self._options, **{name: value for name, value in options.items() if value is not None}}
-        body = {"model": self.model, "messages": encode_messages(messages), **fields}
+        fields = {name: value for name, value in options.items() if value is not None}
+        body = {"model": self.model, "messages": encode_messages(messages), **self._options, **fields}
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
@@ -251,7 +253,8 @@ class OpenAIPolicy:
         import openai
 
         # In extra_body: the package walks through what it knows by name, which takes longer.
-        sent = {**body, **self._stream} | ({} if self.max_tokens is None else {self._limit_name: self.max_tokens})
+        limit = {} if self.max_tokens is None else {self._limit_name: self.max_tokens}
+        sent = {**body, **self._stream, **limit}
         create = self._client.chat.completions.with_raw_response.create
         try:
             raw = await create(model=self.model, messages=[], extra_body=sent)

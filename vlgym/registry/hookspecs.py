@@ -36,7 +36,7 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
     The factory gets the text behind the colon, which may be empty, and by name those options of the
     command line that were given and that it takes: `seed`, `temperature`, `base_url`, ..., and any
     `--policy-arg NAME=VALUE`; others are refused. It raises `vlgym.errors.UserError` for problems
-    that a user can fix, and returns a `vlgym.types.Policy`. It alone may import a learner's libraries.
+    of the user, and returns a `vlgym.types.Policy`. It alone may import a learner's libraries.
     """
     return {}
 

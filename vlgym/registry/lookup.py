@@ -76,10 +76,10 @@ class Registry:
                 f"{env_id!r} is not an environment id; ids look like namespace/Name-vN, for example vlgym/OneRoom-v0."
                 f"{nearest(env_id, self.specs)}"
             )
-        versions = [other for other in self.specs if other.rsplit("-v", 1)[0] == env_id.rsplit("-v", 1)[0]]
-        if versions:
-            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
-        broken = "; ".join(f"{record.distribution}: {record.error}" for record in self.plugins if record.error)
+        name = env_id.rpartition("-v")[0]
+        if versions := ", ".join(sorted(each for each in self.specs if each.rpartition("-v")[0] == name)):
+            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {versions}.")
+        broken = "; ".join(f"{each.distribution}: {each.error}" for each in self.plugins if each.error)
         hint = f" Broken plugin(s), which might hold it: {broken}" if broken else ""
         near = nearest(env_id, sorted({*self.specs, *self.known}))
         raise UnknownEnvError(f"No environment {env_id!r} is known.{near} All ids: vlgym list.{hint}")
@@ -102,7 +102,8 @@ class Registry:
 
     def suite(self, name: str) -> tuple[SuitePart, ...]:
         """Return the parts of a suite, sorted by id; `UnknownEnvError` if there are none."""
-        parts = [part for record in self.plugins for part in record.suites if part.env_id in self.specs]
+        every = [part for record in self.plugins for part in record.suites]
+        parts = [part for part in every if part.env_id in self.specs]
         chosen = [part for part in parts if part.suite == name]
         if not chosen:
             names = sorted({part.suite for part in parts})

@@ -132,7 +132,8 @@ def _load(record: PluginRecord, point: Any) -> None:
                 "install versions of vlgym and the plugin that belong together."
             )
     record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
-    record.suites = tuple(sorted(chain(*manager.hook.vlgym_suites()), key=lambda part: (part.suite, part.env_id)))
+    parts = chain(*manager.hook.vlgym_suites())
+    record.suites = tuple(sorted(parts, key=lambda part: (part.suite, part.env_id)))
     for policies in manager.hook.vlgym_policies():
         record.policies.update(policies)
     for curricula in manager.hook.vlgym_curricula():

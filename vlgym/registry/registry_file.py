@@ -22,6 +22,7 @@ BANNER = (
     "Do not edit: the plugins' specs are the source.\n"
 )
 FORMAT, LOCK_SUFFIX = 1, ".lock"
+Entries = dict[str, dict[str, Any]]  # by id, or by suite
 PACKAGED = Path(__file__).parents[1] / "registry.yaml"
 AGAIN = "Write it again: vlgym registry."
 FLOOR_FIELDS = ("return", "se", "success", "episodes")
@@ -35,7 +36,7 @@ _ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprin
 _LATER = {"blind", "levels"}  # entries may lack these
 
 
-def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> dict[str, dict[str, Any]]:
+def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> Entries:
     """Return id -> entry, with `spec` as an EnvSpec and, where asked for, `pictures`.
 
     Raises:
@@ -49,7 +50,8 @@ def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> dict[str,
             spec = EnvSpec.from_dict({**entry["spec"], "id": env_id})
         except (SpecError, TypeError, AttributeError, ValueError) as error:
             raise RegistryFileError(f"{path.name}: entry {env_id!r}: {error} {AGAIN}") from None
-        entries[str(env_id)] = {**entry, "spec": spec, **({"pictures": sheets.get(env_id, "")} if pictures else {})}
+        shown = {"pictures": sheets.get(env_id, "")} if pictures else {}
+        entries[str(env_id)] = {**entry, "spec": spec, **shown}
     return entries
 
 
@@ -70,7 +72,7 @@ def _check_entry(entry: Any) -> None:
         raise ValueError(f"each of levels must hold {', '.join(LEVEL_FIELDS)}.")
 
 
-def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
+def read_suites(path: Path = PACKAGED) -> Entries:
     """Return suite -> id -> what is recorded of that part (`SuitePart.to_dict`)."""
     suites = _load(path).get("suites", {})
     if not isinstance(suites, dict) or not all(isinstance(parts, dict) for parts in suites.values()):
@@ -88,7 +90,7 @@ def find_edit(path: Path = PACKAGED) -> str | None:
     return None
 
 
-def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Return registry.yaml's records of suites' parts of exactly these items."""
     digest = hash_items(items)
     records = [parts[env_id] for parts in _packaged_suites().values() if env_id in parts]
@@ -96,13 +98,11 @@ def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any
 
 
 @cache
-def _packaged_suites() -> dict[str, dict[str, Any]]:
+def _packaged_suites() -> Entries:
     return read_suites()
 
 
-def write_registry(
-    entries: dict[str, dict[str, Any]], path: Path, suites: dict[str, dict[str, Any]] | None = None
-) -> None:
+def write_registry(entries: Entries, path: Path, suites: Entries | None = None) -> None:
     """Write entries and suites, sorted; suites that are `None` stay.
 
     A link (the repository's `registry.yaml`) stays one: its target is written. Entries without
@@ -123,14 +123,15 @@ def write_registry(
     # Pictures stand in a file of their own: look-ups do not read them.
     lock = path.with_suffix(LOCK_SUFFIX)
     known = read_pictures(path) if lock.exists() else {}
-    pictures = {env_id: entry.pop("pictures", known.get(env_id, "")) for env_id, entry in environments.items()}
-    written = {lock: {"environments": pictures}, path: {"environments": environments, "suites": suites}}
+    sheets = {id_: entry.pop("pictures", known.get(id_, "")) for id_, entry in environments.items()}
+    written = {lock: {"environments": sheets}, path: {"environments": environments, "suites": suites}}
     for place, content in written.items():
         data = seal({"format": FORMAT, **content})
-        write_whole(place, BANNER + json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
+        write_whole(place, f"{BANNER}{text}\n")
 
 
-def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
+def find_behaviour_changes(recorded: Entries, live: Entries) -> list[str]:
     """Return a line for each id of both whose fingerprint or measured pictures changed."""
     lines = []
     for env_id in sorted(set(recorded) & set(live)):
@@ -160,7 +161,7 @@ def _compare_pictures(old: str, new: str, exact: bool) -> str | None:
         return str(error)
 
 
-def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
+def compare_registries(recorded: Entries, live: Entries) -> list[str]:
     """Return one line per difference, those of `find_behaviour_changes` included."""
     problems = []
     for env_id in sorted(set(recorded) | set(live)):

@@ -20,8 +20,9 @@ def list_versions(distributions: Iterable[str] = ()) -> dict[str, str]:
     """Return name -> version of Python, the core, distributions and their requirements."""
     versions = {"python": platform.python_version()}
     for name in (*CORE_PACKAGES, *sorted(set(distributions))):
-        lines = [] if name in CORE_PACKAGES else [each for each in read_requirements(name) if not _EXTRA.search(each)]
-        for each in (name, *(match[0] for line in lines if (match := _PACKAGE_NAME.match(line)))):
+        lines = [] if name in CORE_PACKAGES else read_requirements(name)
+        required = [_PACKAGE_NAME.match(line) for line in lines if not _EXTRA.search(line)]
+        for each in (name, *(match[0] for match in required if match)):
             if (version := find_version(each)) is not None:
                 versions.setdefault(each, version)
     return versions
@@ -42,8 +43,10 @@ def hash_code(place: str) -> str | None:
     except ValueError:  # __main__ has no place
         package = None
     tops = map(Path, (package.submodule_search_locations or [package.origin or ""]) if package else ())
-    files = [(top, path) for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*.py")))]
-    words = [f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}" for top, path in files]
+    words = []
+    for top in tops:
+        for path in [top] if top.is_file() else sorted(top.rglob("*.py")):
+            words.append(f"{path.relative_to(top.parent).as_posix()} {path.read_text('utf-8')}")
     return hashlib.sha256(repr(words).encode()).hexdigest()[:16] if words else None
 
 

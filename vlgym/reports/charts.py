@@ -47,7 +47,7 @@ def draw_curve(
     low, high = ends or _find_ends(np.sort(values))
     indices = np.unique(np.linspace(0, len(at) - 1, min(len(at), CURVE_POINTS)).astype(int))
     places = zip(_place(at[indices], at[0], at[-1]), _place(values[indices], low, high), strict=True)
-    beyond = [write_short(value) for value in (values.min(), values.max()) if not low <= value <= high]
+    beyond = [write_short(each) for each in (values.min(), values.max()) if not low <= each <= high]
     line = " ".join(f"{x:.2f},{100 - y:.2f}" for x, y in places)
     cut = f"cut off: {' and '.join(beyond)}" if beyond else ""
     across, up = _tick(at[0], at[-1], 1.0), _tick(low, high)
@@ -72,12 +72,12 @@ def _find_ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def _tick(low: float, high: float, least: float = 0.0) -> Ticks:
-    """Return up to five ticks at round numbers, `least` or more apart; one on an axis of one point."""
+    """Return up to five ticks at round numbers, `least` or more apart; one on a point's axis."""
     width = high - low
     if width <= 1e-12 * max(abs(low), abs(high)):
         return [(50.0, write_short(low))]
     size = 10.0 ** math.floor(math.log10(width / 4))
-    step = max(least, next(factor * size for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5))
+    step = max(least, size * next(factor for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5))
     numbers = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
     places = _place(numbers, low, high).round(2).tolist()
     return [(place, write_short(number)) for place, number in zip(places, numbers, strict=True)]

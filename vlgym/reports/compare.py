@@ -131,14 +131,16 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
         "first": [key for key in first.parts if key not in second.parts],
         "second": [key for key in second.parts if key not in first.parts],
     }
-    counted = [row for key, row in parts.items() if row["pairs"] and first.parts[key].pictures == SHOWN]
+    shown = [row for key, row in parts.items() if first.parts[key].pictures == SHOWN]
+    counted = [row for row in shown if row["pairs"]]
     return {"parts": parts, "only_parts": others, "overall": _sum_up(counted, places)}
 
 
 def find_mcnemar_p(first: int, second: int) -> float:
     """Return the two-sided p value of McNemar's exact test of the pairs that one side alone won."""
     trials = first + second
-    return min(1.0, 2 * sum(math.comb(trials, k) for k in range(max(first, second), trials + 1)) / 2**trials)
+    tail = sum(math.comb(trials, k) for k in range(max(first, second), trials + 1))
+    return min(1.0, 2 * tail / 2**trials)
 
 
 def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:

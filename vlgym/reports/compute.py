@@ -45,8 +45,8 @@ def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     """Return the report of a run, or of its folder, as plain data; what has no value is left out.
 
     `parts` holds a row for each part, `overall` means over the parts whose pictures were shown,
-    `sight` the loss of each control, `spent` tokens and money, `foreign` the replies that are not the
-    model's, and `can_it_see` the verdict on the model's sight.
+    `sight` the loss of each control, `spent` tokens and money, `foreign` the replies of others
+    than the model, and `can_it_see` the verdict on the model's sight.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -94,9 +94,10 @@ def find_bounds(part: RecordedPart) -> dict[str, dict[str, float]]:
     A part with other arguments has the bounds of the suite that plays the same, if any.
     """
     if part.changed:
-        names = [name for name in part.arguments if changes_bounds(part.env_id, {name: part.arguments[name]})]
-        arguments = {name: part.arguments[name] for name in names}
-        shares = find_suite_parts(part.env_id, part.planner, [{**arguments, **item} for item in part.items])
+        values = part.arguments.items()
+        arguments = {name: value for name, value in values if changes_bounds(part.env_id, {name: value})}
+        items = [{**arguments, **item} for item in part.items]
+        shares = find_suite_parts(part.env_id, part.planner, items)
         bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
         return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
     known = get_registry().known.get(part.env_id)
@@ -178,7 +179,7 @@ def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[st
         "forms": count_kinds(record.form for record in own if record.form),
         "asked": "tag" if (style := part.entry.get("parser")) == AutoParser.name else style,
         "all_valid": {**success, "episodes": len(valid)},
-        "statuses": count_kinds(record.status for record in records if record.status != "model") or None,
+        "statuses": count_kinds(each.status for each in records if each.status != "model") or None,
         "refused": fmean(record.refused for record in records),
         "empty": fmean(not record.reply.strip() for record in records),
         "cut": fmean(record.cut for record in records),
@@ -200,7 +201,7 @@ def normalize(part: RecordedPart, returns: Groups, least: str = "floor") -> dict
     if (scale := find_scale(find_bounds(part), least)) is None:
         return None
     low, high = scale
-    return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
+    return {seed: [(each - low) / (high - low) for each in values] for seed, values in returns.items()}
 
 
 def _describe_success(groups: Groups) -> dict[str, Any]:
@@ -259,8 +260,8 @@ def _describe_all(run: RecordedRun, prices: Mapping[str, float] | None) -> dict[
     # A part counts once, whatever its number of episodes, and not at all where it says too little.
     success = [group_by_seed(part, run.played[key], won) for key, part in ended.items()]
     earned = {key: group_by_seed(part, run.played[key], returns_of) for key, part in ended.items()}
-    normalized = [[normalize(part, earned[key], least) for key, part in ended.items()] for least in LEAST]
-    places, sights = map(leave_out_wide, normalized)
+    scales = [[normalize(part, earned[key], least) for key, part in ended.items()] for least in LEAST]
+    places, sights = map(leave_out_wide, scales)
     return {
         "parts": len(ended),
         "episodes": sum(len(run.played[key]) for key in ended),
@@ -278,7 +279,8 @@ def leave_out_wide(strata: Sequence[Groups | None]) -> list[Groups | None]:
     ceiling: it says nothing and would drown the others."""
     described = [describe_mean([groups]) for groups in strata]
     wide = [each is not None and each["low"] is not None and each["high"] - each["low"] > 1 for each in described]
-    return [None if far and len(strata) > 1 else groups for far, groups in zip(wide, strata, strict=True)]
+    counts = [len(strata) == 1 or not each for each in wide]
+    return [groups if count else None for groups, count in zip(strata, counts, strict=True)]
 
 
 def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:

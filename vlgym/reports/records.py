@@ -26,7 +26,7 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
     "env_id": lambda value: isinstance(value, str) and ID_PATTERN.match(value),
     "planner": lambda value: value in PLANNERS,
     "pictures": lambda value: value in PICTURES,
-    "items": lambda value: isinstance(value, list) and value and all(type(each) is dict for each in value),
+    "items": lambda value: isinstance(value, list) and value and all(isinstance(each, dict) for each in value),
     "episodes": lambda value: type(value) is int and value > 0,
     "repeats": lambda value: type(value) is int and value > 0,
 }  # fields of a part in run.json, and their valid values
@@ -63,8 +63,8 @@ class RecordedRun:
         """
         by_part: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for _, episode in read_episodes(self.folder, self.header):
-            by_part[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
-        return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in by_part.items()}
+            by_part[episode[0].part][episode[0].episode] = [*map(without_images, episode)]
+        return {key: [episodes[at] for at in sorted(episodes)] for key, episodes in by_part.items()}
 
 
 def read_run(folder: Path | str) -> RecordedRun:

@@ -109,6 +109,7 @@ def _write_middle(name: str, row: Mapping[str, Any]) -> str:
 
 
 Row = list[str]
+Headed = tuple[Row, Mapping[str, Any]]  # first cells of a row, and a part of a report
 COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "episodes": write_episodes,
     "success": lambda row: write_interval(row.get("success"), "rate" if "invalid" in row else "mean"),
@@ -137,20 +138,21 @@ READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
 }  # how the replies of a part were read
 OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}  # without a failure code
 PROTOCOL_NOTE = (
-    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) "
-    "over items and repeats, the half-width of its 95 % interval between repeats, and the expected best "
-    "of n repeats."
+    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is "
+    "none) over items and repeats, the half-width of its 95 % interval between repeats, and the "
+    "expected best of n repeats."
 )
 SIGHT_NOTE = (
-    "The same episodes were played again without their pictures: plain grey ones, or those of another "
-    "episode. What is lost then was seen."
+    "The same episodes were played again without their pictures: plain grey ones, or those of "
+    "another episode. What is lost then was seen."
 )
 READING_NOTE = (
-    "Replies of the model from which no legal action was read, by the parser's failure code; the forms "
-    "by which the others were read; and all replies that were refused, empty or cut off, or that came as "
-    "a native tool_call. Not the model's, and not invalid: reasoning_only (thoughts without a text), "
-    "filtered, refused (a prompt that the server does not take). Last, success among the episodes without "
-    "an invalid reply, which are no random choice: a long episode has more replies that can be invalid."
+    "Replies of the model from which no legal action was read, by the parser's failure code; the "
+    "forms by which the others were read; and all replies that were refused, empty or cut off, or "
+    "that came as a native tool_call. Not the model's, and not invalid: reasoning_only (thoughts "
+    "without a text), filtered, refused (a prompt that the server does not take). Last, success among "
+    "the episodes without an invalid reply, which are no random choice: a long episode has more "
+    "replies that can be invalid."
 )
 
 
@@ -178,14 +180,15 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
 
     reports = sorted(reports, key=rank)
     words = {True: "over all, verified", False: "over all"}  # not in the column with folders' names
-    rows = [([words[bool(report.get("verified"))], name], report["overall"]) for name, report in reports]
+    rows = [([words[bool(each.get("verified"))], name], each["overall"]) for name, each in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
-        part_rows = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
+        named = [(name, report["parts"].get(key)) for name, report in reports]
+        part_rows = [([key, name], part) for name, part in named if part]
         rows += sorted(part_rows, key=lambda row: -row[1]["return"]["mean"])
     return _fill(["part", "run"], rows)
 
 
-def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+def list_readings(names: Row, rows: Sequence[Headed]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table on how replies were read (see `describe_replies`).
 
     Rows whose replies were all valid, of the form asked for and of no other kind are left out.
@@ -198,9 +201,7 @@ def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> 
     return _fill(names, unusual, READINGS)
 
 
-def _fill(
-    names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Mapping[str, Any] = COLUMNS
-) -> tuple[Row, list[Row]]:
+def _fill(names: Row, rows: Sequence[Headed], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
     """Return headers and cells of a table; a column in which nothing has a value is left out."""
     columns = {name: [write(row) for _, row in rows] for name, write in writers.items()}
     columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
@@ -236,7 +237,7 @@ def list_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     protocol = [
         [
             key, f"{row['items']} x {row['repeats']}",
-            write_number(row["mean"]) + (f" ± {write_number(row['half_width'])}" if "half_width" in row else ""),
+            write_mean({"mean": row["mean"], "se": row.get("half_width")}),
             ", ".join(map(write_number, row["best_of"])), row.get("instruction_error", "followed"),
         ]
         for key, part in parts.items()
@@ -264,7 +265,8 @@ def list_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         ),
         ("How replies were read", headers, readings, READING_NOTE),
     ]  # fmt: skip
-    return [dict(zip(("title", "headers", "rows", "note"), table, strict=True)) for table in tables if table[2]]
+    names = ("title", "headers", "rows", "note")
+    return [dict(zip(names, table, strict=True)) for table in tables if table[2]]
 
 
 def _count_others(part: Mapping[str, Any]) -> dict[str, int]:

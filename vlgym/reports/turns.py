@@ -66,7 +66,8 @@ def spread(items: Sequence[Any], count: int) -> list[Any]:
 
 def choose_episodes(run: RecordedRun) -> list[tuple[str, int]]:
     """Return part and number of the episodes to look at, the won ones first (see `RULE`)."""
-    shown = [episode for key, part in run.parts.items() if part.pictures == SHOWN for episode in run.played[key]]
+    keys = [key for key, part in run.parts.items() if part.pictures == SHOWN]
+    shown = [episode for key in keys for episode in run.played[key]]
     chosen = [spread([each for each in shown if each[-1].success == won], EACH) for won in (True, False)]
     return [(episode[0].part, episode[0].episode) for side in chosen for episode in side]
 
@@ -74,11 +75,15 @@ def choose_episodes(run: RecordedRun) -> list[tuple[str, int]]:
 def show_episodes(run: RecordedRun, chosen: Iterable[tuple[str, int]]) -> list[list[ShownTurn]]:
     """Read the chosen episodes again, with their prompts and pictures; return their turns."""
     read = functools.cache(functools.partial(_read_picture, run))
+
+    def find(part: Mapping[str, Any]) -> str:
+        return read(part["file_name"])
+
     turns: dict[tuple[str, int], list[ShownTurn]] = {place: [] for place in chosen}
     for _, episode in read_episodes(run.folder, run.header) if turns else ():
         place = (episode[0].part, episode[0].episode)
         if place in turns:
-            turns[place] = [ShownTurn(each.turn, each, lambda part: read(part["file_name"])) for each in episode]
+            turns[place] = [ShownTurn(each.turn, each, find) for each in episode]
     return list(turns.values())
 
 

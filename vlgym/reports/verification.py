@@ -86,7 +86,8 @@ def find_mark(run: RecordedRun) -> Path | None:
     specs = [get_registry().specs.get(part.env_id) for part in run.parts.values()]
     if None in specs or not (run.folder / METADATA).is_file():
         return None
-    code = [hash_code(name) for name in sorted({"vlgym", *(spec.entry_point for spec in specs if spec)})]
+    places = {"vlgym", *(spec.entry_point for spec in specs if spec)}
+    code = [hash_code(place) for place in sorted(places)]
     header = {name: value for name, value in run.header.items() if name != SESSIONS}
     digest = hashlib.sha256(json.dumps([header, code], sort_keys=True).encode())
     with (run.folder / METADATA).open("rb") as file:

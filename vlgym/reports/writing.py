@@ -77,8 +77,8 @@ def _read_report(run: RecordedRun) -> dict[str, Any]:
             report = json.loads((run.folder / REPORT).read_text(encoding="utf-8"))
 
         # A report from elsewhere may hold anything: the table is filled on trial.
-        parts = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN and row["episodes"]}
-        report = {**report, "parts": parts}
+        shown = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN}
+        report = {**report, "parts": {key: row for key, row in shown.items() if row["episodes"]}}
         text.list_results([("", report)])
     except FileNotFoundError:
         raise TrajectoryError(f"{run.folder} holds neither {METADATA} nor {REPORT}.") from None
@@ -100,8 +100,8 @@ def _open_templates() -> Any:
         loader=jinja2.FileSystemLoader([TEMPLATES / "pages", TEMPLATES / "static"]), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals.update({name: getattr(text, name) for name in dir(text) if name.startswith("write_")})
-    environment.globals["split_reply"] = text.split_reply
+    names = [name for name in dir(text) if name.startswith(("write_", "split_reply"))]
+    environment.globals.update({name: getattr(text, name) for name in names})
     environment.filters["shorten"] = text.cut_middle
     return environment
 

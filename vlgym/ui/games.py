@@ -90,8 +90,7 @@ class PageGame:
     def answer(self, move: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
         env: Any = unwrap(self._env)
-        is_number = isinstance(move, int)
-        text = env.parser.format([self.legal[move]]) if is_number else complete_reply(env, move)
+        text = env.parser.format([self.legal[move]]) if isinstance(move, int) else complete_reply(env, move)
         reply, after = end_reply(env, Reply(text))
         (record,) = self._runner.advance([self.turn], [reply], HumanPolicy.name)  # type: ignore[list-item]
         record.after, record.final_messages = after, None

@@ -46,8 +46,8 @@ PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "_
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
 LISTED_FIELDS = (  # of a turn
-    "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
-    "success",
+    "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated",
+    "truncated", "success",
 )  # fmt: skip
 FORMAT_3_VALUES = {"part": "", "repeat": 0}  # fields that records of format 3 may lack
 
@@ -245,7 +245,7 @@ def _find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
             folders[:] = sorted(name for name in folders if name not in PASSED and name[0] != ".")
             if METADATA in files or (LOG in files and HEADER in files):
                 folder = Path(at)
-                above = [place for place in (folder, *folder.parents) if place == root or root in place.parents]
-                run = next((place for place in above if (place / LOG).is_file()), folder)
-                names = (*([root.name] if len(roots) > 1 or run == root else []), *run.relative_to(root).parts)
-                yield folder, run, "/".join(names)
+                above = [each for each in (folder, *folder.parents) if root in (each, *each.parents)]
+                run = next((each for each in above if (each / LOG).is_file()), folder)
+                top = [root.name] if len(roots) > 1 or run == root else []
+                yield folder, run, "/".join([*top, *run.relative_to(root).parts])

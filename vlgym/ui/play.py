@@ -37,7 +37,8 @@ MOST_EPISODES = 1000
 MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
 KEYS = (  # arrow keys, and the words of the actions that they stand for
-    ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
+    ("ArrowUp", re.compile(r"\b(up|forward|north)\b")),
+    ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
     ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
 )  # fmt: skip
 
@@ -115,7 +116,8 @@ def show_game(request: Request) -> Response:
     if switches["oracle"]:
         request.app.state.games.go_on(game, game.count, PageGame.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
-    spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
+    spec = get_registry().get(game.part.env_id)
+    numbers = {id(each): at for at, each in enumerate(game.pictures)}
     return render_page(
         request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
         choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
@@ -180,7 +182,8 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
             if len(body) > LARGEST_FORM:
                 raise HTTPException(413, f"This form is too large; it may have {LARGEST_FORM} bytes.")
         text = body.decode("utf-8", "replace")
-        return await run_in_threadpool(handle, request, dict(parse_qsl(text, keep_blank_values=True)))
+        form = dict(parse_qsl(text, keep_blank_values=True))
+        return await run_in_threadpool(handle, request, form)
 
     return endpoint
 

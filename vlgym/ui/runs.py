@@ -98,8 +98,8 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     with open_inside(folder, LOG) as file:
         for _, _, text in split_lines(file, 0):
             with suppress(ValueError):
-                numbers = {name: value for name, value in read_row(text).items() if _can_be_drawn(name, value)}
-                rows.append({name: float(value) for name, value in numbers.items()})
+                row = read_row(text)
+                rows.append({name: float(row[name]) for name in row if _can_be_drawn(name, row[name])})
 
     # Environment steps compare runs of different settings; older logs lack them.
     across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
@@ -116,7 +116,8 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
 
 
 def _can_be_drawn(name: str, value: Any) -> bool:
-    return bool(re.fullmatch(r"[\w/.-]{1,200}", name)) and fits(value, float) and abs(value) <= LARGEST_NUMBER
+    is_name = re.fullmatch(r"[\w/.-]{1,200}", name) is not None
+    return is_name and fits(value, float) and abs(value) <= LARGEST_NUMBER
 
 
 def peek_header(folder: Path) -> dict[str, Any]:
@@ -143,7 +144,8 @@ def show_runs(request: Request) -> Response:
     for episode in index.episodes():
         of_run[episode.run].append(episode)
     dates = {key: find_date(run, peek_header(run.path)) for key, run in index.runs.items()}
-    cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
+    newest = sorted(index.runs, key=lambda key: dates[key], reverse=True)
+    cut = cut_page(newest, request.query_params)
     cards = [make_run_card(index.runs[key], of_run[key]) for key in cut["rows"]]
     return render_page(request, "runs.html", cards=cards, index=index, **cut)
 
@@ -170,7 +172,8 @@ def show_report(request: Request) -> Response:
             page = file.read()
     except OSError:
         raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.") from None
-    return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
+    headers = {"content-security-policy": SANDBOX}
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def find_results(index: Index, run: IndexedRun) -> tuple[dict[str, Any] | None, str]:

@@ -36,12 +36,13 @@ ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
 }
 Choice = Mapping[str, str]
 """`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure) and `q` (words of a
-reply, whatever the case), each empty for all; and `sort`: of `ORDERS`, with `-` the largest first."""
+reply, whatever the case), each empty for all; and `sort`: of `ORDERS`, `-` for descending."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    choice = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
+    names = ("run", "env", "result", "code", "q", "sort")
+    choice = {name: params.get(name, "")[:LONGEST_WORD] for name in names}
     choice["result"] = choice["result"] if choice["result"] in RESULT_WORDS else ""
     choice["sort"] = choice["sort"] if choice["sort"].removeprefix("-") in ORDERS else NEWEST
     return choice
@@ -78,7 +79,8 @@ def cut_page(rows: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
     """Return the `rows` of an address's page or the last one, its number `page` and all `pages`."""
     pages = max(1, -(-len(rows) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
-    return {"rows": rows[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
+    end = page * EPISODES_ON_PAGE
+    return {"rows": rows[end - EPISODES_ON_PAGE : end], "page": page, "pages": pages}
 
 
 def show_list(request: Request) -> Response:
@@ -137,7 +139,7 @@ def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
     # The axis holds every value: a spike is a turn to look at.
     lines = {name: points for name, points in lines.items() if len(points) > 1}
     ends = {name: [value for _, value in points] for name, points in lines.items()}
-    return [draw_curve(name, lines[name], "turn", (min(ends[name]), max(ends[name]))) for name in lines]
+    return [draw_curve(name, lines[name], "turn", (min(each), max(each))) for name, each in ends.items()]
 
 
 def show_record_picture(request: Request) -> Response:
@@ -199,7 +201,11 @@ def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
     at = f"/picture/{episode.folder}"
-    return ShownTurn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
+
+    def find(part: Mapping[str, Any]) -> str:
+        return f"{at}/{quote(part['file_name'], errors='replace')}"
+
+    return ShownTurn(number, record, find, damage)
 
 
 WATCH_ROUTES = [
