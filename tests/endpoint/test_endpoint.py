@@ -209,10 +209,11 @@ def test_an_answer_that_drips_beyond_the_timeout_is_none() -> None:
 
 
 def test_a_storm_of_faults_loses_no_turn() -> None:
-    def choose(asked: Asked) -> Fault | None:
-        return None if asked.before > 1 else Fault(AGAIN[asked.number % len(AGAIN)])
+    turns, faults = some_turns(12), [Fault(kind) for kind in 2 * AGAIN]
 
-    turns = some_turns(12)
+    def choose(asked: Asked) -> Fault | None:
+        return None if asked.before > 1 else faults.pop()
+
     with FaultServer(choose, spread=0.02) as server:
         replies = ask(server, *turns, concurrency=4)
     assert [reply.text for reply in replies] == clean_replies(turns)

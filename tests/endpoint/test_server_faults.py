@@ -50,9 +50,9 @@ def evaluate(out: Path, url: str, *more: str, status: int = 0) -> Output:
     return invoke(*words, "--policy-arg", "max_retries=1", *more, status=status)
 
 
-def ask(url: str, **options: Any) -> Reply:
+def ask(url: str, turn: Turn = TURN, **options: Any) -> Reply:
     with closing(OpenAIPolicy("m", base_url=url, **{"max_retries": 0, **options})) as policy:
-        return policy.reply([TURN])[0]
+        return policy.reply([turn])[0]
 
 
 FILTERED = Fault("400", body={"error": {"message": "The prompt was filtered.", "code": "content_filter"}})
@@ -313,8 +313,9 @@ def test_a_stream_is_read_up_to_the_limits_and_to_its_end() -> None:
     endless = FaultServer(lambda asked: Fault("endless"), demands=ONLY)
     with endless as server, pytest.raises(FailedError, match="a stream without its end"):
         ask(server.url)
-    with FaultServer(demands=ONLY) as server, pytest.raises(FailedError, match="longer than 100 bytes"):
-        ask(server.url, max_answer_bytes=1000)
+    long = Turn([{"role": "user", "content": [{"type": "text", "text": f"Legal actions: {'left' * 500}"}]}], None)
+    with FaultServer(demands=ONLY) as server, pytest.raises(FailedError, match="longer than 1000 bytes"):
+        ask(server.url, long, max_answer_bytes=1000)
     drip = FaultServer(lambda asked: Fault("drip", seconds=0.2), demands=ONLY)
     with drip as server, pytest.raises(FailedError, match=r"no answer within 0\.5 s"):
         ask(server.url, timeout=0.5)

@@ -34,7 +34,7 @@ import gymnasium, warnings
 warnings.simplefilter("error")
 import early_plugin, vlgym
 print(gymnasium.make("good/Walk-v0").reset(seed=0)[1]["success"], "early/Walk-v0" in vlgym.get_registry().specs)
-for env_id in ("twin/Walk-v0", "vlgym/NumberLine-v0", "vlgym/Mine-v0"):
+for env_id in ("twin/Walk-v0", "vlgym/NumberLine-v1", "vlgym/Mine-v0"):
     try:
         gymnasium.make(env_id)
     except vlgym.UserError as error:
@@ -67,7 +67,7 @@ def test_plugins_that_print_exit_raise_clash_or_take_our_ids_leave_the_rest_alon
         "base": "class Odd(BaseException): pass\nraise Odd('odd')",
         "loud": PLUGIN.format(first="print('loading')", ids=["loud/Walk-v0"]),
         "leave": PLUGIN.format(first="import sys; sys.exit('bye')", ids=[]),
-        "evil": PLUGIN.format(first="", ids=["vlgym/NumberLine-v0", "vlgym/Mine-v0", "evil/Walk-v0"]),
+        "evil": PLUGIN.format(first="", ids=["vlgym/NumberLine-v1", "vlgym/Mine-v0", "evil/Walk-v0"]),
         "twin": PLUGIN.format(first="", ids=["twin/Walk-v0"]),
         "other": PLUGIN.format(first="", ids=["twin/Walk-v0"]),
         **{name: PLUGIN.format(first="", ids=[f"{name}/Walk-v0"]) for name in ("good", "early")},
@@ -78,12 +78,12 @@ def test_plugins_that_print_exit_raise_clash_or_take_our_ids_leave_the_rest_alon
     good, clash, ours, new = done.stdout.splitlines()
     assert good == "False True"  # `early` was imported before vlgym
     assert clash.startswith("twin/Walk-v0 is claimed by two plugins: vlgym-other and vlgym-twin.")
-    assert ours.startswith("vlgym/NumberLine-v0 lives in vlgym-cards")
+    assert ours.startswith("vlgym/NumberLine-v1 lives in vlgym-cards")
     assert new.startswith("vlgym/Mine-v0 is claimed by vlgym-evil, refused")
     lines = {line.removeprefix("vlgym: ").partition(", refused")[0] for line in done.stderr.splitlines()}
     assert {line.partition("; ")[0] for line in lines} == {
         "loading", "plugin base (vlgym-base) failed to load: Odd: odd",
         "plugin leave (vlgym-leave) failed to load: SystemExit: bye",
         "twin/Walk-v0 is claimed by vlgym-other and vlgym-twin",
-        "vlgym-evil claims vlgym/Mine-v0, vlgym/NumberLine-v0",
+        "vlgym-evil claims vlgym/Mine-v0, vlgym/NumberLine-v1",
     }  # fmt: skip

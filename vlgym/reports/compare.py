@@ -166,15 +166,12 @@ def _list_won(
     planner = {} if part.planner == "online" else {"planner": part.planner}
     return [
         {
-            "env_id": part.env_id,
-            "seed": seed,
-            "repeat": repeat,
-            "episode": ours[item, seed, repeat][0].episode,
-            "arguments": {**json.loads(item), **planner},
+            "env_id": part.env_id, "seed": seed, "repeat": repeat,
+            "episode": ours[item, seed, repeat][0].episode, "arguments": {**json.loads(item), **planner},
         }
         for item, seed, repeat in pairs
         if won(ours[item, seed, repeat]) and not won(theirs[item, seed, repeat])
-    ]
+    ]  # fmt: skip
 
 
 def _sum_up(rows: Sequence[Mapping[str, Any]], places: Sequence[Groups]) -> dict[str, Any]:

@@ -55,21 +55,12 @@ def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     prices = run.header.get("prices")
     parts = {key: _describe_part(part, run.played[key], prices) for key, part in run.parts.items()}
     every = [*chain(*chain(*run.played.values()))]
-    return without_none(
-        {
-            "format": FORMAT,
-            "policy": run.header["policy"],
-            "split": run.split,
-            "seed": run.header.get("seed"),
-            "prices": prices,
-            "can_it_see": find_verdict(run.header),
-            "parts": parts,
-            "overall": _describe_all(run, prices),
-            "sight": _compare_sight(run),
-            "foreign": find_foreign(run),
-            "spent": {"replies": len(every), **_count_tokens(every, prices)},
-        }
-    )
+    return without_none({
+        "format": FORMAT, "policy": run.header["policy"], "split": run.split, "seed": run.header.get("seed"),
+        "prices": prices, "can_it_see": find_verdict(run.header), "parts": parts,
+        "overall": _describe_all(run, prices), "sight": _compare_sight(run), "foreign": find_foreign(run),
+        "spent": {"replies": len(every), **_count_tokens(every, prices)},
+    })  # fmt: skip
 
 
 def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -128,13 +119,9 @@ def _describe_part(
     part: RecordedPart, episodes: Sequence[Episode], prices: Mapping[str, float] | None
 ) -> dict[str, Any]:
     head: dict[str, Any] = {
-        "env_id": part.env_id,
-        "planner": part.planner,
-        "pictures": part.pictures,
-        "planned": part.total,
-        "episodes": len(episodes),
-        **find_bounds(part),
-    }
+        "env_id": part.env_id, "planner": part.planner, "pictures": part.pictures, "planned": part.total,
+        "episodes": len(episodes), **find_bounds(part),
+    }  # fmt: skip
     if not episodes:
         return head
 

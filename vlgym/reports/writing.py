@@ -111,16 +111,9 @@ def describe_results(run: RecordedRun, report: Mapping[str, Any]) -> dict[str, A
     headers, rows = text.list_rows(report)
     ended = {key: part for key, part in report["parts"].items() if part["episodes"]}
     return {
-        "name": run.policy,
-        "report": report,
-        "overall": report["overall"],
-        "headers": headers,
-        "rows": rows,
-        "ended": ended,
-        "curves": [
+        "name": run.policy, "report": report, "overall": report["overall"], "headers": headers, "rows": rows,
+        "ended": ended, "tables": text.list_tables(report), "curves": [
             draw_curve(key, [(0.0, 0.0), *enumerate(part["won_within"], 1)], "turns", (0.0, 1.0))
-            for key, part in ended.items()
-            if part["pictures"] == SHOWN
+            for key, part in ended.items() if part["pictures"] == SHOWN
         ],
-        "tables": text.list_tables(report),
-    }
+    }  # fmt: skip

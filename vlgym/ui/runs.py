@@ -74,14 +74,10 @@ def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[s
     shown = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
     return {
         **{name: plain_line(str(value), 200) for name, value in facts.items()},
-        "run": run,
-        "envs": sorted({each.env_id for each in episodes}),
-        "success": None if curve else describe_shares(list(parts.values())),
-        "ended": len(ended),
-        "curve": curve,
-        "shown": shown,
+        "run": run, "envs": sorted({each.env_id for each in episodes}), "ended": len(ended), "curve": curve,
+        "success": None if curve else describe_shares(list(parts.values())), "shown": shown,
         "turns": spread(range(shown.turns), FRAMES) if shown else [],
-    }
+    }  # fmt: skip
 
 
 def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
