@@ -161,7 +161,7 @@ def test_each_request_has_its_own_seed_in_any_order_of_play() -> None:
         ("cut", "I choose", True, False), ("parts", "I choose", False, False), ("reasoning", "I choose", False, False),
     ],
 )  # fmt: skip
-def test_odd_replies_are_replies_with_their_kind(kind: str, text: str, cut: bool, refused: bool) -> None:
+def test_odd_replies_have_their_kind(kind: str, text: str, cut: bool, refused: bool) -> None:
     with FaultServer(lambda asked: Fault(kind)) as server:
         (reply,) = ask(server)
         whole = choose_action(server.asked[0].body["messages"], server.asked[0].digest)
@@ -382,7 +382,7 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
     assert server.counts["requests"] == 0
 
 
-def test_user_and_password_of_an_address_are_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_addresss_password_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with FaultServer({1: Fault("400", body={"error": {"message": "no pa ss, abc!"}})}) as server:
         url = server.url.replace("//", "//ann:pa%20ss@") + "?token=abc"
@@ -406,7 +406,7 @@ def test_the_description_holds_what_replies_depend_on_and_nothing_else() -> None
     assert isinstance(policy, AskingPolicy)
 
 
-def test_a_key_with_forbidden_letters_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_key_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“quoted”")
     with pytest.raises(UserError, match="OPENAI_API_KEY holds no valid key") as caught:
         OpenAIPolicy("m")

@@ -207,7 +207,7 @@ def test_a_redirect_of_the_same_host_is_followed_and_a_circle_ends() -> None:
     assert len(server.asked) < 20
 
 
-def test_a_servers_words_are_hidden_before_they_are_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_hidden_before_shortening(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     answers: list[Answer] = []
     with serve(lambda _: answers[-1]) as server:
@@ -256,7 +256,7 @@ def test_a_command_is_written_down_without_its_secrets(words: list[str], expecte
     assert write_command(words, {"MY_PASSWORD": "hunter2hunter2", "KEY": "9", "HOME": "NAME"}) == expected
 
 
-def test_an_evaluations_record_holds_no_key_and_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_holds_no_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINE", "correct-horse-battery")
     with serve(lambda _: (200, {}, complete("<action>left</action>", "m-correct-horse-battery"))) as server:
         url = server.url.replace("://", "://user:staple@") + "?sig=zebra"

@@ -1,4 +1,4 @@
-"""Faults of servers in `vlgym eval`: a table of fault, status in the record, and the report's words."""
+"""Faults of servers in `vlgym eval`: fault, status in the record, and the report's words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ANSWERED = [  # fault, status, whether the action is read
 
 
 @pytest.mark.parametrize(("fault", "status", "read"), ANSWERED, ids=lambda value: str(value)[:24])
-def test_an_answer_has_its_status_and_its_action_is_read(fault: Any, status: str, read: bool) -> None:
+def test_an_answer_has_its_status(fault: Any, status: str, read: bool) -> None:
     fault = fault if isinstance(fault, Fault) else Fault(fault)
     with FaultServer(lambda asked: fault) as server:
         reply = ask(server.url, max_retries=1)
@@ -91,7 +91,7 @@ def test_an_answer_has_its_status_and_its_action_is_read(fault: Any, status: str
     [("in_reasoning", "reasoning_only"), ("tool_call", "tool_call"), (TOO_LONG, "refused"), ("cut_thought", "model")],
     ids=lambda value: str(value)[:24],
 )
-def test_a_status_stands_in_the_record_and_the_report(fault: Any, status: str, tmp_path: Path) -> None:
+def test_a_status_stands_in_the_record(fault: Any, status: str, tmp_path: Path) -> None:
     fault = fault if isinstance(fault, Fault) else Fault(fault)
     with FaultServer(lambda asked: fault if asked.number else None) as server:
         said = evaluate(tmp_path, server.url).out
@@ -159,7 +159,7 @@ def test_an_empty_first_answer_is_a_line_with_the_fields_that_came(kind: str, to
     assert "\n" not in str(caught.value)
 
 
-def test_a_comparison_warns_where_over_1_percent_of_replies_are_not_the_models(tmp_path: Path) -> None:
+def test_a_comparison_warns_of_replies_that_are_not_the_models(tmp_path: Path) -> None:
     for name, fault in (("whole", None), ("refused", TOO_LONG)):
         with FaultServer(lambda asked, fault=fault: fault if asked.number == 3 else None) as server:
             evaluate(tmp_path / name, server.url)

@@ -46,7 +46,7 @@ def test_each_distribution_has_an_sdist_and_a_wheel(dist: Path) -> None:
 
 
 class Fresh:
-    """A new environment with nothing of the clone on its path; `seconds` holds each command's time."""
+    """A new environment without the clone on its path; `seconds` has each command's time."""
 
     def __init__(self, folder: Path) -> None:
         self.home, self.scripts = folder / "home", folder / "venv" / "bin"
@@ -73,7 +73,7 @@ class Fresh:
         return {path.name.split("-")[0] for path in self.scripts.parent.rglob("*.dist-info")}
 
 
-def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: Path, record_property) -> None:
+def test_the_light_extra_installs_and_plays(dist: Path, tmp_path: Path, record_property) -> None:
     fresh = Fresh(tmp_path)
     fresh.install("--find-links", str(dist), "vlgym[light]")
     assert {"vlgym", "vlgym_cards", "vlgym_sight", "vlgym_sokoban", "vlgym_outside"} <= fresh.list_installed()
@@ -89,8 +89,8 @@ def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: P
     record_property("seconds", fresh.seconds)
 
 
-def test_all_families_install_by_pip_alone_play_and_train(dist: Path, tmp_path: Path, record_property) -> None:
-    """Compiled parts (the engine of football, a planner) come from the user's cache; torch from .venv's index."""
+def test_all_families_install_and_train(dist: Path, tmp_path: Path, record_property) -> None:
+    """Compiled parts come from the user's cache; torch from .venv's index."""
     fresh = Fresh(tmp_path)
     torch = Path(sys.prefix) / "torch.txt"
     pin = re.search(r"^torch==.*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0]  # a newer one may be CUDA's

@@ -24,7 +24,7 @@ def load(name: str):
     return module
 
 
-def test_the_pages_that_print_figures_of_the_code_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_from_the_code_are_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     pages = load("docs/generate").generate()
     whole = {f"{name}.md" for name in ("check", "cli", "environments", "errors", "gallery", "hooks")}
@@ -34,7 +34,7 @@ def test_the_pages_that_print_figures_of_the_code_are_fresh(monkeypatch: pytest.
     assert stale == [], "run: make docs"
 
 
-def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trained_arms_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     figures = importlib.import_module("figures")
     judged = [(row.name, row.outcome.label) for row in figures.judge_all()]
@@ -51,7 +51,7 @@ def test_only_trained_arms_are_corrected_for_and_none_counts_twice(monkeypatch: 
         assert f"| {mean:.2f}±" in row
 
 
-def test_the_page_of_results_is_short_and_every_study_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_study_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     assert len((ROOT / "docs/results.md").read_text(encoding="utf-8").split()) <= 700
     pages = importlib.import_module("figures").write_study_pages()
@@ -87,7 +87,7 @@ ALLOWED = {  # TRL's version, places on the pitch, a default
 
 
 def test_pages_written_by_hand_hold_no_measured_number() -> None:
-    """Measured numbers come from registry.yaml or docs/studies/, by a table mark; the log tells of past runs."""
+    """Measured numbers come by a table mark; the log tells of past runs."""
     found = []
     for name in PAGES:
         if name in {"docs/log.md", "docs/security.md"}:

@@ -1,4 +1,4 @@
-"""Rules that hold for every module: small rooms, no outside text run, no global draws, a docstring each."""
+"""Rules of every module: small rooms, no outside text run, no global draws, a docstring."""
 
 import ast
 import re

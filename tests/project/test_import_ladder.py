@@ -1,4 +1,4 @@
-"""One direction: a module imports only from rows above its own, and plugins and baselines from few."""
+"""One direction: a module imports only from rows above; plugins and baselines from few."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ FOR_PLUGINS = (
 NOT_FOR_BASELINES = ("cli", "ui", "testing", "registry.plugins", "registry.hookspecs")
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
 ROOMS = (("runs", "models"), ("engine",), ("learning", "policies"), ("studies",), ("credit",))
-"""The folders of baselines; each imports from its own and from rows above, the last also commands."""
+"""The folders of baselines; each imports from rows above, the last also commands."""
 FLOOR = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 COMMANDS = {"vldac", "rl4vlm", "self_play", "loop", "grpo", "archer", "sft"}
 

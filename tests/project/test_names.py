@@ -1,4 +1,4 @@
-"""A class or a constant of the core and the learners has one name, and docstrings name existing things."""
+"""A class or a constant has one name, and docstrings name existing things."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def list_names(tree: ast.Module) -> set[str]:
 
 
 def list_stale(trees: Mapping[str, ast.Module], known: Iterable[str]) -> list[str]:
-    """Return "module: name" of each backticked name in docstrings that stands nowhere in the code."""
+    """Return "module: name" of each backticked name in docstrings that no code has."""
     names = {*known, *dir(builtins)}.union(*map(list_names, trees.values()))
     stale = []
     for module, tree in trees.items():

@@ -1,4 +1,4 @@
-"""The packaging metadata agree with the folders: extras, versions, entry points, built packages, pins."""
+"""The packaging metadata agree with the folders: extras, versions, packages, pins."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build(folder: Path, hook: str, work: Path) -> zipfile.ZipFile:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("folder", [".", *(f"plugins/{family}" for family in sorted(PLUGINS))])
-def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str, tmp_path: Path) -> None:
+def test_an_editable_install_leaves_a_plain_path(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_editable", tmp_path)
     files = [name for name in wheel.namelist() if ".dist-info/" not in name]
     paths = [line for name in files for line in wheel.read(name).decode().splitlines()]
@@ -42,7 +42,7 @@ def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str,
 @pytest.mark.parametrize(
     "folder", [".", *(pytest.param(f"plugins/{each}", marks=pytest.mark.exhaustive) for each in sorted(PLUGINS))]
 )
-def test_a_wheel_holds_the_packages_with_all_their_files_and_nothing_else(folder: str, tmp_path: Path) -> None:
+def test_a_wheel_holds_the_packages_alone(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_wheel", tmp_path)
     source = tmp_path / "source" / ("src" if folder != "." else "")
     packages = [path.name for path in source.iterdir() if (path / "__init__.py").exists()]
@@ -76,7 +76,7 @@ def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point() 
 
 
 def test_the_second_sentence_of_a_familys_summary_is_on_its_origin() -> None:
-    """`vlgym list` prints the summary, and every card that sentence: what is original, whose the pictures are."""
+    """Every card prints that sentence: what is original, whose the pictures are."""
     for family, project in PLUGINS.items():
         _, origin = project["description"].split(". ")
         assert re.search(r"\b(ours|drawn here|package's|packages)\b", origin), family

@@ -77,7 +77,7 @@ LEARNER = [LEARNERS[0], *(pytest.param(each, marks=pytest.mark.exhaustive) for e
         ({"parser": f"stranger.{TRAP}"}, "only tag, json, plan, choice, auto are taken from there"),
     ],
 )
-def test_a_resumed_run_takes_no_code_from_its_record(trap: Path, learner: str, said: Any, words: str) -> None:
+def test_a_resumed_run_takes_no_code(trap: Path, learner: str, said: Any, words: str) -> None:
     with pytest.raises(UserError) as told:
         importlib.import_module(f"baselines.{learner}").train(asked(trap, learner, said))
     assert words in str(told.value)
@@ -99,7 +99,7 @@ def test_a_resumed_run_takes_the_code_that_its_command_line_repeats(trap: Path) 
     assert saved_config(asked(trap, said=plain)).environment_arguments() == {"max_turns": 4, "parser": "plan"}
 
 
-def test_an_evaluations_record_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_is_not_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     command = ["eval", "--policy", "random", "--env", ENV, "--episodes", "1", "--out", str(out)]
     assert main(command) == 0
@@ -202,7 +202,7 @@ def test_reset_takes_no_arguments_of_a_row_or_a_client(load: Any) -> None:
     session.close()
 
 
-def test_an_import_string_of_a_config_file_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_config_file_may_name_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "run.toml"
     file.write_text(f'policy = "random"\nenv = "{ENV}"\nepisodes = 1\nparser = "{READS}"\ndry_run = true\n')
     command = ["eval", "--config", str(file), "--out", str(tmp_path / "out")]
@@ -222,7 +222,7 @@ def test_the_blind_player_of_registry_yaml_is_one_of_those_that_are_here() -> No
 
 
 @pytest.mark.parametrize("said", [{"blind": [TRAP]}, {"entry_point": TRAP}])
-def test_a_workers_card_brings_no_player_and_no_entry_point(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workers_card_names_no_code(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = make_spec("vlgym/Coin-v0", "toys:Coin")
     card = {**spec.to_dict(), **said}
     best = {"blind": {"success_policy": next(iter(LEARNT))}}  # learns in an environment that it makes

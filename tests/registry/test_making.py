@@ -64,12 +64,12 @@ def test_an_unknown_argument_lists_all_arguments() -> None:
         ("toys:make_spec", "is not a subclass of vlgym.env.VLEnv"),
     ],
 )
-def test_an_entry_point_that_leads_nowhere_is_a_plugin_error(entry_point: str, message: str) -> None:
+def test_a_wrong_entry_point_is_a_plugin_error(entry_point: str, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         load_class(make_spec(entry_point=entry_point))
 
 
-def test_a_user_error_at_import_passes_through(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_error_passes_through(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "from vlgym.errors import MissingSystemPartError\nraise MissingSystemPartError('apt-get install libgl1')\n"
     (tmp_path / "needs_gl.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)

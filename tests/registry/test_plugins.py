@@ -126,14 +126,14 @@ def test_a_module_that_only_adds_to_suites_is_a_plugin() -> None:
         ("vlgym-web", ["web"]), ("other-x", ["x"]), ("nothing-like-it", []),
     ],
 )  # fmt: skip
-def test_the_switch_restricts_what_is_loaded(switch: str, loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_switch_restricts_plugins(switch: str, loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = [plugin("cards"), plugin("web"), plugin("x", "other-x")]
     assert [record.name for record in load_plugins(candidates, switch) if record.enabled] == loaded
     monkeypatch.setenv("VLGYM_PLUGINS", switch)
     assert [record.name for record in load_plugins(candidates) if record.enabled] == loaded
 
 
-def test_a_misspelt_name_in_the_switch_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_name_in_the_switch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     records = load_plugins([plugin("cards"), plugin("toys", "acme-toys")], switch="card,acme-toys")
     assert find_misspelt(records, "card,acme-toys,vlgym-cards") == [
         "VLGYM_PLUGINS names 'card', which is no installed plugin (cards, toys). Nearest: cards, vlgym-cards."

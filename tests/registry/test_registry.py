@@ -64,7 +64,7 @@ def test_a_recorded_id_is_its_distributions_alone_and_others_do_not_stand_in_its
     assert registry(claim("vlgym-air", JUMP)).refused == {"vlgym/Jump-v1": ("vlgym-air",)}
 
 
-def test_a_new_id_may_be_made_before_it_is_recorded_but_only_by_this_projects_distributions() -> None:
+def test_a_new_id_is_made_by_this_projects_distributions_alone() -> None:
     new, newer = make_spec("vlgym/New-v0"), make_spec("vlgym/Newer-v0")
     known = {JUMP.id: make_entry(JUMP, "vlgym-toys")}
     found = build_registry([claim("Vlgym_Toys", new), claim("vlgym-young", newer)], known, extras=["vlgym-young"])

@@ -72,7 +72,7 @@ def write_changed(path: Path, **changes: object) -> Path:
         ('{"format": 1, "environments": {"vlgym/A-v0": 3}}', "entry 'vlgym/A-v0'"),
     ],
 )  # fmt: skip
-def test_a_malformed_file_is_refused_in_a_line(text: str | None, message: str, tmp_path: Path) -> None:
+def test_a_malformed_file_is_one_line(text: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     if text is not None:
         path.write_text(text, encoding="latin-1")
@@ -93,7 +93,7 @@ def test_a_malformed_file_is_refused_in_a_line(text: str | None, message: str, t
         ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold return, se"),
     ],
 )
-def test_a_malformed_entry_is_refused_by_name(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_malformed_entry_is_named(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(RegistryFileError, match=message):
         read_registry(write_changed(tmp_path / "registry.yaml", **changes))
 

@@ -1,7 +1,7 @@
 """registry.yaml records what the installed environments do, as `vlgym check` compares them.
 
-The conformance kit's check `recorded` compares one environment, in each plugin's own tests. The tests
-here are for the file as a whole.
+The conformance kit's check `recorded` compares one environment, in each plugin's own tests. The
+tests here are for the file as a whole.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ PART = SuitePart("test-suite", COIN.id, ({}, {"max_turns": 2}), repeats=2, plann
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """A plugin that contributes the Coin game with two items, of which the second is too short to be won."""
+    """A plugin that contributes Coin with two items; the second is too short to be won."""
     with installed(COIN):
         record = PluginRecord("toys", "vlgym-toys", "1.0", specs=(COIN,), suites=(PART,))
         registry = dataclasses.replace(get_registry(), plugins=(record,))
@@ -51,7 +51,7 @@ def play(policy: Any, folder: Path, **options: Any) -> dict[str, Any]:
     return compute_report(folder / "run")["parts"]
 
 
-def test_each_planner_is_a_row_and_the_score_is_the_environments_own(suite: Registry, tmp_path: Path) -> None:
+def test_each_planner_is_a_row_with_the_own_score(suite: Registry, tmp_path: Path) -> None:
     rows = play(Heads(), tmp_path)
     assert sorted(rows) == [COIN.id, f"{COIN.id} global"]
     for row in rows.values():

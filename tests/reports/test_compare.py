@@ -99,8 +99,7 @@ def test_mcnemars_exact_test_is_the_binomial_one() -> None:
 
 
 def test_the_interval_of_paired_shares_is_newcombes() -> None:
-    # Newcombe (1998): of 50 pairs 36 both, 12 the first only, 2 the second only, 0 neither; -0.4 is their correlation
-    # (0 * 36 - 12 * 2) / sqrt(48 * 2 * 38 * 12), and what follows is method 10 by hand.
+    # Newcombe (1998), method 10: of 50 pairs 36 both, 12 the first alone, 2 the second alone.
     pairs = [(1.0, 1.0)] * 36 + [(1.0, 0.0)] * 12 + [(0.0, 1.0)] * 2
     first, second = ({seed: [pair[side]] for seed, pair in enumerate(pairs)} for side in (0, 1))
     (a, b), (c, d), phi = wilson_interval(48, 50), wilson_interval(38, 50), -24 / math.sqrt(48 * 2 * 38 * 12)
@@ -134,7 +133,7 @@ def test_runs_of_one_policy_go_by_their_folders(tmp_path: Path, runs: list[Path]
     assert compare_runs([runs[1], other])["runs"] == [str(runs[1]), str(other)]
 
 
-def test_episodes_in_one_run_only_are_counted_and_left_out(tmp_path: Path, runs: list[Path]) -> None:
+def test_episodes_of_one_run_alone_are_left_out(tmp_path: Path, runs: list[Path]) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=25)
     write_rows(folder, [row for row in read_rows(folder) if row["episode"] not in (0, 3)])
     (pair,) = compare_runs([folder, runs[1]])["pairs"]
@@ -263,7 +262,7 @@ def test_the_command_prints_differences_and_episodes(runs: list[Path], tmp_path:
     assert found["pairs"][0] == compare_runs(runs[:2])["pairs"][0]
 
 
-def test_a_comparison_has_the_forms_of_both_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_has_both_sides_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "no"])
     auto = {"parser": "auto"}
     sides = [write_run(tmp_path / "a", habit, [WALK], episodes=9, arguments=auto)]

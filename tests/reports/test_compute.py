@@ -71,7 +71,7 @@ def test_the_numbers_of_a_part_are_those_that_plain_arithmetic_gives(folder: Pat
 
 
 class Habits:
-    """The oracle's action: in a box where the seed is odd, and in every third episode after a reply without one."""
+    """The oracle's action, in a box on odd seeds; every third episode begins without one."""
 
     name = "habits"
 
@@ -207,7 +207,7 @@ def test_only_seeds_that_both_ended_are_compared_with_a_control(tmp_path: Path) 
 
 
 class Alternating:
-    """Answers the first playing of a seed with an oracle's reply and the second one with nothing."""
+    """Answers the first playing of a seed like the oracle, and the second with nothing."""
 
     name = "alternating"
 
@@ -291,7 +291,7 @@ def test_no_number_depends_on_the_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.4, 1.0])
-def test_what_a_kill_leaves_at_the_end_is_left_out(folder: Path, tmp_path: Path, kept: float) -> None:
+def test_half_an_episode_is_left_out(folder: Path, tmp_path: Path, kept: float) -> None:
     rows = read_rows(folder)
     last = rows[-1]["episode"], rows[-1]["part"]
     whole = [row for row in rows if (row["episode"], row["part"]) != last]
@@ -349,7 +349,7 @@ def small(played: Path, tmp_path: Path) -> Path:
         ({"usage": {"seconds": "long"}}, "seconds is 'long', not float"),
     ],
 )  # fmt: skip
-def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], message: str) -> None:
+def test_a_wrong_record_is_one_line(small: Path, change: dict[str, Any], message: str) -> None:
     rows = read_rows(small)
     assert rows[0]["episode"] == 0
     write_rows(small, [rows[0], {**rows[1], **change}, *rows[2:]])
@@ -368,7 +368,7 @@ def test_a_wrong_record_is_one_clear_line(small: Path, change: dict[str, Any], m
         ({"episode": "0"}, "episode is '0', not int"),
     ],
 )
-def test_a_foreign_and_a_second_episode_are_refused(small: Path, change: dict[str, Any], message: str) -> None:
+def test_a_foreign_episode_is_refused(small: Path, change: dict[str, Any], message: str) -> None:
     whole = read_rows(small)
     write_rows(small, [*whole, *(row for row in whole if row["episode"] == 1)])
     with pytest.raises(TrajectoryError, match=r"episode 1 of vlgym/Walk-v0 is recorded twice"):
@@ -415,7 +415,7 @@ def test_a_folder_that_is_no_evaluation_is_one_clear_line(tmp_path: Path, small:
         ({"planner": "none"}, "planner is 'none'"), ({"pictures": "grey"}, "the name of a part is 'vlgym/Walk-v0'"),
     ],
 )  # fmt: skip
-def test_a_wrong_header_is_one_clear_line(small: Path, changes: dict[str, Any], message: str) -> None:
+def test_a_wrong_header_is_one_line(small: Path, changes: dict[str, Any], message: str) -> None:
     part = json.loads((small / "run.json").read_text())["parts"][WALK]
     change_header(small, **(changes if {*changes} - {*FIELDS} else {"parts": {WALK: {**part, **changes}}}))
     with pytest.raises(TrajectoryError, match=message) as caught:

@@ -235,7 +235,7 @@ def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)
 
 
-def test_command_and_page_say_how_replies_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "<action>right</action>", "no"])
     made = write_run(tmp_path / "a", habit, [WALK, COIN], episodes=9, arguments={"parser": "auto"})
     monkeypatch.setenv("COLUMNS", "90")
@@ -269,7 +269,7 @@ def test_where_every_reply_was_as_asked_nothing_is_said_of_it(tmp_path: Path) ->
         ((-0.9, 0.9), (), "does no better with the pictures than without"),
     ],
 )
-def test_a_control_is_put_in_words(success: tuple[float, ...], earned: tuple[float, ...], words: str) -> None:
+def test_a_control_in_words(success: tuple[float, ...], earned: tuple[float, ...], words: str) -> None:
     row = {
         name: dict(zip(("low", "high"), ends, strict=False))
         for name, ends in (("success", success), ("return", earned))
@@ -278,7 +278,7 @@ def test_a_control_is_put_in_words(success: tuple[float, ...], earned: tuple[flo
     assert "No episode" in explain_sight({"pairs": 0})
 
 
-def test_a_changed_registry_file_stops_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_registry_stops_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_run(tmp_path / "run", RandomPolicy(), episodes=1)
     monkeypatch.setattr(writing, "find_edit", lambda: "registry.yaml was changed.")
     with pytest.raises(RegistryFileError, match="was changed"):

@@ -167,7 +167,7 @@ def test_a_sealed_edit_is_named(folder: Path, change: Callable[[Path], None], na
         (lambda folder: (folder / "metadata.jsonl").unlink(), "holds no metadata.jsonl"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line(folder: Path, change: Callable[[Path], None], named: str) -> None:
+def test_no_replay_is_one_line(folder: Path, change: Callable[[Path], None], named: str) -> None:
     change(folder)
     with pytest.raises(UserError, match=named):
         verify_run(folder)
@@ -184,7 +184,7 @@ def test_a_missing_environment_and_a_tournament_are_one_line(folder: Path, tmp_p
             verify_run(place)
 
 
-def test_an_environment_that_fails_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_environment_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toys.Walk, "act", lambda self, action: 1 / 0)
     with pytest.raises(FailedError, match=r"turn 0: the environment failed: ZeroDivisionError"):
         verify_run(folder)

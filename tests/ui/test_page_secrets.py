@@ -1,4 +1,4 @@
-"""The web page's secrets: no form, record or worker makes it import code, send a key or stand still."""
+"""The web page's secrets: no form, record or worker makes it import code or send a key."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def wait_until(met: Any) -> None:
         time.sleep(0.05)
 
 
-def test_a_game_that_is_waited_for_holds_up_no_other_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_a_waiting_game_holds_up_no_other_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PAGE, str(tmp_path)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     connections = []

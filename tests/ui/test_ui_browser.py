@@ -1,4 +1,4 @@
-"""The pages in a real headless Chromium: scripts, keys, live lists, hostile records, whole games."""
+"""The pages in a real headless Chromium: scripts, keys, live lists, hostile records, games."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def press(driver, key: str) -> None:
     driver.find_element(By.TAG_NAME, "body").send_keys(key)
 
 
-def test_the_page_leads_from_runs_to_an_episode_and_the_same_seed_of_another_run(browser, server: str) -> None:
+def test_the_page_leads_from_runs_to_an_episode_and_another_run(browser, server: str) -> None:
     browser.get(server)
     assert wait(browser, "h1").text == "Runs"
     assert [each.text for each in browser.find_elements(By.CSS_SELECTOR, ".run h2")].count("one") == 1
@@ -172,7 +172,7 @@ def test_arrow_keys_walk_through_the_turns_and_the_episodes(browser, server: str
     wait(browser, ".steps", "turn 3 of 3")
 
 
-def test_what_is_recorded_while_the_list_is_open_appears(browser, server: str, folder: Path) -> None:
+def test_a_new_record_appears_in_the_open_list(browser, server: str, folder: Path) -> None:
     browser.get(f"{server}/episodes")
     wait(browser, ".count", "of 7 episodes")
     write(folder / "two", play(9))

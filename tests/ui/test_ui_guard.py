@@ -39,7 +39,7 @@ def test_a_request_needs_the_token_and_a_link_brings_it_once(tmp_path: Path) -> 
     assert answer.headers["location"] == f"{BASE}//evil.example/"
 
 
-def test_the_browser_loads_nothing_from_elsewhere_and_runs_no_script_of_the_page(tmp_path: Path) -> None:
+def test_the_browser_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     client = ask(write(tmp_path / "run", play(0)))
     for address in ("/", "/gallery", "/nowhere", "/static/keys.js"):
         headers = client.get(address).headers
@@ -64,7 +64,7 @@ def test_the_browser_loads_nothing_from_elsewhere_and_runs_no_script_of_the_page
         ({"origin": "http://127.0.0.1:9999"}, True), ({"origin": "http://127.0.0.1:8421.evil.example"}, True),
     ],
 )  # fmt: skip
-def test_a_change_must_come_from_a_page_of_this_server(headers: dict[str, str], refused: bool) -> None:
+def test_changes_come_from_pages_of_this_server(headers: dict[str, str], refused: bool) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert ask().request(method, "/", headers=headers).status_code == (403 if refused else 405)
 

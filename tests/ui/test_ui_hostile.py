@@ -1,4 +1,4 @@
-"""Records that somebody wrote to do harm: the pages stay up, show them as text, and read no other file."""
+"""Hostile records: the pages stay up, show them as text, and read no other file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_first(client: TestClient) -> str:
 
 
 def check_harmless(page: str) -> None:
-    """No tag of the record's is one of the page's, nothing runs, and nothing comes from elsewhere."""
+    """No tag of the record is one of the page, nothing runs or comes from elsewhere."""
     found = Tags(page)
     assert found.comments == []
     for tag, attributes in found.tags:

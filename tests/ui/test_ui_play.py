@@ -1,4 +1,4 @@
-"""A person plays on the page: a whole game, its records, forms, and a game's process that misbehaves."""
+"""A person plays on the page: a whole game, its records, forms, and bad processes."""
 
 from __future__ import annotations
 
@@ -211,5 +211,5 @@ def test_a_process_that_answers_nothing_ends_its_game_with_a_line(
         (["push left", "go left", "+"], ["ArrowLeft", "", ""]), (["leftover", 7, "x" * 10], ["", "", ""]),
     ],
 )  # fmt: skip
-def test_an_arrow_key_stands_for_the_first_action_that_has_its_word(actions: list[Any], expected: list[str]) -> None:
+def test_an_arrow_key_stands_for_an_action(actions: list[Any], expected: list[str]) -> None:
     assert [key for _, _, key in name_keys(actions)] == expected

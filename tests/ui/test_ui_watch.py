@@ -1,4 +1,4 @@
-"""The list of episodes, one turn, two runs side by side, curves: the pages of records that were played."""
+"""The list of episodes, one turn, two runs side by side, curves: the pages of records."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_run_that_goes_on_and_drops_half_an_episode_is_read_again(tmp_path: Pa
     assert index.episodes()[1].searched == ["other", "hello"]
 
 
-def test_numbers_that_take_long_keep_no_page_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_numbers_keep_no_page_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ready, computed, late, table = threading.Event(), [], "are being computed", "Success against turns"
 
     def compute(run: Any) -> Any:
@@ -144,7 +144,7 @@ def test_numbers_that_take_long_keep_no_page_waiting(tmp_path: Path, monkeypatch
         assert len(computed) == count + 1
 
 
-def test_a_new_folder_is_found_and_a_lost_one_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.ui.index.LOOK_EVERY", 0.0)
     index = Index([tmp_path])
     index.refresh()
@@ -176,7 +176,7 @@ def test_the_recordings_of_a_training_run_are_one_run(tmp_path: Path) -> None:
     assert client.get("/run/nothing").status_code == 404
 
 
-def test_a_turn_shows_the_prompt_with_pictures_and_the_reply_with_its_action_marked(tmp_path: Path) -> None:
+def test_a_turn_shows_prompt_and_pictures_and_marks_the_action(tmp_path: Path) -> None:
     client = ask(write(tmp_path / "run", play(0, (0.0, 1.0), history=True)))
     (address,) = links(client.get("/episodes").text)
     page = client.get(address[:-1] + "1").text
