@@ -80,7 +80,7 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 """The text model and the vision tower of each size."""
 
 
-# ---- the model -------------------------------------------------------------------------------------------------------
+# ---- the model ---------------------------------------------------------------------------------
 
 
 def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration:
@@ -178,7 +178,7 @@ class Bench:
         return Engine(lora.merged_copy(self.family), max_new_tokens=self.scale.new_tokens, vision_of=engine)
 
 
-# ---- parts -----------------------------------------------------------------------------------------------------------
+# ---- parts -------------------------------------------------------------------------------------
 
 Row = dict[str, Any]
 

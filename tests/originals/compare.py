@@ -34,7 +34,7 @@ KNOWN: dict[str, str] = {}
 SHOWN = 5
 """Differences printed of one comparison."""
 
-# ---- RL4VLM's cards --------------------------------------------------------------------------------------------------
+# ---- RL4VLM's cards -----------------------------------------------------------------------------
 
 
 def compare_cards(root: Path) -> Iterator[State]:
@@ -87,7 +87,7 @@ def deal_same(title: str, ours: Any, theirs: Any) -> None:
         theirs.cards_num = [value for value, *_ in show(ours.cards)]
 
 
-# ---- VL-DAC's MiniWorld ----------------------------------------------------------------------------------------------
+# ---- VL-DAC's MiniWorld ------------------------------------------------------------------------
 
 
 def compare_miniworld(root: Path) -> Iterator[State]:
@@ -123,7 +123,7 @@ def compare_miniworld(root: Path) -> Iterator[State]:
 NO_REWARD = {"ThreeRooms", "RoomObjects"}
 """Worlds to which ours adds a task that MiniWorld does not have."""
 
-# ---- MageBench -------------------------------------------------------------------------------------------------------
+# ---- MageBench ----------------------------------------------------------------------------------
 
 
 def compare_parsers(root: Path) -> Iterator[State]:

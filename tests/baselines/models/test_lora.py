@@ -43,7 +43,7 @@ def sampled(engine, prompts):
     return engine.sample(prompts, torch.Generator().manual_seed(0))
 
 
-# ---- adding adapters -------------------------------------------------------------------------------------------------
+# ---- adding adapters ---------------------------------------------------------------------------
 
 
 def test_adapters_begin_as_the_identity(family, prompts):
@@ -135,7 +135,7 @@ def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place(promp
         assert factors[0].cast(torch.bfloat16).requires_grad
 
 
-# ---- reference and merged copy ---------------------------------------------------------------------------------------
+# ---- reference and merged copy -----------------------------------------------------------------
 
 
 def test_the_reference_is_the_base_exactly_and_stays_it_while_the_adapters_learn(family, engine, prompts):
