@@ -74,10 +74,7 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a `Qwen2VLTextModel` or a module with the same parts, adapters included.
-
-    Other families override the small methods in which their layers differ.
-    """
+    """Functional view of a `Qwen2VLTextModel` or a module with the same parts, adapters included."""
 
     def __init__(self, language_model: Any) -> None:
         self.model = language_model
@@ -124,15 +121,13 @@ class Qwen2Decoder:
         """Run all layers and the final norm. New tokens see the past, and each other causally.
 
         Args:
-            x: [B, T, H] embeddings.
-            rotary: angles of the T positions.
+            x: [B, T, H] embeddings; rotary: angles of the T positions.
             past: keys and values before them, in order.
             visible: [B, T] bool, False on padding among the new tokens; None where there is none.
             images: the image tokens among the new tokens.
 
         Returns:
-            (hidden [B, T, H] after the final norm, keys and values of the T new positions); rows of
-            padding are finite and have no meaning.
+            (hidden [B, T, H], keys and values of the T positions); padding has finite values.
         """
         # Biases are shared by all layers.
         own = self._mask(x, past, visible)
@@ -247,10 +242,9 @@ class Qwen2Decoder:
         )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor) -> Tensor:
-        """Feed the next reply token of every row, [B, H]; return hidden [B, H] after the norm.
+        """Feed the next reply token of every row, [B, H]; return hidden [B, H], without gradients.
 
-        No gradients. Nothing waits for the device, and a static cache keeps shapes and addresses: a
-        CUDA graph can replay a step.
+        Nothing waits for the device, and a static cache keeps its addresses: a CUDA graph can replay it.
         """
         # The slot of this token becomes visible.
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim

@@ -65,8 +65,7 @@ Triple = tuple[float, float, float]
 
 
 def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Return the system message of a conversation, and the conversation without it: the model's
-    own, then what the prompt begins with; `None` where neither says anything."""
+    """Return the system message of a conversation, the model's own first, and the other messages."""
     messages = list(messages)
     if not messages or messages[0]["role"] != "system":
         return own, messages
@@ -100,16 +99,15 @@ class Family:
         model: the library's model for conditional generation, in eval mode.
         turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
         media: ids of placeholders that no reply may hold, the image placeholder first.
-        image_mark: the token that stands for an image in what a chat template writes; None: the
-            template takes text alone.
+        image_mark: the token of an image in what a chat template writes; None: it takes text alone.
         image_tokens: most tokens per image; None: as many as the model's processor allows.
         system: the system message; None: what the layout has without one.
-        processor: what the model's own processor says.
+        processor: the saved settings of the model's processor.
 
     Attributes:
-        language_model: the library's text model; decoder: its functional view.
-        rows: how many logits a token has.
-        stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
+        decoder: functional view of `language_model`, the library's text model.
+        rows: logits of a token.
+        stop_ids: tokens that end a reply; `turn_end` ends stored replies.
         suppressed: ids that are never sampled: special tokens but `stop_ids`, and ids without text.
 
     Raises:
@@ -195,18 +193,14 @@ class Family:
         raise NotImplementedError
 
     def encode_images(self, images: Images) -> list[Tensor]:
-        """Vision features, one [tokens, H or a multiple] tensor per image, differentiable.
-
-        What exceeds H is `ImageTokens.deep`, layer after layer."""
+        """Vision features, one [tokens, H or a multiple] tensor per image; the rest is `ImageTokens.deep`."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         raise NotImplementedError
 
     def processor_files(self) -> dict[str, Any]:
-        """The processor's files, name -> JSON data, with the image sizes in force.
-
-        The library and servers then show it what it was trained on."""
+        """The files of a saved model's processor, name -> JSON data, with the image sizes in force."""
         raise NotImplementedError
 
     def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
@@ -228,11 +222,7 @@ class Family:
         return twin
 
     def frozen_copy(self, *, share_vision: bool = True) -> Family:
-        """A copy that does not learn: the reference of the KL penalty.
-
-        Args:
-            share_vision: keep one vision tower for both, which must then be frozen.
-        """
+        """A copy that does not learn, for the KL penalty; a vision tower is shared only if frozen."""
         modules = self._vision_modules(self.model) if share_vision else []
         twin = self.twin({id(module): module for module in modules})
         twin.model.requires_grad_(False)
@@ -252,10 +242,7 @@ class Family:
         return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] of the model's type -> [..., V] float32, also where the weights are bfloat16.
-
-        A logit of 20 rounded to bfloat16 is off by up to 1/16, and so would be its log-probability.
-        """
+        """[..., H] of the model's type -> [..., V] float32: bfloat16 rounds a logit of 20 by up to 1/16."""
         weight = self.model.lm_head.weight
         if weight.dtype == torch.float32:
             return F.linear(hidden, weight)
@@ -275,10 +262,8 @@ class Family:
         return str(self._texts.recall(tuple(ids), decode))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has that many characters; all where none has.
-
-        A bisection decodes beginnings, which handles characters that are split over tokens."""
-        low, high = 1, len(ids)
+        """Return the fewest first tokens whose text has that many characters; all where none has."""
+        low, high = 1, len(ids)  # bisection: a character may be split over tokens
         while low < high:
             middle = (low + high) // 2
             if len(self.decode(ids[:middle])) >= characters:
@@ -294,9 +279,7 @@ class Family:
     # ---- prompts --------------------------------------------------------------------------------
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, ending where the reply begins.
-
-        Equal messages give the same object while it is remembered."""
+        """Lay out neutral chat messages, up to where the reply begins; equal ones are one object."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []

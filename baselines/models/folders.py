@@ -1,7 +1,7 @@
 """Folders of models and of adapters: the files next to the weights. Read as data, never run.
 
-They hold the limits of a model's training, the settings of its processor (the library's classes for
-Qwen need torchvision, because they also read videos), and its chat template.
+They hold the limits of a model's training, its processor's settings (the library's classes for Qwen
+need torchvision, because they also read videos), and its chat template.
 
 The template comes with the checkpoint, so it runs in the library's sandbox, jinja2's
 `ImmutableSandboxedEnvironment`. Only special tokens that the template itself writes become special
@@ -33,7 +33,7 @@ NEW_TOKENS = 128  # longest reply where nothing else says
 
 
 def check_whole(folder: Path) -> None:
-    """Raise `UserError` where a file differs from its checksum; a folder without checksums passes."""
+    """Raise `UserError` where a file differs from its checksum."""
     if (folder / CHECKSUMS).is_file():
         try:
             check_files(folder)
@@ -89,11 +89,7 @@ class TrainedLimits:
 
 
 def read_limits(model: str) -> TrainedLimits:
-    """Read the limits of a saved model; all are None without the file.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
+    """Read the limits of a saved model; all are None without the file."""
     path = Path(model) / FILE
     if not path.is_file():
         return TrainedLimits()
@@ -144,8 +140,7 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     """Read the settings that are saved with a model.
 
     Args:
-        model: a folder, or a Hub name.
-        source: arguments of the library's readers (`find_model`).
+        model: a folder, or a Hub name; source: arguments of the library's readers (`find_model`).
         tokenizer: its tokenizer, whose chat template counts if the processor has none.
         ours: our engine does what the settings say.
 
@@ -211,7 +206,7 @@ def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str,
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a library's error, for a line of ours."""
+    """The first line of a library's error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
@@ -223,11 +218,8 @@ PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 class ChatTemplate:
     """Lays conversations out in text and special tokens.
 
-    Args:
-        tokenizer: the model's tokenizer.
-        source: the template, in Jinja.
-        image_mark: id of the token that stands for an image in what the template writes; None: the
-            template takes texts alone, as strings.
+    `source` is the template in Jinja, `image_mark` the id of the token that stands for an image in what
+    it writes; None: it takes texts alone, as strings.
 
     Raises:
         UserError: the tokenizer reads across the template's special tokens.
@@ -249,7 +241,7 @@ class ChatTemplate:
         self._check()
 
     def lay_out(self, spelling: Sequence[tuple[str, Any]], system: str | None = None) -> list[str | int]:
-        """Text and ids of special tokens, ending where the reply begins.
+        """Text and ids of special tokens, up to where the reply begins.
 
         Args:
             spelling: ("role", name), ("text", text) and ("image", digest) in order.

@@ -32,8 +32,7 @@ ANSWER = "vlgym"  # a reply whose end is looked up
 class LibraryFamily(Family):
     """A model without a fast path. `PlainEngine` runs it.
 
-    `reader` is its processor (`load_processor`), `processor` what is saved of that; other arguments
-    are those of `Family`.
+    `reader` is its processor (`load_processor`), `processor` what is saved of that.
 
     Raises:
         UserError: there is no chat template, the tokenizer is that of another model, or

@@ -52,8 +52,7 @@ def load_family(
     Images are sized, and conversations laid out, as by the model's own processor and chat template.
 
     Args:
-        model: `tiny`, `smollm2`, a folder, or a Hub name; adapters are merged into the model that
-            their folder names.
+        model: `tiny`, `smollm2`, a folder, or a Hub name; adapters are merged into their model.
         image_tokens: most tokens per image; None: 16 for tiny, else what the processor allows.
         seed: initialisation of `tiny`.
         dtype: one of `DTYPES`.
@@ -129,9 +128,7 @@ def _load(model: str, dtype: str, plain: bool, options: dict[str, Any]) -> Famil
 
 
 def find_model(model: str) -> tuple[Any, dict[str, Any]]:
-    """Read a model's configuration from a folder or from the Hugging Face Hub.
-
-    Return it, and the arguments with which the library loads the model's parts.
+    """Return a model's configuration, and the arguments with which the library loads its parts.
 
     Raises:
         UserError: no such model, or a quantized one.
@@ -157,11 +154,7 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
 
 
 def load_weights(model: str, source: dict[str, Any], dtype: str, words_alone: bool) -> Any:
-    """Load the library's model for image and text, or for text, on the CPU.
-
-    Raises:
-        UserError: it is damaged, or not all of its weights are there.
-    """
+    """Load the library's model on the CPU; a `UserError` where weights are damaged or missing."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     kind: Any = AutoModelForCausalLM if words_alone else AutoModelForImageTextToText
@@ -183,9 +176,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, words_alone: bo
 
 
 def _stay_offline(model: str) -> bool:
-    """True if the Hub is not needed, or does not answer while the model is in its cache.
-
-    A `UserError` for a folder without a model, for a name of no model, and for a silent Hub."""
+    """True if the Hub is not needed, or does not answer while the model is in its cache."""
     if Path(model).exists():
         if not (Path(model) / "config.json").is_file():
             raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {HINT}")

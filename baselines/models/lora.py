@@ -1,15 +1,10 @@
 """Adapters on the language model: LoRA layers in place, the model without them, and their exports.
 
 The adapters (Hu et al., 2021, arXiv 2106.09685) are layers of `peft`, put into the model in place.
-Two views share all its other weights: `reference` has the base alone, for the KL penalty;
-`merged_copy` has the sums as plain linear layers, for exports.
-
-In bfloat16 the first steps of adapters are smaller than half a step of the base's product, and a sum
-that is rounded loses them. So `Summed` adds in float32, and the model samples with base and adapters
-apart: merged weights lose those steps (docs/log.md).
-
-`peft.PeftModel.from_pretrained(base, folder)` reads the folders written here, and `--model` takes
-those that PEFT wrote.
+In bfloat16 their first steps are smaller than half a step of the base's product, and a sum that is
+rounded loses them. So `Summed` adds in float32, and the model samples with base and adapters apart
+(docs/log.md). `peft.PeftModel.from_pretrained(base, folder)` reads the folders written here, and
+`--model` takes those that PEFT wrote.
 """
 
 from __future__ import annotations
@@ -64,7 +59,7 @@ class LoraOptions:
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
 
     def validate(self) -> None:
-        """Raise `UserError` for a value out of its range, or an alpha without a rank."""
+        """Raise `UserError` for a value out of its range."""
         check_number("--lora.rank", self.rank or 0, 0, hint="0 trains all weights.")
         if self.alpha is not None:
             if not self.rank:
@@ -73,8 +68,8 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices: stored in float32, so that small steps are not lost, and
-    applied in the precision of its input, so that a bfloat16 model does no float32 products."""
+    """One of an adapter's two matrices: float32, so that small steps are not lost, and applied in the
+    precision of its input."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # moves no global generator
@@ -99,11 +94,7 @@ class Factor(nn.Linear):
 
 
 class Summed(LoraLinear):
-    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once.
-
-    peft's layer rounds the base's product first. The products are of 16-bit numbers (on CUDA; see
-    `Float32Product`).
-    """
+    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once."""
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """[..., inputs] -> [..., outputs] of the same type."""
@@ -122,14 +113,10 @@ class Summed(LoraLinear):
 
 
 def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
-    """Freeze the model, and put an adapter around each linear layer of its language model, in place.
+    """Freeze the model, and put an adapter around each linear layer of its language model.
 
-    The model computes the same at first: the second factor begins at 0, the first uniform in
-    +-1 / sqrt(inputs). An `Engine` made earlier does not watch the adapters.
-
-    Args:
-        family: the model, warm start done: its weights are the base and the reference.
-        seed: of the first factors; no global generator is read or moved.
+    The second factors begin at 0, the first, drawn by `seed`, uniform in +-1 / sqrt(inputs). An
+    `Engine` made earlier does not watch the adapters.
 
     Raises:
         UserError: rank 0, or another value out of its range.
@@ -162,15 +149,14 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 
 
 def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
-    """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
+    """(path in the language model, layer) of all adapted layers, in the model's order."""
     for path, module in family.language_model.named_modules():
         if isinstance(module, LoraLayer):
             yield path, module
 
 
 def adapters(family: Family) -> nn.ModuleDict:
-    """All factors by name, such as `layers/0/self_attn/q_proj/A`, float32: what an optimizer trains
-    and a checkpoint holds."""
+    """All factors by name, such as `layers/0/self_attn/q_proj/A`, float32."""
     factors = {}
     for path, layer in adapted_layers(family):
         key = path.replace(".", "/")
@@ -188,7 +174,7 @@ def reference(family: Family) -> Family:
 
 @torch.no_grad()
 def merged_copy(family: Family) -> Family:
-    """The model with plain linear layers, base + scale * B A added in float32, else shared weights."""
+    """The model with plain linear layers: base + scale * B A, added in float32."""
 
     def plain(layer: Any) -> nn.Linear:
         bias = layer.base_layer.bias
@@ -212,10 +198,9 @@ def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
 def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None = None) -> Path:
     """Write the model, adapters merged, for `--model` and for transformers' `from_pretrained`.
 
-    It is written whole or not at all, over an older model. Tokenizer, chat template and the
-    processor's files go along, by which the library and servers show it what it was trained on.
-
-    `notes` are further files, name -> JSON data. A folder that holds something else is a `UserError`.
+    It is written whole or not at all, over an older model, with tokenizer, chat template and the
+    processor's files. `notes` are further files, name -> JSON data. A folder that holds something
+    else is a `UserError`.
     """
     check_export(folder)
     with written_whole(folder, without=(EVALUATION,)) as part:
@@ -228,7 +213,7 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
 
 
 def check_export(folder: Path) -> None:
-    """Raise `UserError` unless a model can be written to a folder: new, empty, or an older model's."""
+    """Raise `UserError` unless a folder is new, empty, or an older model's."""
     check_replaceable(folder, "--export", MODEL_FILES, "config.json", "model")
 
 
@@ -246,7 +231,7 @@ def is_tiny(model: str) -> bool:
 
 
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write the adapters of a model; whole or not at all, in place of older ones.
+    """Write the adapters of a model, whole or not at all, over older ones.
 
     `base` is the Hub name or folder of the model without them; `notes` are further files, name ->
     JSON data. A folder that holds something else is a `UserError`.
@@ -277,7 +262,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
 
 
 def check_adapter(folder: Path) -> None:
-    """Raise `UserError` unless adapters can be written to a folder: new, empty, or older adapters'."""
+    """Raise `UserError` unless a folder is new, empty, or older adapters'."""
     check_replaceable(folder, "--export-adapter", ADAPTER_FILES, CONFIG, "adapter")
 
 
@@ -287,7 +272,7 @@ def is_adapter(model: str) -> bool:
 
 
 def find_base(model: str) -> str:
-    """The model that a folder of adapters belongs to: a Hub name, or a folder.
+    """Return the Hub name or folder of the model that a folder of adapters belongs to.
 
     Raises:
         UserError: the folder does not say, or its weights are no safetensors.
@@ -323,11 +308,8 @@ def find_base(model: str) -> str:
 
 
 def merge_adapter(family: Family, model: str) -> None:
-    """Add the adapters of a folder to a model's weights, in place.
-
-    Raises:
-        UserError: they cannot be loaded, or belong to another model.
-    """
+    """Add the adapters of a folder to a model's weights, in place; a `UserError` where they cannot be
+    loaded, or belong to another model."""
     try:
         check_finite(ADAPTER_WEIGHTS, load_file(Path(model) / ADAPTER_WEIGHTS))
         with torch.no_grad():

