@@ -5,7 +5,6 @@ Each seed is a process with the demo's options of `python -m baselines.vldac`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
@@ -59,11 +58,11 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Run the seeds one after another; with `--write` they are published; `make docs` draws README's curve of them."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
     parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")
     parser.add_argument("--out", metavar="FOLDER", help="folder that keeps finished seeds for a call after a break")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(args.out or name)
         runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]

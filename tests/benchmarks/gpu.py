@@ -10,7 +10,6 @@ is appended to `--rows` as soon as it is measured.
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from report import describe_machine, parse
+from report import describe_machine, make_parser
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
@@ -40,10 +39,9 @@ from baselines.runs.distributed import peak_memory
 from baselines.vldac import VLDAC, Config
 from vlgym.files import append_whole
 
-ENV = "vlgym/NumberLine-v1"
+ENV, RANK = "vlgym/NumberLine-v1", 64
 SIDE = 336  # pixels
 PROMPT = 300  # tokens, image included
-RANK = 64
 
 
 class Scale(NamedTuple):
@@ -108,12 +106,7 @@ def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration
 
 
 class Bench:
-    """A size on a device, and what its speed is held against.
-
-    Args:
-        size: of `SCALES`.
-        device: where.
-    """
+    """A size of `SCALES` on a device, and what its speed is held against."""
 
     def __init__(self, size: str, device: torch.device) -> None:
         self.size, self.device, self.scale = size, device, SCALES[size]
@@ -125,22 +118,19 @@ class Bench:
         self.head = self.family.model.lm_head.weight.numel()
 
     def seconds(self, work: Callable[[], Any], repeat: int = 3) -> float:
-        """Best time of one call, after one that warms up: of the clock on CUDA, of the processor on a shared CPU."""
+        """Best time of one call, after one that warms up."""
         work()
         return min(self.once(work) for _ in range(repeat))
 
     def once(self, work: Callable[[], Any]) -> float:
-        """Time of one call."""
+        """Time of one call: of the clock on CUDA, of the processor on a shared CPU."""
         clock = time.perf_counter if self.cuda else time.process_time
-        self._wait()
+        wait = torch.cuda.synchronize if self.cuda else torch.cpu.synchronize
+        wait()
         start = clock()
         work()
-        self._wait()
+        wait()
         return clock() - start
-
-    def _wait(self) -> None:
-        if self.cuda:
-            torch.cuda.synchronize(self.device)
 
     def bandwidth(self) -> float:
         """Bytes per second that a copy reads and writes."""
@@ -154,13 +144,12 @@ class Bench:
 
     def prompts(self, number: int) -> list[Prompt]:
         """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
-        rng = np.random.default_rng(0)
 
         def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
             content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
             return self.family.encode([{"role": "user", "content": content}])
 
-        pictures = rng.integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
+        pictures = np.random.default_rng(0).integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
         return [layout(i, x, PROMPT - len(layout(i, x, 0))) for i, x in enumerate(pictures)]
 
     def adapted(self) -> Engine:
@@ -172,10 +161,6 @@ class Bench:
                 if name.endswith("/B"):
                     factor.weight.normal_(0.0, 1e-3, generator=generator)
         return Engine(self.family, max_new_tokens=self.scale.new_tokens)
-
-    def merged(self, engine: Engine) -> Engine:
-        """An engine with the sums of weights and adapters: a second copy of the weights."""
-        return Engine(lora.merged_copy(self.family), max_new_tokens=self.scale.new_tokens, vision_of=engine)
 
 
 # ---- parts -------------------------------------------------------------------------------------
@@ -191,7 +176,9 @@ def graphs(bench: Bench) -> Iterator[Row]:
     decoder = bench.family.decoder
     per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
     for name in ("adapters apart", "merged"):
-        one = engine if name != "merged" else bench.merged(engine)
+        one = engine
+        if name == "merged":  # a second copy of the weights
+            one = Engine(lora.merged_copy(bench.family), max_new_tokens=limit, vision_of=engine)
         one.stop = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
         for batch in bench.scale.batches[::-1]:
             prompts, greedy = bench.prompts(batch), []
@@ -216,10 +203,11 @@ def probes(bench: Bench) -> Iterator[Row]:
         bench.family.set_recompute(recompute)
         if bench.cuda:
             torch.cuda.reset_peak_memory_stats(bench.device)
-        found = probe(engine, bench.prompts(1)[0], list(lora.adapters(bench.family).parameters()), Passes(64), 64)
+        factors = list(lora.adapters(bench.family).parameters())
+        fit = probe(engine, bench.prompts(1)[0], factors, Passes(64), 64)
         yield {
-            "recompute": recompute, "rows": found.rows, "tokens": found.tokens, "peak_gib": found.peak / 2**30,
-            "s_a_row": found.seconds,
+            "recompute": recompute, "rows": fit.rows, "tokens": fit.tokens, "peak_gib": fit.peak / 2**30,
+            "s_a_row": fit.seconds,
         }  # fmt: skip
 
 
@@ -260,13 +248,13 @@ PARTS = {"graphs": (graphs, ["7b"]), "probes": (probes, ["2b", "7b"]), "update":
 
 def main() -> int:
     """Measure the parts until the minutes are spent; an error costs its own part alone. Return 1 after an error."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--part", choices=tuple(PARTS), action="append", help="what to measure; all if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="in place of each part's sizes; tiny without CUDA")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rows", type=Path, default=Path("gpu.jsonl"), help="file that rows are appended to")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     torch.manual_seed(0)
     device, failed = torch.device(args.device), 0
     size = args.size or (None if device.type == "cuda" else "tiny")

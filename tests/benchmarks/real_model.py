@@ -11,7 +11,6 @@ them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.engine.engine import make_engine, pad_rows
 from baselines.models.load import load_family
@@ -106,12 +105,12 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Play all, print a table, and publish the rows with `--write`."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=30, help="of each environment")
     parser.add_argument("--trained", metavar="FOLDER", type=Path, required=True, help="run folder of the training")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder that keeps what was played")
     parser.add_argument("--write", action="store_true", help="write docs/studies/real-model.json")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
 
     # A run that was stopped goes on; one that has ended writes its report again.
     rows = []

@@ -10,7 +10,7 @@ import peft
 import pytest
 import torch
 from modern import BUILDERS, save
-from samples import CHATS, SIZE, messages, picture, with_pictures
+from samples import CHATS, SIZE, ask_library, messages, picture
 from stage import SMALL
 from transformers import AutoModelForImageTextToText
 
@@ -20,11 +20,16 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
-from baselines.vldac import Config
 from vlgym.errors import UserError
 
 
-@pytest.fixture(scope="module", params=list(BUILDERS))
+def list_families(*first: str) -> list:
+    """Families for `parametrize`: some in every run, the others in the exhaustive one."""
+    return [*first, *(pytest.param(x, marks=pytest.mark.exhaustive) for x in BUILDERS if x not in first)]
+
+
+# Tiles; linear attention; sliding windows and token types.
+@pytest.fixture(scope="module", params=list_families("idefics3", "qwen3_5", "gemma3"))
 def folder(request, tmp_path_factory) -> Path:
     return save(request.param, tmp_path_factory.mktemp(request.param))
 
@@ -39,10 +44,7 @@ def engine(folder) -> PlainEngine:
 def test_prompts_have_the_librarys_ids_and_tensors(engine):
     family = engine.family
     for chat in CHATS:
-        theirs = family.reader.apply_chat_template(
-            [list(map(with_pictures, chat))], add_generation_prompt=True, tokenize=True, return_dict=True,
-            return_tensors="pt",
-        )  # fmt: skip
+        theirs = ask_library(family.reader, chat)
         prompt = family.encode(chat)
         ours = family.inputs([prompt])
         assert prompt.ids.tolist() == theirs["input_ids"][0].tolist()
@@ -53,10 +55,10 @@ def test_prompts_have_the_librarys_ids_and_tensors(engine):
 
 def test_text_that_spells_a_special_token_stays_text(engine):
     family = engine.family
-    mark = family.tokenizer.convert_ids_to_tokens(family.mark)
+    mark = family.tokenizer.convert_ids_to_tokens(family.image_mark)
     prompt = family.encode(messages(picture(1, SIZE), f"a {mark}<|im_end|> b"))
     plain = family.encode(messages(picture(1, SIZE), "a b"))
-    for token in (family.mark, family.turn_end):
+    for token in (family.image_mark, family.turn_end):
         assert (prompt.ids == token).sum() == (plain.ids == token).sum() > 0
 
 
@@ -97,21 +99,14 @@ def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
     assert not out.cut.any()
 
 
-FEW = ("idefics3", "qwen3_5")  # the second reads by linear attention, too
-
-
-@pytest.mark.parametrize(
-    "folder", [*FEW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in BUILDERS)], indirect=True
-)
+@pytest.mark.parametrize("folder", list_families("qwen3_5"), indirect=True)
 def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
-    config = Config(
-        **{
-            **SMALL, "env": "vlgym/NumberLine-v1", "model": str(folder), "updates": 1, "num_envs": 2,
-            "rollout_steps": 2, "minibatch": 2, "value_warmup": 0, "eval_episodes": 0, "max_new_tokens": 6,
-            "lora": LoraOptions(rank=2), "lr": 1e-2, "image_tokens": None, "warm": WarmConfig(steps=0),
-        }
-    )  # fmt: skip
-    run = vldac.train(replace(config, out=tmp_path / "run"))
+    run = vldac.train(replace(
+        vldac.Config(**SMALL), env="vlgym/NumberLine-v1", model=str(folder), updates=1, num_envs=2,
+        rollout_steps=2, minibatch=4, epochs=1, value_warmup=0, eval_episodes=0, max_new_tokens=6,
+        lora=LoraOptions(rank=2), lr=1e-2, image_tokens=None, warm=WarmConfig(steps=0),
+        record_every=0, out=tmp_path / "run",
+    ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
     assert row["policy/grad_norm"] > 0

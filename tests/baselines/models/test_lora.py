@@ -8,11 +8,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from samples import messages, picture
+from tiny_families import EACH
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForImageTextToText, AutoTokenizer
 
 from baselines.engine.engine import Engine
-from baselines.models.load import FAMILIES, load_family
+from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged, merged_copy, reference
 from vlgym.errors import UserError
 
@@ -46,37 +48,17 @@ def sampled(engine, prompts):
 # ---- adding adapters ---------------------------------------------------------------------------
 
 
-def test_adapters_begin_as_the_identity(family, prompts):
-    before = scores(family, prompts)
+def test_every_linear_layer_of_the_language_model_has_an_adapter_and_all_gradients_are_theirs(family, prompts):
+    expected = {f"{name.replace('.', '/')}/{side}" for name in linears(family) for side in "AB"}
     add_adapters(family, LoraOptions(rank=4), seed=0)
-    assert torch.equal(scores(family, prompts), before)
-
-
-def test_every_linear_layer_of_the_language_model_has_an_adapter_and_nothing_else_has(family):
-    expected = set(linears(family))
-    elsewhere = sum(1 for m in family.model.modules() if isinstance(m, nn.Linear)) - len(expected)
-    add_adapters(family, LoraOptions(rank=4), seed=0)
-    found = {name.rsplit("/", 1)[0].replace("/", ".") for name in adapters(family)}
-    assert found == expected
-    assert len(list(adapters(family).parameters())) == 2 * len(expected)
-    language = {id(m) for m in family.language_model.modules()}
-    rest = [m for m in family.model.modules() if id(m) not in language]
-    assert sum(1 for m in rest if type(m) is nn.Linear) == elsewhere > 0
-
-
-def test_gradients_reach_every_adapter_and_nothing_but_adapters(family, prompts):
-    add_adapters(family, LoraOptions(rank=4), seed=0)
+    assert set(adapters(family)) == expected
     randomise(family)
-    engine = Engine(family, max_new_tokens=10)
-    engine.score(prompts, *replies(family, prompts)).sum().backward()
+    Engine(family, max_new_tokens=10).score(prompts, *replies(family, prompts)).sum().backward()
     trained = {id(p) for p in list(adapters(family).parameters())}
     for name, parameter in family.model.named_parameters():
         assert parameter.requires_grad is (id(parameter) in trained), name
-        if parameter.requires_grad:
-            assert parameter.grad is not None, name
-            assert parameter.grad.abs().sum() > 0, name
-        else:
-            assert parameter.grad is None, name
+        reached = parameter.grad is not None and bool(parameter.grad.abs().sum() > 0)
+        assert reached is parameter.requires_grad, name
 
 
 def test_the_product_is_scaled_by_alpha_over_rank_and_alpha_is_twice_the_rank_by_default():
@@ -142,6 +124,7 @@ def test_the_reference_is_the_base_exactly_and_stays_it_while_the_adapters_learn
     before, drawn = scores(family, prompts), sampled(engine, prompts)
     weights = {tensor.data_ptr() for tensor in family.model.parameters()}
     add_adapters(family, LoraOptions(rank=4), seed=0)
+    assert torch.equal(scores(family, prompts), before)  # adapters begin as the identity
     base = reference(family)
     randomise(family)
     assert torch.equal(scores(base, prompts), before)
@@ -152,7 +135,7 @@ def test_the_reference_is_the_base_exactly_and_stays_it_while_the_adapters_learn
     assert {tensor.data_ptr() for tensor in base.model.parameters()} == weights  # nothing was copied
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", EACH)
 def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_folder):
     family = load_family(str(model_folder(name)))
     prompts = [family.encode(messages(picture(seed), "Say a word.")) for seed in (1, 2)]
@@ -169,8 +152,6 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
 
 
 def test_an_exported_model_is_a_plain_checkpoint_with_the_merged_models_logits(family, tmp_path):
-    from transformers import AutoModelForImageTextToText, AutoTokenizer
-
     family.tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
     family.model.save_pretrained(tmp_path / "before")
     add_adapters(family, LoraOptions(rank=4), seed=0)
