@@ -116,8 +116,8 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
         assert game.replies[0] == said[0][index]
     seeds = [game.seed for game in trainer.environments]
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]  # a group plays one episode
-    rewards = [game.get_reward() for game in trainer.environments]
-    differ = rewards[0] != rewards[1] or rewards[2] != rewards[3]
+    one, two, three, four = (game.get_reward() for game in trainer.environments)
+    differ = one != two or three != four
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
     moved = any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
     assert moved == differ
