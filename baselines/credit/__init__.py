@@ -4,8 +4,8 @@
     python -m baselines.credit --estimator my.py:Mine
 
 Environments are saved and restored exactly, so a turn's advantage can be measured by branching;
-NumberLine's is computed. A finished cell is a line of OUT/rows.jsonl: the same command goes on where it
-was stopped (docs/credit.md).
+NumberLine's is computed. A finished cell is a line of OUT/rows.jsonl: the same command goes on
+where it was stopped (docs/credit.md).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Config:
     quick: bool = False
     """Four small cells instead of the standard table: two minutes of one core."""
     estimator: str | None = None
-    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number a turn, [G, K, T]."""
+    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number a
+    turn, [G, K, T]."""
     out: Path = Path("runs/credit")
     """Folder of rows and plot."""
 

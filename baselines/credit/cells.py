@@ -1,4 +1,5 @@
-"""The cells of the bench: environment, policy, and how much is played; each gives a row of figures."""
+"""The cells of the bench: environment, policy, and how much is played; each gives a row of
+figures."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
 
 
 def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
-    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy gradients."""
+    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy
+    gradients."""
     steps, table, states, gram = points.get(cell.policy) or (0, None, None, None)
     plus = noisy(ERRORS[cell.policy]) if table is None else table.double().numpy()
     batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])
@@ -165,7 +167,8 @@ def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[
     """Compare every estimator with the truth."""
     estimates = apply(estimators, episodes)
     return {
-        "episodes": episodes.returns.numel(), "length": float(episodes.mask.sum(-1).double().mean()),
+        "episodes": episodes.returns.numel(),
+        "length": float(episodes.mask.sum(-1).double().mean()),
         "critic": explain(episodes),
         "measures": {name: measure(each, truth, episodes) for name, each in estimates.items()},
     }  # fmt: skip

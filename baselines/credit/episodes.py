@@ -1,7 +1,7 @@
 """Episodes in groups of one start, how policies play them, and true advantages by branches.
 
-A policy gives the probabilities of the legal actions, so that its true values can be computed. The turn
-limit is part of the state: all ends count as ends, and nothing is paid after them.
+A policy gives the probabilities of the legal actions, so that its true values can be computed. The
+turn limit is part of the state: all ends count as ends, and nothing is paid after them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class EpisodeBatch:
 
 
 class Truth(NamedTuple):
-    """True advantages: independent estimates [2, G, K, T], NaN where not measured; standard errors."""
+    """True advantages: independent estimates [2, G, K, T], NaN where not measured; standard
+    errors."""
 
     halves: Tensor
     errors: Tensor
@@ -136,8 +137,8 @@ def play(
 
 
 def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
-    """Return the discounted return of one branch from a state, with fresh luck: of V, or of Q where a
-    first action is given."""
+    """Return the discounted return of one branch from a state, with fresh luck: of V, or of Q where
+    a first action is given."""
     env.set_state(state)
     env.reseed(seed)
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
@@ -151,7 +152,8 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 def sample_truth(
     env: Any, episodes: EpisodeBatch, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
 ) -> Truth:
-    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and of V a half.
+    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and of V a
+    half.
 
     Q and V share their luck in pairs (common random numbers); halves and the episode share nothing.
     """

@@ -1,4 +1,5 @@
-"""Comparison of an estimate with the true advantage, with intervals over start groups; table and plot.
+"""Comparison of an estimate with the true advantage, with intervals over start groups; table and
+plot.
 
 The truth has two halves t1, t2 of independent noise: cov(t1, t2) is its variance without noise. A
 correlation is corrected for attenuation (Spearman 1904), and not clipped: with t their mean,
@@ -29,9 +30,9 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     """Compare an estimate [G, K, T] with the truth on the turns where it is known.
 
     Returns:
-        correlation and sign agreement, each with its deviation over bootstrap samples of start groups;
-        bias, variance (`decompose`); shares of turns with the estimate 0 and with a sure true sign;
-        reliability of the truth's mean.
+        correlation and sign agreement, each with its deviation over bootstrap samples of start
+        groups; bias, variance (`decompose`); shares of turns with the estimate 0 and with a sure
+        true sign; reliability of the truth's mean.
     """
     used = episodes.mask & ~truth.halves[0].isnan()
     group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
@@ -99,7 +100,8 @@ def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, al
 
 
 def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
-    """Return the cosine of two gradients: coefficients [P] of vectors with inner products `gram` [P, P]."""
+    """Return the cosine of two gradients: coefficients [P] of vectors with inner products `gram`
+    [P, P]."""
     return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
 
 
@@ -150,7 +152,8 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     # Estimators of whole episodes are dashed.
     for number, name in enumerate(dict.fromkeys(name for row in lines for name in row["measures"])):
         style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4,
-                 "linewidth": 1.2, "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
+                 "linewidth": 1.2, "linestyle": "--" if name in WHOLE else "-",
+                 "label": name}  # fmt: skip
         points = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
         left.plot(targets, [mean(x for n, x in points if n == own) for own in targets], **style)
         both = [row["curve"].get(name, {}) for row in curves]

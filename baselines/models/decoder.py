@@ -39,7 +39,8 @@ class Segment:
 
 
 Rotary = tuple[Tensor, Tensor]
-"""Angles of positions: (cos, sin), each [B, T, 1, head_dim]; the sine with the half rotation's sign."""
+"""Angles of positions: (cos, sin), each [B, T, 1, head_dim]; the sine with the half rotation's
+sign."""
 
 
 @dataclass
@@ -74,7 +75,8 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a `Qwen2VLTextModel` or a module with the same parts, adapters included."""
+    """Functional view of a `Qwen2VLTextModel` or a module with the same parts, adapters
+    included."""
 
     def __init__(self, language_model: Any) -> None:
         self.model = language_model
@@ -238,13 +240,15 @@ class Qwen2Decoder:
             [x.view(flat, self.head_dim, slots) for x in keys],
             [x.view(flat, slots, self.head_dim) for x in values],
             bias.view(flat, 1, slots), slots if static else longest,
-            (cos * scale, sin * scale), next_positions.new_tensor([longest]), next_positions.new_zeros(1),
+            (cos * scale, sin * scale), next_positions.new_tensor([longest]),
+            next_positions.new_zeros(1),
         )  # fmt: skip
 
     def step(self, state: DecodeState, x: Tensor) -> Tensor:
         """Feed the next reply token of every row, [B, H]; return hidden [B, H], without gradients.
 
-        Nothing waits for the device, and a static cache keeps its addresses: a CUDA graph can replay it.
+        Nothing waits for the device, and a static cache keeps its addresses: a CUDA graph can
+        replay it.
         """
         # The slot of this token becomes visible.
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim

@@ -65,7 +65,8 @@ Triple = tuple[float, float, float]
 
 
 def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Return the system message of a conversation, the model's own first, and the other messages."""
+    """Return the system message of a conversation, the model's own first, and the other
+    messages."""
     messages = list(messages)
     if not messages or messages[0]["role"] != "system":
         return own, messages
@@ -193,14 +194,16 @@ class Family:
         raise NotImplementedError
 
     def encode_images(self, images: Images) -> list[Tensor]:
-        """Vision features, one [tokens, H or a multiple] tensor per image; the rest is `ImageTokens.deep`."""
+        """Vision features, one [tokens, H or a multiple] tensor per image; the rest is
+        `ImageTokens.deep`."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         raise NotImplementedError
 
     def processor_files(self) -> dict[str, Any]:
-        """The files of a saved model's processor, name -> JSON data, with the image sizes in force."""
+        """The files of a saved model's processor, name -> JSON data, with the image sizes in
+        force."""
         raise NotImplementedError
 
     def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
@@ -222,7 +225,8 @@ class Family:
         return twin
 
     def frozen_copy(self, *, share_vision: bool = True) -> Family:
-        """A copy that does not learn, for the KL penalty; a vision tower is shared only if frozen."""
+        """A copy that does not learn, for the KL penalty; a vision tower is shared only if
+        frozen."""
         modules = self._vision_modules(self.model) if share_vision else []
         twin = self.twin({id(module): module for module in modules})
         twin.model.requires_grad_(False)
@@ -242,7 +246,8 @@ class Family:
         return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] of the model's type -> [..., V] float32: bfloat16 rounds a logit of 20 by up to 1/16."""
+        """[..., H] of the model's type -> [..., V] float32: bfloat16 rounds a logit of 20 by up to
+        1/16."""
         weight = self.model.lm_head.weight
         if weight.dtype == torch.float32:
             return F.linear(hidden, weight)
@@ -262,7 +267,8 @@ class Family:
         return str(self._texts.recall(tuple(ids), decode))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has that many characters; all where none has."""
+        """Return the fewest first tokens whose text has that many characters; all where none
+        has."""
         low, high = 1, len(ids)  # bisection: a character may be split over tokens
         while low < high:
             middle = (low + high) // 2
@@ -279,7 +285,8 @@ class Family:
     # ---- prompts --------------------------------------------------------------------------------
 
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, up to where the reply begins; equal ones are one object."""
+        """Lay out neutral chat messages, up to where the reply begins; equal ones are one
+        object."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []

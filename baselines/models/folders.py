@@ -109,7 +109,8 @@ def read_limits(model: str) -> TrainedLimits:
 IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
 PROCESSOR_SETTINGS, INDEX = "processor_config.json", "model.safetensors.index.json"
 SETTINGS = (
-    "config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS, INDEX,
+    "config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS,
+    INDEX,
 )  # fmt: skip
 LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # the library's bounds for a saved Qwen processor without
 STEPS = ("do_resize", "do_rescale", "do_normalize")  # our engine always takes them
@@ -218,8 +219,8 @@ PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 class ChatTemplate:
     """Lays conversations out in text and special tokens.
 
-    `source` is the template in Jinja, `image_mark` the id of the token that stands for an image in what
-    it writes; None: it takes texts alone, as strings.
+    `source` is the template in Jinja, `image_mark` the id of the token that stands for an image in
+    what it writes; None: it takes texts alone, as strings.
 
     Raises:
         UserError: the tokenizer reads across the template's special tokens.

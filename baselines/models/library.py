@@ -62,7 +62,8 @@ class LibraryFamily(Family):
         self._inputs = frozenset(inspect.signature(model.forward).parameters)
         self._tensors: Fifo = Fifo(64)
         super().__init__(
-            model, tokenizer, processor=processor, turn_end=tokenizer.convert_ids_to_tokens(min(ends)),
+            model, tokenizer, processor=processor,
+            turn_end=tokenizer.convert_ids_to_tokens(min(ends)),
             pad=tokenizer.pad_token or tokenizer.eos_token, image_mark=mark,
             media=[each for each in (*media, mark) if each is not None], **options,
         )  # fmt: skip

@@ -68,8 +68,8 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices: float32, so that small steps are not lost, and applied in the
-    precision of its input."""
+    """One of an adapter's two matrices: float32, so that small steps are not lost, and applied in
+    the precision of its input."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # moves no global generator
@@ -94,7 +94,8 @@ class Factor(nn.Linear):
 
 
 class Summed(LoraLinear):
-    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once."""
+    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded
+    once."""
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """[..., inputs] -> [..., outputs] of the same type."""
@@ -125,8 +126,8 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     if not options.rank:
         raise UserError("--lora.rank 0 trains all weights, without adapters; for adapters give, say, --lora.rank 32.")
 
-    # On the meta device peft initialises nothing, and so moves no global generator. The layers do not
-    # need `peft_config`, and copies without adapters must not have it.
+    # On the meta device peft initialises nothing, and so moves no global generator. The layers do
+    # not need `peft_config`, and copies without adapters must not have it.
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
     config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
@@ -308,8 +309,8 @@ def find_base(model: str) -> str:
 
 
 def merge_adapter(family: Family, model: str) -> None:
-    """Add the adapters of a folder to a model's weights, in place; a `UserError` where they cannot be
-    loaded, or belong to another model."""
+    """Add the adapters of a folder to a model's weights, in place; a `UserError` where they cannot
+    be loaded, or belong to another model."""
     try:
         check_finite(ADAPTER_WEIGHTS, load_file(Path(model) / ADAPTER_WEIGHTS))
         with torch.no_grad():

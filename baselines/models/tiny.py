@@ -1,8 +1,9 @@
 """The tiny vision-language model and its tokenizer, built offline: the default of every command.
 
 It is a `Qwen2VLForConditionalGeneration` with random weights, which knows nothing before its warm
-start. With the library's std of 0.02 a model this small sits on a plateau where it ignores the image;
-with 0.08 (embeddings 0.02, patch embedding 0.03) it reads printed digits after some hundred batches.
+start. With the library's std of 0.02 a model this small sits on a plateau where it ignores the
+image; with 0.08 (embeddings 0.02, patch embedding 0.03) it reads printed digits after some hundred
+batches.
 
 The tokenizer is byte-level BPE, trained on a list of words from prompts of visual games. Any text
 round-trips; words of the list are single tokens, so prompts are short. Training breaks ties by

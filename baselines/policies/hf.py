@@ -1,8 +1,9 @@
 """The policy `hf:PATH-OR-NAME`: a model to evaluate, through its engine.
 
 A turn's random numbers do not depend on the batch, so a resumed run, or one with another number of
-environments, gives the same replies, as far as the arithmetic of another batch gives the same numbers.
-The draws of the learners' policy, `baselines.engine.engine.ModelPolicy`, depend on the batch.
+environments, gives the same replies, as far as the arithmetic of another batch gives the same
+numbers. The draws of the learners' policy, `baselines.engine.engine.ModelPolicy`, depend on the
+batch.
 """
 
 from __future__ import annotations
@@ -73,10 +74,12 @@ class EnginePolicy:
         """Return the settings that a reply depends on besides the prompt, for a run's record."""
         sampler = self.engine.describe()
         return {
-            "name": self.name, "model": self.weights, "engine": self.engine.name, "dtype": sampler["dtype"],
+            "name": self.name, "model": self.weights, "engine": self.engine.name,
+            "dtype": sampler["dtype"],
             "device": self.engine.family.device.type, **self.engine.family.describe_images(),
             **({} if self.limits.system is None else {"system": self.limits.system}),
-            "max_new_tokens": self.sampling.max_new_tokens, "temperature": self.sampling.temperature,
+            "max_new_tokens": self.sampling.max_new_tokens,
+            "temperature": self.sampling.temperature,
             "seed": self.sampling.seed if self.sampling.temperature else None,
             "torch": version("torch"), "transformers": version("transformers"),
         }  # fmt: skip

@@ -1,7 +1,7 @@
 """The studies as data: environments, arms, budgets. `baselines/studies/study.py` runs them.
 
-All use the tiny model, warm-started from a noisy oracle. An arm sets what it is named after and, where
-it learns from whole episodes, their number; all else is the learners' default.
+All use the tiny model, warm-started from a noisy oracle. An arm sets what it is named after and,
+where it learns from whole episodes, their number; all else is the learners' default.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
 
 
 def by_episode(targets: int) -> tuple[Arm, Arm]:
-    """LOOP with KL, and GRPO: updates of about 256 environment and 4 gradient steps, as VL-DAC's."""
+    """LOOP with KL, and GRPO: updates of about 256 environment and 4 gradient steps, as
+    VL-DAC's."""
     sizes = ("--num-envs", str(96 // targets), "--minibatch", str(48 // targets))
     loop = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", *sizes))
     return loop, Arm("GRPO", "baselines.grpo", sizes)
@@ -105,7 +106,8 @@ STUDIES["words-NumberLine-v1"] = _study(
 )  # fmt: skip
 STUDIES |= {
     f"credit-{number}": _study(
-        "NumberLine-v1", f"the same skill, {number} target{'s' if number > 1 else ''} in an episode",
+        "NumberLine-v1",
+        f"the same skill, {number} target{'s' if number > 1 else ''} in an episode",
         "Does credit for each step gain on credit for the episode as episodes get longer?",
         (VLDAC, *by_episode(number)),
         (8_192, (*LARGE, "--kl-coef", "0.02", *kwargs), ("--warm.reading", "0.99", *kwargs)),

@@ -1,4 +1,5 @@
-"""The processes of a study: warm starts, runs of the learners, and how they are stopped and resumed."""
+"""The processes of a study: warm starts, runs of the learners, and how they are stopped and
+resumed."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class Runs:
         return code == 0
 
     def stop(self, reason: KeyboardInterrupt) -> None:
-        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it, SIGTERM does not."""
+        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it, SIGTERM does
+        not."""
         self.stopping.set()
         if isinstance(reason, Terminated):
             for process in list(self.running):
@@ -159,8 +161,8 @@ def note_made(name: str) -> None:
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
-    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be written
-    to, or holds this study with another plan."""
+    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be
+    written to, or holds this study with another plan."""
     check_writable("--out", folder)
     file = folder / PLAN
     if file.is_file() and file.read_bytes() != encode_json(plan):

@@ -46,8 +46,8 @@ def binned(run: dict[str, Any], study: Study) -> list[tuple[float, float]]:
 
 
 def find_blind(study: Study) -> dict[str, float] | None:
-    """Return `success` of the best blind player of a study's environment, and its `share` of the way
-    from random play to the oracle; `None` where it was not measured."""
+    """Return `success` of the best blind player of a study's environment, and its `share` of the
+    way from random play to the oracle; `None` where it was not measured."""
     if study.form:
         rows = json.loads((RESULTS_FOLDER / "screens.json").read_text(encoding="utf-8"))
         row = next(each for each in rows if each.get("form") == study.form)
@@ -195,7 +195,8 @@ def _arms_table(study: Study, results: Sequence[dict[str, Any]]) -> list[str]:
         cells = (
             arm.label, _mean(row.before), write_spread(row.after, 3), write_spread(row.gain, 3),
             write_p(row.p_gain), _mean([row.blind]), write_p(row.p_blind), _mean(row.grey),
-            _mean(row.unreadable), _less(ends[arm.label], ends[base], level), f"{min(row.after):.3f}",
+            _mean(row.unreadable), _less(ends[arm.label], ends[base], level),
+            f"{min(row.after):.3f}",
             _mean((each["mean_return"] for each in last), "+.2f"),
             _mean(each["invalid_rate"] for each in last),
             _span(run["gradient_steps"] for run in runs),

@@ -1,9 +1,11 @@
-"""The study of interaction types: one model trained on k of them, judged on types it never trained on.
+"""The study of interaction types: one model trained on k of them, judged on types it never trained
+on.
 
-All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`. Each
-set of types trains it with the same number of environment steps, and then each held-out type does:
-its held-out episodes before that are success without training, and the training episodes say after how
-many steps it reaches `THRESHOLD`. k = 0 is trained on the held-out types from the beginning.
+All models of a seed begin alike: `tiny` after a warm start on all types of the study, or `--model`.
+Each set of types trains it with the same number of environment steps, and then each held-out type
+does: its held-out episodes before that are success without training, and the training episodes say
+after how many steps it reaches `THRESHOLD`. k = 0 is trained on the held-out types from the
+beginning.
 """
 
 from __future__ import annotations
@@ -140,8 +142,8 @@ def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
 
 
 def reach(curve: Sequence[tuple[float, float, float]]) -> float | None:
-    """Return the environment steps after which `THRESHOLD` of the last `SET_WINDOW` training episodes or
-    more are won; `curve` has (environment steps, success, episodes) of each update."""
+    """Return the environment steps after which `THRESHOLD` of the last `SET_WINDOW` training
+    episodes or more are won; `curve` has (environment steps, success, episodes) of each update."""
     for end in range(1, len(curve) + 1):
         won = played = 0.0
         for _, success, count in reversed(curve[:end]):

@@ -44,10 +44,10 @@ class Config:
     """Run a study, or go on with it, and write its table, plot and raw runs."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """algorithms; credit-1, -2, -4, -8; sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0, -v1);
-    words-NumberLine-v1; curve-NAME for OneRoom-v1, Hallway-v1, MazeS2-v1, SokobanDrawn-v0, ScreensClick-marks,
-    ScreensClick-grid, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which asks how many interaction types it
-    takes."""
+    """algorithms; credit-1, -2, -4, -8; sight-NAME for NumberLine, EZPoints, OneRoomS6Fast (-v0,
+    -v1); words-NumberLine-v1; curve-NAME for OneRoom-v1, Hallway-v1, MazeS2-v1, SokobanDrawn-v0,
+    ScreensClick-marks, ScreensClick-grid, TicTacToe-v0, KuhnPoker-v0, CoinGame-v0; or sets, which
+    asks how many interaction types it takes."""
     out: Path = Path("runs/studies")
     """Parent of the study's folder."""
     workers: int = 2
@@ -109,7 +109,8 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def check_further(study: Study, options: Sequence[str]) -> None:
-    """Check the further options of the runs by their own parsers, before the warm starts take time."""
+    """Check the further options of the runs by their own parsers, before the warm starts take
+    time."""
     for module in sorted({arm.module for arm in study.arms}) if options else ():
         parse(importlib.import_module(module).Config, None, options).resolve()
 

@@ -1,7 +1,8 @@
-"""Speed of the core: steps of NumberLine with its picture, start-up, and a turn in one environment of each family.
+"""Speed of the core: steps of NumberLine with its picture, start-up, and a turn in one environment
+of each family.
 
-Ratios: steps/s against the same loop on Gymnasium's `Blackjack-v1` (text only, no image), start-up against `import
-gymnasium`, turns against `vlgym/NumberLine-v1`.
+Ratios: steps/s against the same loop on Gymnasium's `Blackjack-v1` (text only, no image), start-up
+against `import gymnasium`, turns against `vlgym/NumberLine-v1`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from vlgym.registry.making import make
 
 STEPS, ROUNDS, STARTS = 6000, 5, 7
 TURNS = {  # turns that are timed
-    "vlgym/NumberLine-v1": 2000, "vlgym/SeeCount-v0": 1000, "vlgym/OneRoom-v1": 500, "vlgym/Sokoban-v0": 2000,
-    "vlgym/TicTacToe-v0": 1000, "vlgym/ALFWorld-v1": 200, "vlgym/WebShop-v1": 60, "vlgym/Football-v1": 200,
+    "vlgym/NumberLine-v1": 2000, "vlgym/SeeCount-v0": 1000, "vlgym/OneRoom-v1": 500,
+    "vlgym/Sokoban-v0": 2000,
+    "vlgym/TicTacToe-v0": 1000, "vlgym/ALFWorld-v1": 200, "vlgym/WebShop-v1": 60,
+    "vlgym/Football-v1": 200,
     "vlgym/WebUI-v1": 6,
 }  # fmt: skip
 
@@ -52,7 +55,8 @@ def time_command(*command: str) -> float:
 
 
 def time_turn(env_id: str) -> tuple[float, float]:
-    """Return the milliseconds of the processor and of the clock per turn of random play, resets and pictures included.
+    """Return the milliseconds of the processor and of the clock per turn of random play, resets and
+    pictures included.
 
     A browser works in other processes: only the clock sees it.
     """

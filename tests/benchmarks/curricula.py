@@ -1,12 +1,12 @@
-"""Curricula compared at a fixed budget: held-out success on the highest level that is played, and the area under it
-over the steps.
+"""Curricula compared at a fixed budget: held-out success on the highest level that is played, and
+the area under it over the steps.
 
     python tests/benchmarks/curricula.py NumberLine --seeds 0 1 2 3 4
     python tests/benchmarks/curricula.py Sokoban --table
 
-For each seed a warm start on all levels, shared by the samplers; then a run of VL-DAC with each. A run that ends is a
-line of docs/studies/curricula-NAME.jsonl, with its CPU minutes; given again, the command goes on with what is missing,
-a killed run included.
+For each seed a warm start on all levels, shared by the samplers; then a run of VL-DAC with each. A
+run that ends is a line of docs/studies/curricula-NAME.jsonl, with its CPU minutes; given again, the
+command goes on with what is missing, a killed run included.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.play.curriculum import CURRICULA
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
-"""Validations of a run after its first (on the highest level), episodes of each, environment steps of an update."""
+"""Validations of a run after its first (on the highest level), episodes of each, environment steps
+of an update."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,12 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
         updates = bench.steps // PER_UPDATE
         command += [
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
-            "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
-            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
-            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *bench.options,
+            "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS),
+            "--no-eval-before",
+            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start),
+            "--seed", str(seed),
+            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4",
+            *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
             *(() if bench.history is None else ("--history-turns", str(bench.history))),
         ]  # fmt: skip
@@ -107,7 +111,8 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
     cpu = sum(getattr(os.times(), x) - getattr(before, x) for x in ("children_user", "children_system"))
     return {
         "sampler": name, "seed": seed, "success": last["success"], "area": area, "points": points,
-        "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]], "resumed": resumed,
+        "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]],
+        "resumed": resumed,
         "cpu_minutes": round(cpu / 60, 2),
     }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Results of `make demo` with five seeds: time, and held-out success before and after reinforcement learning.
+"""Results of `make demo` with five seeds: time, and held-out success before and after reinforcement
+learning.
 
 Each seed is a process with the demo's options of `python -m baselines.vldac`.
 """
@@ -22,7 +23,8 @@ from baselines.studies.processes import RESULTS_FOLDER, note_made
 from vlgym.evaluation import evaluate
 
 OPTIONS = (
-    "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.995", "--kl-coef", "0.02", "--gamma", "0.5",
+    "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.995", "--kl-coef", "0.02", "--gamma",
+    "0.5",
     "--target-kl", "0.03", "--num-envs", "64", "--rollout-steps", "4", "--updates", "42",
 )  # fmt: skip
 """As the Makefile has them."""
@@ -47,7 +49,8 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
     greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
     figures = {"before": before, "after": after, "greedy": greedy, "grey": after["grey"]}
     line = {
-        "seed": seed, **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
+        "seed": seed,
+        **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
         "explained_variance": sum(explained[4:15]) / 11, "lowest": min(explained[15:]),
         "largest_kl": max(row["loss/kl"] for row in rows), "seconds": round(seconds),
         "curve": [[row[name] for name in COLUMNS] for row in rows],
@@ -57,7 +60,8 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the seeds one after another; with `--write` they are published; `make docs` draws README's curve of them."""
+    """Run the seeds one after another; with `--write` they are published; `make docs` draws
+    README's curve of them."""
     parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
     parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")

@@ -1,11 +1,12 @@
-"""Endpoint: replies per second of an evaluation against a server that answers each request in 1.0 s.
+"""Endpoint: replies per second of an evaluation against a server that answers each request in 1.0
+s.
 
     python tests/benchmarks/endpoint.py
 
-The server (`tests/fault_server.py`) is a separate process and decodes every picture. The evaluation is a real one:
-environments are drawn, pictures and prompts sent, replies parsed, episodes written to a folder. With N episodes at
-once, the ideal is N replies per second. The clock runs from the end of the third round of replies to the end of the
-last, whole rounds only: connecting comes before it.
+The server (`tests/fault_server.py`) is a separate process and decodes every picture. The evaluation
+is a real one: environments are drawn, pictures and prompts sent, replies parsed, episodes written
+to a folder. With N episodes at once, the ideal is N replies per second. The clock runs from the end
+of the third round of replies to the end of the last, whole rounds only: connecting comes before it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def serve() -> Iterator[str]:
 
 
 def measure(size: int, rounds: int) -> tuple[float, float]:
-    """Return replies per second and the processor's milliseconds per reply, the server's left out."""
+    """Return replies per second and the processor's milliseconds per reply, the server's left
+    out."""
     clock = Clock(size * (CONNECTING + rounds))
     with serve() as url, tempfile.TemporaryDirectory() as folder:
         policy = OpenAIPolicy("m", base_url=url, concurrency=size)

@@ -1,10 +1,12 @@
-"""Measure passing in the situations of FootballTeam: the scripted team against one scripted player alone.
+"""Measure passing in the situations of FootballTeam: the scripted team against one scripted player
+alone.
 
     python tests/benchmarks/football_team.py --records team.jsonl
 
-`team`: the oracle of every agent. `alone`: the same script, without passes, for the player who begins with the ball;
-the others press nothing. Both play the same test episodes; no picture is drawn. Every episode is noted in the file of
-records, and an interrupted run goes on from there. `--report` plays nothing.
+`team`: the oracle of every agent. `alone`: the same script, without passes, for the player who
+begins with the ball; the others press nothing. Both play the same test episodes; no picture is
+drawn. Every episode is noted in the file of records, and an interrupted run goes on from there.
+`--report` plays nothing.
 """
 
 from __future__ import annotations

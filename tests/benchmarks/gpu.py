@@ -1,11 +1,12 @@
-"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of some minutes.
+"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of
+some minutes.
 
     python tests/benchmarks/gpu.py --minutes 12
     python tests/benchmarks/gpu.py --part update --size tiny --device cpu
 
-Speed depends on shapes, not on the weights' values: the weights are drawn on the device. Without CUDA the script
-measures a tiny model of the same architecture, which shows that every part runs, and says nothing about a GPU. A row
-is appended to `--rows` as soon as it is measured.
+Speed depends on shapes, not on the weights' values: the weights are drawn on the device. Without
+CUDA the script measures a tiny model of the same architecture, which shows that every part runs,
+and says nothing about a GPU. A row is appended to `--rows` as soon as it is measured.
 """
 
 from __future__ import annotations
@@ -82,9 +83,11 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 
 
 def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration:
-    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device; bfloat16 on CUDA.
+    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device;
+    bfloat16 on CUDA.
 
-    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is never sampled.
+    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is
+    never sampled.
     """
     ids: Any = build_tokenizer().convert_tokens_to_ids
     shape, vision = SHAPES[size]
@@ -94,7 +97,8 @@ def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration
         "bos_token_id": None, "eos_token_id": ids(EOS), "pad_token_id": ids(PAD),
     }  # fmt: skip
     config = Qwen2VLConfig(
-        text_config=text, vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
+        text_config=text,
+        vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
         tie_word_embeddings=text["tie_word_embeddings"],
         image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD),
         vision_start_token_id=ids(VISION_START), vision_end_token_id=ids(VISION_END),
@@ -143,7 +147,8 @@ class Bench:
         return peak_memory(self.device) / 2**30
 
     def prompts(self, number: int) -> list[Prompt]:
-        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
+        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together:
+        nothing to share."""
 
         def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
             content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
@@ -170,8 +175,9 @@ Row = dict[str, Any]
 
 @torch.no_grad()
 def graphs(bench: Bench) -> Iterator[Row]:
-    """Milliseconds per token with a CUDA graph and without, adapters apart and merged; how many greedy tokens of the
-    graph are the loop's; the floor of reading the weights, and keys and values at half of the reply."""
+    """Milliseconds per token with a CUDA graph and without, adapters apart and merged; how many
+    greedy tokens of the graph are the loop's; the floor of reading the weights, and keys and values
+    at half of the reply."""
     bandwidth, limit, engine = bench.bandwidth(), bench.scale.new_tokens, bench.adapted()
     decoder = bench.family.decoder
     per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
@@ -206,19 +212,23 @@ def probes(bench: Bench) -> Iterator[Row]:
         factors = list(lora.adapters(bench.family).parameters())
         fit = probe(engine, bench.prompts(1)[0], factors, Passes(64), 64)
         yield {
-            "recompute": recompute, "rows": fit.rows, "tokens": fit.tokens, "peak_gib": fit.peak / 2**30,
+            "recompute": recompute, "rows": fit.rows, "tokens": fit.tokens,
+            "peak_gib": fit.peak / 2**30,
             "s_a_row": fit.seconds,
         }  # fmt: skip
 
 
 def update(bench: Bench) -> Iterator[Row]:
-    """An update of VL-DAC that trains the adapters, after one that warms up: rollout, reference, two epochs."""
+    """An update of VL-DAC that trains the adapters, after one that warms up: rollout, reference,
+    two epochs."""
     number, family = bench.scale.num_envs, bench.family
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
             env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=f"random {bench.size}",
-            out=Path(folder) / "run", num_envs=number, rollout_steps=2, epochs=2, minibatch=number, micro_batch=16,
-            max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6,
+            out=Path(folder) / "run", num_envs=number, rollout_steps=2, epochs=2, minibatch=number,
+            micro_batch=16,
+            max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0,
+            lr=1e-6,
             updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
@@ -236,7 +246,8 @@ def update(bench: Bench) -> Iterator[Row]:
             line = json.loads((run.out / "log.jsonl").read_text().splitlines()[1])
     names = ("rollout/logp_diff_", "seconds/" if bench.cuda else "rollout/logp_diff_")  # phases are timed by the clock
     yield {
-        "s": times[1], "env_steps_per_s": 2 * number / times[1], "first_update_s": times[0], "num_envs": number,
+        "s": times[1], "env_steps_per_s": 2 * number / times[1], "first_update_s": times[0],
+        "num_envs": number,
         "reply_tokens": line["rollout/reply_tokens"], "memory_gib": bench.memory(),
         **{name: x for name, x in line.items() if name.startswith(names)},
     }  # fmt: skip
@@ -247,7 +258,8 @@ PARTS = {"graphs": (graphs, ["7b"]), "probes": (probes, ["2b", "7b"]), "update":
 
 
 def main() -> int:
-    """Measure the parts until the minutes are spent; an error costs its own part alone. Return 1 after an error."""
+    """Measure the parts until the minutes are spent; an error costs its own part alone. Return 1
+    after an error."""
     parser = make_parser(__doc__)
     parser.add_argument("--part", choices=tuple(PARTS), action="append", help="what to measure; all if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="in place of each part's sizes; tiny without CUDA")

@@ -1,10 +1,11 @@
-"""Speed of VL-DAC's loop (rollout, reference, update) with the fast engine over the plain one, in one process.
+"""Speed of VL-DAC's loop (rollout, reference, update) with the fast engine over the plain one, in
+one process.
 
     python tests/benchmarks/learner.py
 
 The plain engine, of families without a fast path, is the library's `generate` and one padded
-forward pass. Both begin with the same warm-started policy, and no update is kept, so replies have the
-same length throughout.
+forward pass. Both begin with the same warm-started policy, and no update is kept, so replies have
+the same length throughout.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/page.py
 
-The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000 characters and a
-picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP from a server in this process. The
-server answers once every record was read; reading the same file by `read_trajectories` is what it is compared with.
+The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000
+characters and a picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP
+from a server in this process. The server answers once every record was read; reading the same file
+by `read_trajectories` is what it is compared with.
 """
 
 from __future__ import annotations
@@ -47,10 +48,13 @@ def make_records(folder: Path) -> None:
                 name, last = names[(episode + turn) % PICTURES], turn == TURNS - 1
                 parts = [{"type": "image", "file_name": name}, {"type": "text", "text": "x" * 2000}]
                 row = {
-                    "file_name": name, "env_id": "vlgym/Line-v0", "episode": episode, "seed": episode, "turn": turn,
-                    "text": "", "reply": f"I go <action>right</action> {episode}", "actions": ["right"], "parse": "ok",
+                    "file_name": name, "env_id": "vlgym/Line-v0", "episode": episode,
+                    "seed": episode, "turn": turn,
+                    "text": "", "reply": f"I go <action>right</action> {episode}",
+                    "actions": ["right"], "parse": "ok",
                     "reward": float(last), "terminated": last, "truncated": False, "invalid": False,
-                    "success": last and episode % 2 == 0, "score": None, "part": "", "repeat": 0, "cut": False,
+                    "success": last and episode % 2 == 0, "score": None, "part": "", "repeat": 0,
+                    "cut": False,
                     "refused": False, "after": "", "span": [13, 18], "usage": None,
                     "prompt": json.dumps([{"role": "user", "content": parts}]),
                 }  # fmt: skip

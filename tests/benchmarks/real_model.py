@@ -5,8 +5,8 @@
         --kl-coef 0.02 --gamma 0.5 --target-kl 0.03 --num-envs 64 --rollout-steps 4 --updates 40 --out runs/trained
     python tests/benchmarks/real_model.py --out runs/real --trained runs/trained --write
 
-The training takes 50 minutes of one core. The evaluations, by `vlgym eval`, take an hour; a second call goes on with
-them.
+The training takes 50 minutes of one core. The evaluations, by `vlgym eval`, take an hour; a second
+call goes on with them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from vlgym.play.trajectory import read_trajectories
 
 FIRST = "vlgym/NumberLine-v1"
 IDS = (
-    FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/TicTacToe-v0",
+    FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1",
+    "vlgym/TicTacToe-v0",
     "vlgym/ConnectFour-v0", "vlgym/Points24-v1", "vlgym/ScreensClick-v0", "vlgym/ScreensGo-v0",
 )  # fmt: skip
 SHORT = ("vlgym/ScreensClick-v0", "vlgym/Blackjack-v0", FIRST, "vlgym/EZPoints-v1", "vlgym/TicTacToe-v0")
-"""Those that are played with two examples, each alone: the examples of one are computed once for all its episodes."""
+"""Those that are played with two examples, each alone: the examples of one are computed once for
+all its episodes."""
 PLAN = ("vlgym/SokobanDrawn-v0", "--env-kwargs", "planner=global")
 """One reply holds the whole plan: turn by turn its 50 turns would be most of the replies of all."""
 WORDS = ("--policy-arg", "threads=1", "--num-envs", "30", "--max-tokens")
@@ -44,8 +46,8 @@ EXAMPLES, SCORED = 2, 64
 
 
 def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
-    """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's reward, and no words
-    on an unreadable reply."""
+    """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's
+    reward, and no words on an unreadable reply."""
     every = ",".join(IDS)
     return [
         ("random", ("--policy", "random"), every),
@@ -60,7 +62,8 @@ def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
 
 
 def read_rows(player: str, folder: Path) -> list[dict[str, Any]]:
-    """Return a row per environment: success, how the replies were read, and the first replies of two episodes."""
+    """Return a row per environment: success, how the replies were read, and the first replies of
+    two episodes."""
     report, replies = json.loads((folder / "report.json").read_text(encoding="utf-8")), dict[str, list[str]]()
     for episode in read_trajectories(folder, images=False):
         if player != "random" and len(replies.setdefault(episode[0].env_id, [])) < EXAMPLES:
@@ -76,9 +79,11 @@ def read_rows(player: str, folder: Path) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def read_training(run: Path, folder: Path) -> dict[str, Any]:
-    """Return the curve of a training, its KL to the published model in nats a reply, and answers of both models.
+    """Return the curve of a training, its KL to the published model in nats a reply, and answers of
+    both models.
 
-    The KL is the mean of log pi - log pi_published over the replies in `folder`, which the trained model sampled.
+    The KL is the mean of log pi - log pi_published over the replies in `folder`, which the trained
+    model sampled.
     """
     updates = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     published, trained = (make_engine(load_family(str(name)), max_new_tokens=32) for name in ("smollm2", run / "model"))
@@ -96,7 +101,8 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
     updates = [each for each in updates if "update" in each]
     phases = [each[f"seconds/{phase}"] for each in updates for phase in ("rollout", "reference", "check", "update")]
     return {
-        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()), "minutes": sum(phases) / 60,
+        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()),
+        "minutes": sum(phases) / 60,
         "updates": [{name: each[name] for name in names} for each in updates],
         "evaluations": json.loads((run / "evaluation.json").read_text(encoding="utf-8")),
         "answers": [[question, answer(published, question), answer(trained, question)] for question in QUESTIONS],

@@ -1,4 +1,5 @@
-"""Tables of the benchmarks: each states hardware, versions and date. Shared by the scripts of this folder."""
+"""Tables of the benchmarks: each states hardware, versions and date. Shared by the scripts of this
+folder."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""Self-play judged: the models of a `curve` study before and after it, against the game's own players.
+"""Self-play judged: the models of a `curve` study before and after it, against the game's own
+players.
 
     python tests/benchmarks/self_play.py KuhnPoker-v0
     python tests/benchmarks/self_play.py TicTacToe-v0 --folder runs/studies
 
-Reads the runs of `python -m baselines.studies.study curve-NAME` that have ended, adds a line for each to
-docs/studies/self-play.jsonl, and prints the table of all there is. In Kuhn poker it is the exploitability of 400
-replies in each of the 12 states; else 50 seeds from each seat against random play and against the oracle, and 50 games
-in which the model holds all seats.
+Reads the runs of `python -m baselines.studies.study curve-NAME` that have ended, adds a line for
+each to docs/studies/self-play.jsonl, and prints the table of all there is. In Kuhn poker it is the
+exploitability of 400 replies in each of the 12 states; else 50 seeds from each seat against random
+play and against the oracle, and 50 games in which the model holds all seats.
 """
 
 from __future__ import annotations

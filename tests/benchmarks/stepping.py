@@ -1,4 +1,5 @@
-"""Speed of batches of environments in this process, in two worker processes and on two Ray actors."""
+"""Speed of batches of environments in this process, in two worker processes and on two Ray
+actors."""
 
 from __future__ import annotations
 

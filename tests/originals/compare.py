@@ -2,9 +2,10 @@
 
     make originals ORIGINALS=FOLDER
 
-The folder holds work trees named NAME@COMMIT (`RL4VLM@...`, `VL-DAC@...`, `MageBench@...`); none of their files is in
-this repository. What a program needs beyond its rules (a training library, a picture's font) is replaced by a stand-in.
-A difference that `KNOWN` does not explain makes the exit status 1. Programs that are not there are not compared.
+The folder holds work trees named NAME@COMMIT (`RL4VLM@...`, `VL-DAC@...`, `MageBench@...`); none of
+their files is in this repository. What a program needs beyond its rules (a training library, a
+picture's font) is replaced by a stand-in. A difference that `KNOWN` does not explain makes the exit
+status 1. Programs that are not there are not compared.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ def compare_miniworld(root: Path) -> Iterator[State]:
                 _, paid, done, info = theirs.step(ours.actions[action or "turn left"])
                 yield (
                     f"{title} {seed} {'idle' if idle else 'oracle'}, turn {ours.turn}",
-                    (round(reward, 6), any(over)), (round(theirs.process_reward(paid, done, info), 6), done),
+                    (round(reward, 6), any(over)),
+                    (round(theirs.process_reward(paid, done, info), 6), done),
                 )  # fmt: skip
                 ended = any(over) or done
         ours.close()
@@ -119,7 +121,8 @@ def compare_parsers(root: Path) -> Iterator[State]:
     from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
     parts = (
-        "# analyze", "### Analyze", "# action", "### Actions", "# Action", "Up", "Down", "up", "Left.", ",", "\n", " ",
+        "# analyze", "### Analyze", "# action", "### Actions", "# Action", "Up", "Down", "up",
+        "Left.", ",", "\n", " ",
     )  # fmt: skip
     draw, legal = random.Random(0), ("Up", "Down", "Left", "Right")
     with patch.dict(sys.modules, {"flow": folder_package("flow", root / "Flow")}):
@@ -142,8 +145,10 @@ def compare_decisions(root: Path) -> Iterator[State]:
 
     base = {name: type(name, (), {}) for name in ("Action", "Observation", "State", "EnvTraj", "AgentEnvironment")}
     module = load(
-        root / "env" / "football_env.py", "magebench_env", magebench_env=folder_package("magebench_env", root / "env"),
-        magebench_env__base=stand_in(**base), magebench_env__utils=stand_in(resize_image=None, football_config=None),
+        root / "env" / "football_env.py", "magebench_env",
+        magebench_env=folder_package("magebench_env", root / "env"),
+        magebench_env__base=stand_in(**base),
+        magebench_env__utils=stand_in(resize_image=None, football_config=None),
         gfootball=stand_in(), gfootball__env=stand_in(football_env=None),
     )  # fmt: skip
     for seed in range(300):
@@ -151,7 +156,8 @@ def compare_decisions(root: Path) -> Iterator[State]:
         frames = [random_frame(draw, rng, Snapshot) for _ in range(400)]
         theirs, maker, ours, played = object.__new__(module.FootballEnv), DecisionMaker(published=True), [], []
         vars(theirs).update(
-            use_adapting_render=True, use_bot=False, history_env_states=[], auto_acting=False, auto_acting_utils=None,
+            use_adapting_render=True, use_bot=False, history_env_states=[], auto_acting=False,
+            auto_acting_utils=None,
             MAX_AUTO_STEPS=10, MOVE_MIN_DISTANCE=0.01,
         )  # fmt: skip
 
@@ -182,15 +188,19 @@ def random_frame(draw: random.Random, rng: np.random.Generator, kind: Any) -> An
     active = {f"{team}_active": np.ones(3, bool) for team in places}
     team = draw.choice((-1, 0, 0, 0, 1))
     return kind(
-        frame=1, ball=rng.uniform(-0.4, 0.4, 3), ball_velocity=rng.normal(0, 0.01, 3), **places, **paces, **active,
-        owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)), controlled=1, score=(0, 0), mode=0,
+        frame=1, ball=rng.uniform(-0.4, 0.4, 3), ball_velocity=rng.normal(0, 0.01, 3), **places,
+        **paces, **active,
+        owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)), controlled=1,
+        score=(0, 0), mode=0,
     )  # fmt: skip
 
 
 def as_published(now: Any) -> dict[str, Any]:
     return {
-        "ball": now.ball, "ball_direction": now.ball_velocity, "ball_owned_player": now.owner, "left_team": now.left,
-        "left_team_direction": now.left_velocity, "right_team": now.right, "right_team_direction": now.right_velocity,
+        "ball": now.ball, "ball_direction": now.ball_velocity, "ball_owned_player": now.owner,
+        "left_team": now.left,
+        "left_team_direction": now.left_velocity, "right_team": now.right,
+        "right_team_direction": now.right_velocity,
     }  # fmt: skip
 
 
@@ -255,8 +265,8 @@ CLOCK = """{
     }
   };
 }"""
-"""Timers that stand still until `moveClock`: their program plays the target first, whose timers would run on while it
-plays the generated page."""
+"""Timers that stand still until `moveClock`: their program plays the target first, whose timers
+would run on while it plays the generated page."""
 
 
 def damage(css: str) -> str:

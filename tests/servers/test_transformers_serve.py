@@ -1,5 +1,5 @@
-"""The library's own server, asked by the official client and by `vlgym eval`, and compared with the same model
-played here.
+"""The library's own server, asked by the official client and by `vlgym eval`, and compared with the
+same model played here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The command: rows that outlive a kill, an estimator of one's own; and the tiny model as an exact policy."""
+"""The command: rows that outlive a kill, an estimator of one's own; and the tiny model as an exact
+policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Estimators on a chain whose groups are all enumerated, and planted errors in the bench's table."""
+"""Estimators on a chain whose groups are all enumerated, and planted errors in the bench's
+table."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ CHAIN = {
     "GiGPO": (0.225, -0.225, 0.753, -0.528, 0.591, 0.711, 0.997),
     "GAE, true V": (0.150, -0.150, 0.500, -0.500, 0.736, 0.833, 1),
 }
-"""Mean estimates of s0 a, s0 b, s1 a, s1 b; correlation, sign agreement, cosine of the mean gradient; gamma 1."""
+"""Mean estimates of s0 a, s0 b, s1 a, s1 b; correlation, sign agreement, cosine of the mean
+gradient; gamma 1."""
 
 
 def compare(estimate: Tensor, episodes: EpisodeBatch, share: Tensor, truth: Tensor) -> list[float]:

@@ -12,12 +12,13 @@ from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.measures import correlate, decompose, measure, moments
 
 TURNS = 40_000
-"""With 2,000 turns and four branches the corrected correlation has a deviation of 0.037: more than the bound, 0.03."""
+"""With 2,000 turns and four branches the corrected correlation has a deviation of 0.037: more than
+the bound, 0.03."""
 
 
 def simulate(branches: int, rng: np.random.Generator, shared: bool = False) -> tuple[np.ndarray, ...]:
-    """An estimate that correlates by 0.468 with advantages of deviation 0.2, and two halves of their truth, each of its
-    own Q and V branches of deviation 0.5; with `shared`, of one V."""
+    """An estimate that correlates by 0.468 with advantages of deviation 0.2, and two halves of
+    their truth, each of its own Q and V branches of deviation 0.5; with `shared`, of one V."""
     truth = rng.normal(0, 0.2, TURNS)
     estimate = 0.468 * truth / 0.2 + np.sqrt(1 - 0.468**2) * rng.normal(size=TURNS)
     noise = [rng.normal(0, 0.5 / branches**0.5, TURNS) for _ in range(4)]

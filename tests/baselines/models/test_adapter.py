@@ -1,4 +1,5 @@
-"""Adapters in PEFT's own format: its library loads what is written here, and `--model` takes what it wrote."""
+"""Adapters in PEFT's own format: its library loads what is written here, and `--model` takes what
+it wrote."""
 
 from __future__ import annotations
 
@@ -21,8 +22,10 @@ from baselines.plugin import make_hf
 from vlgym.errors import UserError
 
 LORA = replace(
-    vldac.Config(**SMALL), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3, final_lr=1.0, value_warmup=0, updates=1,
-    eval_episodes=0, invalid_penalty=0.5, record_every=0, num_envs=2, rollout_steps=2, minibatch=4, epochs=1,
+    vldac.Config(**SMALL), lora=LoraOptions(rank=2, alpha=3.0), lr=3e-3, final_lr=1.0,
+    value_warmup=0, updates=1,
+    eval_episodes=0, invalid_penalty=0.5, record_every=0, num_envs=2, rollout_steps=2, minibatch=4,
+    epochs=1,
 )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Families with a fast path: the plain engine checks the fast one, reply by reply and number by number."""
+"""Families with a fast path: the plain engine checks the fast one, reply by reply and number by
+number."""
 
 from __future__ import annotations
 

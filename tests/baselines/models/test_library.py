@@ -1,4 +1,5 @@
-"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the learner."""
+"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the
+learner."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def test_greedy_replies_are_those_of_generate(engine):
     out = engine.sample(prompts, temperature=0)
     for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
         theirs = family.model.generate(
-            **family.inputs([prompt]), max_new_tokens=8, do_sample=False, suppress_tokens=list(family.suppressed),
+            **family.inputs([prompt]), max_new_tokens=8, do_sample=False,
+            suppress_tokens=list(family.suppressed),
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == theirs[: int(mask.sum())].tolist()

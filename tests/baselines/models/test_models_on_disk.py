@@ -1,4 +1,5 @@
-"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does not answer."""
+"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does
+not answer."""
 
 from __future__ import annotations
 

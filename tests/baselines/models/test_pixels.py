@@ -1,4 +1,5 @@
-"""Pictures of any size become the patches of the library's own image processor (its PIL classes), to the bit."""
+"""Pictures of any size become the patches of the library's own image processor (its PIL classes),
+to the bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""With the real weights of SmolLM2 (`make real`): the body computes what the published model computes, and trains."""
+"""With the real weights of SmolLM2 (`make real`): the body computes what the published model
+computes, and trains."""
 
 from __future__ import annotations
 
@@ -67,8 +68,10 @@ def test_sampler_and_scorer_agree(family):
 
 def test_adapters_train_in_words_and_resume_and_are_exported(tmp_path):
     config = replace(
-        vldac.Config(**SMALL), model="smollm2", image_tokens=None, updates=1, num_envs=2, rollout_steps=1, minibatch=2,
-        epochs=1, eval_episodes=0, max_new_tokens=4, warm=WarmConfig(steps=0), lora=LoraOptions(rank=4),
+        vldac.Config(**SMALL), model="smollm2", image_tokens=None, updates=1, num_envs=2,
+        rollout_steps=1, minibatch=2,
+        epochs=1, eval_episodes=0, max_new_tokens=4, warm=WarmConfig(steps=0),
+        lora=LoraOptions(rank=4),
         env_kwargs=("modality=text",), out=tmp_path / "run", export=tmp_path / "export",
     )  # fmt: skip
     assert vldac.train(config).finished()

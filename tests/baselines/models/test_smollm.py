@@ -1,4 +1,5 @@
-"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged is one line."""
+"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged
+is one line."""
 
 from __future__ import annotations
 
@@ -24,9 +25,12 @@ def published(tmp_path_factory):
     tokenizer = build_tokenizer()
     ids = tokenizer.convert_tokens_to_ids
     config = tf.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3, num_attention_heads=3,
-        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS), pad_token_id=ids(PAD),
-        tie_word_embeddings=True, rms_norm_eps=1e-4, rope_parameters={"rope_type": "default", "rope_theta": 7e4},
+        vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3,
+        num_attention_heads=3,
+        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS),
+        pad_token_id=ids(PAD),
+        tie_word_embeddings=True, rms_norm_eps=1e-4,
+        rope_parameters={"rope_type": "default", "rope_theta": 7e4},
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -38,7 +42,8 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def cache(published, tmp_path, monkeypatch):
-    """The folder of the converted model, under a cache without it; `smollm2` is built from `published`."""
+    """The folder of the converted model, under a cache without it; `smollm2` is built from
+    `published`."""
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     monkeypatch.setattr(smollm, "_find_weights", lambda: Path("weights.gguf"))
     monkeypatch.setattr(smollm, "load_published", lambda source: (published[0], build_tokenizer()))

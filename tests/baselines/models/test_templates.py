@@ -1,4 +1,5 @@
-"""Prompts by a checkpoint's own chat template: the library's ids, and no special token out of anybody's text."""
+"""Prompts by a checkpoint's own chat template: the library's ids, and no special token out of
+anybody's text."""
 
 from __future__ import annotations
 
@@ -157,7 +158,8 @@ GEMMA = (
     "<end_of_turn>\n{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
 )
 GEMMA_TOKENS = (
-    "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>", "<end_of_image>",
+    "<pad>", "<eos>", "<bos>", "<start_of_turn>", "<end_of_turn>", "<start_of_image>",
+    "<end_of_image>",
     "<image_soft_token>",
 )  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Language models without sight: the library's ids and greedy replies, learning in words, and one line for pictures."""
+"""Language models without sight: the library's ids and greedy replies, learning in words, and one
+line for pictures."""
 
 from __future__ import annotations
 
@@ -43,8 +44,10 @@ def folder(tmp_path_factory) -> Path:
     tokenizer.chat_template = LAYOUT
     ids = tokenizer.convert_tokens_to_ids
     config = tf.Qwen3Config(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, bos_token_id=None, eos_token_id=ids(EOS), pad_token_id=ids(PAD),
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, bos_token_id=None, eos_token_id=ids(EOS),
+        pad_token_id=ids(PAD),
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -72,7 +75,8 @@ def test_prompts_and_greedy_replies_are_the_librarys(engine):
         theirs = tokenizer.apply_chat_template(plain, add_generation_prompt=True, return_dict=False)
         assert prompt.ids.tolist() == theirs
         after = family.model.generate(
-            torch.tensor([theirs]), max_new_tokens=12, do_sample=False, suppress_tokens=list(family.suppressed),
+            torch.tensor([theirs]), max_new_tokens=12, do_sample=False,
+            suppress_tokens=list(family.suppressed),
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == after.tolist()
@@ -91,9 +95,12 @@ def test_sampler_and_scorer_agree_and_spelt_special_tokens_stay_text(engine):
 
 def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
     run = vldac.train(replace(
-        vldac.Config(**SMALL), model=str(folder), updates=1, num_envs=2, rollout_steps=2, minibatch=4, epochs=1,
-        value_warmup=0, eval_episodes=1, eval_controls=True, max_new_tokens=6, lr=1e-2, image_tokens=None,
-        warm=WarmConfig(steps=0), env_kwargs=("modality=text",), record_every=0, out=tmp_path / "run",
+        vldac.Config(**SMALL), model=str(folder), updates=1, num_envs=2, rollout_steps=2,
+        minibatch=4, epochs=1,
+        value_warmup=0, eval_episodes=1, eval_controls=True, max_new_tokens=6, lr=1e-2,
+        image_tokens=None,
+        warm=WarmConfig(steps=0), env_kwargs=("modality=text",), record_every=0,
+        out=tmp_path / "run",
     ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4

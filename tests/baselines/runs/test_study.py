@@ -22,7 +22,8 @@ from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
-    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
+    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4",
+    "--image-tokens", "4",
     "--save-every", "1", "--lr", "3e-4",
 )  # fmt: skip
 WARM = (
@@ -208,7 +209,8 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"name": "numbrline"}, "algorithms"), ({"workers": 0}, "--workers"), ({"seeds": 0}, "must be >= 1"),
+        ({"name": "numbrline"}, "algorithms"), ({"workers": 0}, "--workers"),
+        ({"seeds": 0}, "must be >= 1"),
         ({"options": ("--gamma", "2")}, "gamma"),
     ],
 )  # fmt: skip
