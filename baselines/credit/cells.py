@@ -1,5 +1,4 @@
-"""The cells of the bench: environment, policy, and how much is played; each gives a row of
-figures."""
+"""The cells of the bench: an environment, a policy, and how much is played."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
 
 
 def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
-    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy
-    gradients."""
+    """Run a cell of NumberLine: exact truth, and cosines of the tiny model's policy gradients."""
     steps, table, states, gram = points.get(cell.policy) or (0, None, None, None)
     plus = noisy(ERRORS[cell.policy]) if table is None else table.double().numpy()
     batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])

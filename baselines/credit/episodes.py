@@ -70,8 +70,7 @@ class EpisodeBatch:
 
 
 class Truth(NamedTuple):
-    """True advantages: independent estimates [2, G, K, T], NaN where not measured; standard
-    errors."""
+    """True advantages, two independent estimates [2, G, K, T], NaN if unknown; standard errors."""
 
     halves: Tensor
     errors: Tensor
@@ -137,8 +136,7 @@ def play(
 
 
 def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
-    """Return the discounted return of one branch from a state, with fresh luck: of V, or of Q where
-    a first action is given."""
+    """Return a branch's discounted return, with fresh luck: of V, or of Q where an action is given."""
     env.set_state(state)
     env.reseed(seed)
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
@@ -152,8 +150,7 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 def sample_truth(
     env: Any, episodes: EpisodeBatch, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
 ) -> Truth:
-    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and of V a
-    half.
+    """Measure the advantage of at most `most` turns of an episode, by `branches` of Q and of V a half.
 
     Q and V share their luck in pairs (common random numbers); halves and the episode share nothing.
     """

@@ -1,5 +1,4 @@
-"""Advantage estimators: functions of episodes that return a number for each turn, [G, K, T]
-float64.
+"""Advantage estimators: functions of episodes that return a number per turn, [G, K, T] float64.
 
 They call the learners' own functions. R is an episode's return, G_t the discounted sum of its
 rewards from turn t on, m a mean over the group. One that needs what a cell lacks returns None.
@@ -69,8 +68,7 @@ def turn_grpo(episodes: EpisodeBatch) -> Tensor:
 
 
 def gigpo(episodes: EpisodeBatch) -> Tensor:
-    """R - m, plus G_t less its mean over the group's turns with this picture (GiGPO,
-    2505.10978)."""
+    """R - m, plus G_t less its mean over the group's turns with this picture (arXiv 2505.10978)."""
     mask, to_go, returns = episodes.mask, episodes.to_go, episodes.returns
     group = torch.arange(len(mask)).view(-1, 1, 1) * (int(episodes.keys.max()) + 1)
     anchors, place = torch.unique((group + episodes.keys)[mask], return_inverse=True)
@@ -86,14 +84,12 @@ def gae_exact(episodes: EpisodeBatch) -> Tensor | None:
 
 
 def gae_learnt(episodes: EpisodeBatch) -> Tensor | None:
-    """Step GAE with VL-DAC's value head, fitted to earlier episodes (arXiv 2508.04280, section
-    3)."""
+    """Step GAE with VL-DAC's value head, fitted to earlier episodes (arXiv 2508.04280)."""
     return None if episodes.states is None else step_advantages(episodes, fit_values(episodes))
 
 
 def bi_level(episodes: EpisodeBatch) -> Tensor | None:
-    """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens have gamma = lambda
-    = 1."""
+    """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens are not discounted."""
     if episodes.states is None:
         return None
     last = fit_values(episodes, ACTIONS)
@@ -101,8 +97,7 @@ def bi_level(episodes: EpisodeBatch) -> Tensor | None:
 
 
 def archer(episodes: EpisodeBatch) -> Tensor | None:
-    """min(Q1, Q2) - min(V1, V2) of critics of earlier episodes (ArCHer, arXiv 2402.19446, section
-    3)."""
+    """min(Q1, Q2) - min(V1, V2) of critics of earlier episodes (ArCHer, arXiv 2402.19446)."""
     return None if episodes.states is None else twin_advantages(*fit_twins(episodes, ACTIONS))
 
 

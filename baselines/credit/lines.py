@@ -1,9 +1,7 @@
-"""NumberLine in tensors: its episodes, the exact values of any policy, and the tiny model as a
-policy.
+"""NumberLine in tensors: its episodes, any policy's exact values, and the tiny model as a policy.
 
 The horizon grows with the number of targets, and nothing else changes. A policy is a table [6, 6]
-of the probability of `+` by target and current number; a picture's key is 6 * target + current
-number.
+of the probability of `+` by target and current number; a key is 6 * target + current number.
 """
 
 from __future__ import annotations
@@ -62,8 +60,7 @@ def move(target: np.ndarray, current: np.ndarray, action: np.ndarray) -> tuple[n
 
 
 def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return V [turns left, target's number, S, current] and Q [..., action] by backward
-    induction."""
+    """Return V [turns left, target's number, S, current] and Q [..., action], backwards in time."""
     count, n = starts[1].shape
     target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)
     share = plus[target, current]
@@ -105,8 +102,7 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
 
 
 def sum_gradient(advantages: Tensor, episodes: EpisodeBatch, plus: np.ndarray) -> Tensor:
-    """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of
-    each key, [36]."""
+    """Return the policy gradient, sum_t A_t grad log pi(a_t|s_t), per log-odds of each key, [36]."""
     keys, mask, zeros = episodes.keys, episodes.mask, torch.zeros(NUMBERS**2).double()
     terms = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[keys])
     return zeros.index_add(0, keys[mask], terms[mask].double())
@@ -122,9 +118,8 @@ def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
 class TinyPolicy:
     """The tiny model and its prompts of every two numbers, `keys`, those of one target.
 
-    One of the two legal replies answers, without thoughts. So the gradient of either's
-    log-probability is a multiple of that of their log-odds: a vector per prompt, with all inner
-    products in one matrix.
+    One of two legal replies answers. So the gradient of a log-probability is a multiple of that of
+    their log-odds: a vector per prompt, with all inner products in one matrix.
     """
 
     def __init__(self, seed: int = 0) -> None:

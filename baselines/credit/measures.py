@@ -1,5 +1,4 @@
-"""Comparison of an estimate with the true advantage, with intervals over start groups; table and
-plot.
+"""Comparison of an estimate with the true advantage, with intervals over start groups.
 
 The truth has two halves t1, t2 of independent noise: cov(t1, t2) is its variance without noise. A
 correlation is corrected for attenuation (Spearman 1904), and not clipped: with t their mean,
@@ -100,8 +99,7 @@ def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, al
 
 
 def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
-    """Return the cosine of two gradients: coefficients [P] of vectors with inner products `gram`
-    [P, P]."""
+    """Return the cosine of two gradients: coefficients [P] of vectors with products `gram` [P, P]."""
     return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
 
 

@@ -17,8 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-# ---- past keys and values, angles, image tokens -------------------------------------------------
-
 KV = list[tuple[Tensor, Tensor]]  # per layer: keys and values, each [B, kv_heads, S, head_dim]
 Bias = tuple[Tensor, Tensor, Tensor | None]  # keys, values, and the bias of their scores
 
@@ -39,8 +37,7 @@ class Segment:
 
 
 Rotary = tuple[Tensor, Tensor]
-"""Angles of positions: (cos, sin), each [B, T, 1, head_dim]; the sine with the half rotation's
-sign."""
+"""(cos, sin) of positions, each [B, T, 1, head_dim]; the sine has the half rotation's sign."""
 
 
 @dataclass
@@ -75,8 +72,7 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a `Qwen2VLTextModel` or a module with the same parts, adapters
-    included."""
+    """Functional view of a `Qwen2VLTextModel` or a module with its parts, adapters included."""
 
     def __init__(self, language_model: Any) -> None:
         self.model = language_model
@@ -86,8 +82,6 @@ class Qwen2Decoder:
         self.head_dim, self.scale = int(attention.head_dim), float(attention.scaling)
         self.kv_heads, self.heads = int(config.num_key_value_heads), int(config.num_attention_heads)
         self.recompute = False  # gradient checkpointing: less memory, a third more time per update
-
-    # ---- a family's own -----------------------------------------------------------------------------
 
     def rotary(self, positions: Tensor) -> Rotary:
         """Angles of 3-D positions, [3, B, T] integers."""
@@ -109,8 +103,6 @@ class Qwen2Decoder:
         """The layer after its attention: [..., H], [..., heads * d] -> [..., H]."""
         x = x + layer.self_attn.o_proj(attended)
         return x + layer.mlp(self.norm(layer.post_attention_layernorm, x))
-
-    # ---- whole sequences ------------------------------------------------------------------------
 
     def forward(
         self,
@@ -205,8 +197,6 @@ class Qwen2Decoder:
         options: dict[str, Any] = {"attn_mask": torch.cat(biases, dim=-1), "enable_gqa": grouped}
         return F.scaled_dot_product_attention(q, keys, values, scale=self.scale, **options)
 
-    # ---- one token at a time --------------------------------------------------------------------
-
     def start(
         self, entries: list[tuple[Tensor, Tensor]], next_positions: Tensor, budget: int, *, static: bool = False
     ) -> DecodeState:
@@ -247,8 +237,7 @@ class Qwen2Decoder:
     def step(self, state: DecodeState, x: Tensor) -> Tensor:
         """Feed the next reply token of every row, [B, H]; return hidden [B, H], without gradients.
 
-        Nothing waits for the device, and a static cache keeps its addresses: a CUDA graph can
-        replay it.
+        Nothing waits for the device, and a static cache keeps its addresses: CUDA graphs replay it.
         """
         # The slot of this token becomes visible.
         b, h, kvh, d = x.shape[0], self.heads, self.kv_heads, self.head_dim

@@ -28,8 +28,6 @@ from vlgym.types import Message
 from .decoder import Qwen2Decoder
 from .folders import ChatTemplate, Processor
 
-# ---- prompts as a model reads them --------------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False)
 class ImageInput:
@@ -65,8 +63,7 @@ Triple = tuple[float, float, float]
 
 
 def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Return the system message of a conversation, the model's own first, and the other
-    messages."""
+    """Return the system message, the model's own first, and the other messages."""
     messages = list(messages)
     if not messages or messages[0]["role"] != "system":
         return own, messages
@@ -171,8 +168,6 @@ class Family:
         self.template = self._read_template()
         self.adopt(model)
 
-    # ---- a family's own -------------------------------------------------------------------------
-
     def _read_template(self) -> ChatTemplate | None:
         """The chat template that came with the model."""
         source = self.processor.template
@@ -194,23 +189,19 @@ class Family:
         raise NotImplementedError
 
     def encode_images(self, images: Images) -> list[Tensor]:
-        """Vision features, one [tokens, H or a multiple] tensor per image; the rest is
-        `ImageTokens.deep`."""
+        """Vision features, one [tokens, H or a multiple] tensor per image (`ImageTokens.deep`)."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         raise NotImplementedError
 
     def processor_files(self) -> dict[str, Any]:
-        """The files of a saved model's processor, name -> JSON data, with the image sizes in
-        force."""
+        """The processor's files, name -> JSON data, with the image sizes in force."""
         raise NotImplementedError
 
     def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
         """Positions [3, length] of a prompt by where its images begin, and the reply's first."""
         return torch.arange(length).expand(3, -1).contiguous(), length
-
-    # ---- the model ------------------------------------------------------------------------------
 
     def adopt(self, model: Any) -> None:
         """Go on with other weights."""
@@ -225,8 +216,7 @@ class Family:
         return twin
 
     def frozen_copy(self, *, share_vision: bool = True) -> Family:
-        """A copy that does not learn, for the KL penalty; a vision tower is shared only if
-        frozen."""
+        """The reference of the KL penalty; a vision tower is shared only if it is frozen."""
         modules = self._vision_modules(self.model) if share_vision else []
         twin = self.twin({id(module): module for module in modules})
         twin.model.requires_grad_(False)
@@ -246,14 +236,11 @@ class Family:
         return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] of the model's type -> [..., V] float32: bfloat16 rounds a logit of 20 by up to
-        1/16."""
+        """[..., H] of the model's type -> [..., V] float32: bfloat16 would round by up to 1/16."""
         weight = self.model.lm_head.weight
         if weight.dtype == torch.float32:
             return F.linear(hidden, weight)
         return Float32Product.apply(hidden.flatten(0, -2), weight).unflatten(0, hidden.shape[:-1])
-
-    # ---- text -----------------------------------------------------------------------------------
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of plain text; special tokens spelt in it stay letters."""
@@ -267,8 +254,7 @@ class Family:
         return str(self._texts.recall(tuple(ids), decode))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has that many characters; all where none
-        has."""
+        """Return the fewest first tokens whose text has that many characters, or all."""
         low, high = 1, len(ids)  # bisection: a character may be split over tokens
         while low < high:
             middle = (low + high) // 2
@@ -282,11 +268,8 @@ class Family:
         """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
         return [*self.encode_text(text), self.turn_end]
 
-    # ---- prompts --------------------------------------------------------------------------------
-
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, up to where the reply begins; equal ones are one
-        object."""
+        """Lay out neutral chat messages up to the reply; equal messages give one object."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
@@ -336,8 +319,6 @@ class Family:
         key = hashlib.sha256(ids.numpy().tobytes() + digests).digest()
         return Prompt(ids, positions, next_position, slots, tuple(images), key)
 
-    # ---- images ---------------------------------------------------------------------------------
-
     def check_pictures(self, shown: bool = True) -> None:
         """Raise `UserError` where prompts show pictures to a model that reads words alone."""
         if shown and not self.reads_pictures:
@@ -373,7 +354,7 @@ class Family:
 
 class Float32Product(torch.autograd.Function):
     """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy
-    of the weights on CUDA. Gradients have the weights' type, as those of `F.linear` have."""
+    of the weights on CUDA. Gradients have the weights' type, as those of `F.linear`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

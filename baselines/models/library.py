@@ -82,8 +82,6 @@ class LibraryFamily(Family):
         after = next((piece for piece in pieces[at + 1 :] if isinstance(piece, int)), None)
         return after if after in ends else min(ends)
 
-    # ---- a family's own -----------------------------------------------------------------------------
-
     def _size_images(self, image_tokens: int | None) -> None:
         self.image_tokens = None
 
@@ -158,8 +156,6 @@ class LibraryFamily(Family):
         own = self.processor
         files = {IMAGE_SETTINGS: own.images, PROCESSOR_SETTINGS: own.own, VIDEO_SETTINGS: own.videos}
         return {name: dict(data) for name, data in files.items() if data}
-
-    # ---- the model ------------------------------------------------------------------------------
 
     def adopt(self, model: Any) -> None:
         self.model, self.language_model = model, model.get_decoder()

@@ -68,8 +68,7 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices: float32, so that small steps are not lost, and applied in
-    the precision of its input."""
+    """One of an adapter's matrices: float32, and applied in the precision of its input."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
         super().__init__(inputs, outputs, bias=False, device="meta")  # moves no global generator
@@ -94,8 +93,7 @@ class Factor(nn.Linear):
 
 
 class Summed(LoraLinear):
-    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded
-    once."""
+    """An adapted layer of a 16-bit model: base and adapter are added in float32."""
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """[..., inputs] -> [..., outputs] of the same type."""
@@ -309,8 +307,7 @@ def find_base(model: str) -> str:
 
 
 def merge_adapter(family: Family, model: str) -> None:
-    """Add the adapters of a folder to a model's weights, in place; a `UserError` where they cannot
-    be loaded, or belong to another model."""
+    """Add a folder's adapters to a model's weights, in place; a `UserError` where they do not fit."""
     try:
         check_finite(ADAPTER_WEIGHTS, load_file(Path(model) / ADAPTER_WEIGHTS))
         with torch.no_grad():

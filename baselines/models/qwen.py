@@ -84,8 +84,7 @@ class QwenVL(Family):
         yield from (self.turn_end, "\n", self.turn_start, "assistant\n")
 
     def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
-        """Text counts on in all three rows; an image spans (0, row, column), and then the count
-        jumps over its longer side."""
+        """Text counts on in all three rows; an image spans (0, row, column) and its longer side."""
         positions = torch.empty(3, length, dtype=torch.int64)
         done, count = 0, 0
         for start, image in starts:
@@ -140,13 +139,12 @@ class QwenVL(Family):
         return size, (1, rows * self.merge, columns * self.merge), rows * columns
 
     def patchify(self, image: ImageInput) -> Tensor:
-        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order; a
-        still image is repeated over the frames."""
+        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order."""
         p, m = self.patch, self.merge
         _, h, w = image.grid
         x = self.normalise(image).reshape(3, h // m, m, p, w // m, m, p)
         x = x.permute(1, 4, 2, 5, 0, 3, 6)  # block row, block column, row, column, channel, y, x
-        x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)
+        x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)  # a still image
         return x.reshape(h * w, 3 * self.frames * p * p)
 
     def encode_images(self, images: Images) -> list[Tensor]:

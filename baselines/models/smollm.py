@@ -117,8 +117,7 @@ def load_published(weights: Path) -> tuple[Any, Any]:
 
 
 def convert(llama: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """Put the published model into the body; the tokenizer gets the tokens and the layout of
-    pictures."""
+    """Put the published model into the body; the tokenizer gets tokens and layout of pictures."""
     media = [tiny.VISION_START, tiny.VISION_END, tiny.IMAGE_PAD, tiny.VIDEO_PAD]
     tokenizer.add_tokens(media, special_tokens=True)
     tokenizer.pad_token, tokenizer.padding_side = tiny.PAD, "left"

@@ -23,8 +23,6 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
-# ---- tokenizer ----------------------------------------------------------------------------------
-
 PAD, EOS, BOT = "<|endoftext|>", "<|im_end|>", "<|im_start|>"
 VISION_START, VISION_END = "<|vision_start|>", "<|vision_end|>"
 IMAGE_PAD, VIDEO_PAD = "<|image_pad|>", "<|video_pad|>"
@@ -123,8 +121,6 @@ def build_tokenizer() -> PreTrainedTokenizerFast:
         clean_up_tokenization_spaces=False,
     )  # fmt: skip
 
-
-# ---- model -------------------------------------------------------------------------------------
 
 TEMPLATE = (
     "{% if tools %}<|im_start|>system\nTools:\n"

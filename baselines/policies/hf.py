@@ -116,8 +116,6 @@ def in_words_of_eval(line: str) -> str:
     return line.replace("--image-tokens", "image_tokens")
 
 
-# ---- identity of a model -----------------------------------------------------------------------
-
 READ = (".safetensors", ".bin", ".pt", ".json", ".jinja", ".model", ".txt")  # files of a model
 
 

@@ -61,8 +61,7 @@ LARGE = ("--num-envs", "64", "--rollout-steps", "4", "--minibatch", "128")
 
 
 def by_episode(targets: int) -> tuple[Arm, Arm]:
-    """LOOP with KL, and GRPO: updates of about 256 environment and 4 gradient steps, as
-    VL-DAC's."""
+    """LOOP with KL, and GRPO: updates of about 256 environment and 4 gradient steps."""
     sizes = ("--num-envs", str(96 // targets), "--minibatch", str(48 // targets))
     loop = Arm("LOOP + KL", "baselines.loop", ("--kl-coef", "0.02", *sizes))
     return loop, Arm("GRPO", "baselines.grpo", sizes)

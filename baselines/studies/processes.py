@@ -1,5 +1,4 @@
-"""The processes of a study: warm starts, runs of the learners, and how they are stopped and
-resumed."""
+"""The processes of a study: warm starts and runs of the learners, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class Runs:
         return code == 0
 
     def stop(self, reason: KeyboardInterrupt) -> None:
-        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it, SIGTERM does
-        not."""
+        """Begin nothing more, and let what runs save and end. SIGTERM does not reach it."""
         self.stopping.set()
         if isinstance(reason, Terminated):
             for process in list(self.running):

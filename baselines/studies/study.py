@@ -109,8 +109,7 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 
 def check_further(study: Study, options: Sequence[str]) -> None:
-    """Check the further options of the runs by their own parsers, before the warm starts take
-    time."""
+    """Check the further options by the parsers of the runs, before the warm starts."""
     for module in sorted({arm.module for arm in study.arms}) if options else ():
         parse(importlib.import_module(module).Config, None, options).resolve()
 
