@@ -72,7 +72,6 @@ def time_turn(env_id: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure steps in interleaved rounds, start-up, and turns; report medians."""
     make_parser(__doc__).parse_args()
     packages = ["vlgym", "gymnasium", "numpy", "pillow"]
     rounds = [(count_steps("vlgym/NumberLine-v1"), count_steps("Blackjack-v1")) for _ in range(ROUNDS)]

@@ -124,7 +124,6 @@ def show(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Play what is missing, seed by seed, then print the table of all there is."""
     parser = make_parser(__doc__)
     parser.add_argument("name", choices=BENCHES)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])

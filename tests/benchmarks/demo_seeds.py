@@ -60,8 +60,6 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the seeds one after another; with `--write` they are published; `make docs` draws
-    README's curve of them."""
     parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
     parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")

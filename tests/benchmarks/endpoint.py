@@ -44,7 +44,6 @@ class Clock(Watcher):
         self.enough, self.times, self.failed = enough, [], 0
 
     def reply(self, reply: Reply, key: str) -> None:
-        """Note the time."""
         self.times.append(time.perf_counter())
         self.failed += reply.usage is None or reply.usage.attempts > 1
         if len(self.times) >= self.enough:
@@ -82,7 +81,6 @@ def measure(size: int, rounds: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Measure every size some times and report medians."""
     parser = make_parser(__doc__)
     parser.add_argument("--runs", type=int, default=5, help="how often each size is measured")
     parser.add_argument("--rounds", type=int, default=12, help="replies of each episode's place that are measured")

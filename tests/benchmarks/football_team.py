@@ -49,7 +49,6 @@ def play(table: Table, side: str, index: int) -> str:
 
 
 def main() -> None:
-    """Play the episodes that are missing, those of `alone`, which are quick, first; report."""
     parser = make_parser(__doc__)
     parser.add_argument("--records", type=Path, required=True)
     parser.add_argument("--episodes", type=int, default=50)

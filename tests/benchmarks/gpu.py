@@ -258,8 +258,6 @@ PARTS = {"graphs": (graphs, ["7b"]), "probes": (probes, ["2b", "7b"]), "update":
 
 
 def main() -> int:
-    """Measure the parts until the minutes are spent; an error costs its own part alone. Return 1
-    after an error."""
     parser = make_parser(__doc__)
     parser.add_argument("--part", choices=tuple(PARTS), action="append", help="what to measure; all if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="in place of each part's sizes; tiny without CUDA")

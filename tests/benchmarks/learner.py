@@ -93,7 +93,6 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Command line."""
     parser = make_parser(__doc__)
     parser.add_argument("--updates", type=int, default=3)
     args = parser.parse_args()

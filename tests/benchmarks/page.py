@@ -68,14 +68,12 @@ def get(address: str) -> str:
 
 
 def measure(act: Callable[[], object]) -> float:
-    """Milliseconds."""
     begun = time.perf_counter()
     act()
     return 1000 * (time.perf_counter() - begun)
 
 
 def main() -> None:
-    """Measure, and print the table."""
     make_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"

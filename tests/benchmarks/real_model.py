@@ -110,7 +110,6 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Play all, print a table, and publish the rows with `--write`."""
     parser = make_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=30, help="of each environment")
     parser.add_argument("--trained", metavar="FOLDER", type=Path, required=True, help="run folder of the training")

@@ -70,7 +70,6 @@ def show(name: str, figures: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Judge what is missing, then print the table of all there is."""
     parser = make_parser(__doc__)
     parser.add_argument("name", choices=(KUHN, "TicTacToe-v0", "CoinGame-v0"))
     parser.add_argument("--folder", type=Path, default=Path("runs/studies"), help="of the studies")

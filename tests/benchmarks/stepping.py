@@ -49,7 +49,6 @@ def show(found: list[float]) -> str:
 
 
 def main() -> None:
-    """Measure batches and the cost of a step."""
     make_parser(__doc__).parse_args()
     batches, overhead = [], []
     for env_id, envs, steps in BATCHES:

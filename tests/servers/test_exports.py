@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from vlgym.types import Message
@@ -12,7 +10,7 @@ FAMILIES = ("tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name: str, tmp_path: Path) -> None:
+def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name, tmp_path) -> None:
     from publish import publish
     from samples import ask_library, messages, picture
     from tiny_families import build

@@ -79,7 +79,7 @@ def test_a_limit_that_cuts_a_reply_is_said_and_tokens_are_counted(ask):
 
 
 @pytest.mark.parametrize("engine", ["auto", "generate"])
-def test_the_server_and_the_policy_hf_read_the_same_prompt_and_give_the_same_reply(ask, server, engine):
+def test_the_server_and_the_policy_hf_give_the_same_reply_to_a_prompt(ask, server, engine):
     here = make_hf(str(server.model), engine=engine, temperature=0, max_tokens=TOKENS)
     turn = Turn(chat(), make("vlgym/NumberLine-v0"), "vlgym/NumberLine-v0", seed=0)
     served, (reply,) = ask(chat()), here.reply([turn])

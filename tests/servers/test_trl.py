@@ -127,7 +127,7 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     assert moved == differ
 
 
-def test_the_snippet_of_the_docs_runs_on_the_demos_model_and_reads_its_tool_calls(tmp_path, monkeypatch):
+def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 

@@ -22,7 +22,7 @@ def make(env_id: str, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize(("gamma", "value", "advantage"), [(1.0, -2.8252, 1.6240), (0.9, -1.9720, 1.2437)])
-def test_a_state_of_number_line_has_its_exact_value(gamma: float, value: float, advantage: float) -> None:
+def test_a_state_of_number_line_has_its_exact_value(gamma, value, advantage) -> None:
     v, q = solve((np.array([2]), np.array([[4]])), UNIFORM, gamma)
     assert v[10, 0, 0, 2] == pytest.approx(value, abs=5e-5)
     assert q[10, 0, 0, 2] - v[10, 0, 0, 2] == pytest.approx([-advantage, advantage], abs=5e-5)

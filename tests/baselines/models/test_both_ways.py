@@ -8,6 +8,7 @@ import torch
 from publish import publish
 from samples import CHATS, messages, picture
 from tiny_families import EACH
+from torch.testing import assert_close
 
 from baselines.engine.engine import make_engine
 from baselines.models.folders import TrainedLimits
@@ -56,7 +57,7 @@ def test_both_ways_score_alike_and_send_the_same_gradients(engines):
         gradients.append({name: p.grad for name, p in named if p.grad is not None})
         each.family.model.zero_grad()
     for ours, theirs in zip(*numbers, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
+        assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
-        torch.testing.assert_close(gradient, gradients[1][name], atol=1e-3, rtol=1e-2, msg=name)
+        assert_close(gradient, gradients[1][name], atol=1e-3, rtol=1e-2, msg=name)

@@ -10,6 +10,7 @@ import torch
 from publish import publish
 from samples import ANSWER, ask_library, messages, picture
 from tiny_families import EACH
+from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from baselines.engine.engine import Engine
@@ -34,7 +35,7 @@ def family(request, model_folder, tmp_path):
 
 
 @torch.no_grad()
-def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_logits(family, tmp_path):
+def test_the_librarys_processor_gives_the_same_pixels_ids_and_logits(family, tmp_path):
     add_adapters(family, LoraOptions(rank=2), seed=0)
     for name, factor in adapters(family).items():
         factor.weight.normal_(0, 0.05, generator=torch.Generator().manual_seed(len(name)))
@@ -50,7 +51,7 @@ def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_
         assert inputs["image_grid_thw"].tolist() == [list(image.grid) for image in prompt.images]
         assert torch.equal(inputs["pixel_values"], pixels)
         ours = family.logits(engine.last_hidden([prompt]))[0]
-        torch.testing.assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
+        assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_files_that_came_with_the_model_stay_as_they_are(folder):
     assert bound["note"] == "kept"
 
 
-def test_settings_in_the_newer_single_file_are_exported_as_files_that_older_releases_read(folder, tmp_path):
+def test_settings_in_the_newer_single_file_are_exported_as_files(folder, tmp_path):
     settings = json.loads((folder / "preprocessor_config.json").read_text())
     (folder / "preprocessor_config.json").unlink()
     nested = {"processor_class": "Qwen2_5_VLProcessor", "image_processor": settings | {"max_pixels": 28 * 28 * 50}}

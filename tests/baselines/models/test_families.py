@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import messages, picture
+from torch.testing import assert_close
 
 from baselines.engine.engine import Engine
 from baselines.models.load import load_family
@@ -43,7 +44,7 @@ def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engi
     mask = torch.ones_like(ids, dtype=torch.bool)
     before = frozen.score(prompts, ids, mask)
     assert not before.requires_grad
-    torch.testing.assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
+    assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
     with torch.no_grad():
         for p in family.language_model.parameters():
             p.mul_(1.1)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from samples import ANSWER, DEVICE, INSTRUCTIONS, messages, picture
 from tiny_families import EACH
+from torch.testing import assert_close
 
 from baselines.engine.engine import Engine
 from baselines.engine.prefill import common_prefix
@@ -64,7 +65,7 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
 
 
 def close(actual, expected, atol: float = 3e-5 if DEVICE == "cpu" else 3e-4) -> None:
-    torch.testing.assert_close(actual, expected, atol=atol, rtol=0)
+    assert_close(actual, expected, atol=atol, rtol=0)
 
 
 @pytest.mark.on_device
@@ -87,7 +88,7 @@ def test_sampling_and_scoring_agree_with_the_library_and_see_the_picture(family,
     ours = take_gradients(family)
     assert ours.keys() == theirs.keys()
     for name, gradient in theirs.items():
-        torch.testing.assert_close(gradient, ours[name], atol=2e-3, rtol=5e-3, msg=name)
+        assert_close(gradient, ours[name], atol=2e-3, rtol=5e-3, msg=name)
     pair = [family.encode(messages(picture(seed), INSTRUCTIONS)) for seed in (1, 2)]
     with torch.no_grad():
         one, other = engine.score(pair, out.ids[:1].expand(2, -1), out.mask[:1].expand(2, -1))
@@ -96,7 +97,7 @@ def test_sampling_and_scoring_agree_with_the_library_and_see_the_picture(family,
 
 @pytest.mark.on_device
 @torch.no_grad()
-def test_bfloat16_weights_give_float32_log_probs_on_which_sampling_and_scoring_agree(family, prompts, model_folder):
+def test_sampling_and_scoring_agree_in_float32_on_bfloat16_weights(family, prompts, model_folder):
     folder = str(model_folder(family.model.config.model_type))
     coarse = load_family(folder, image_tokens=6, dtype="bfloat16", device=DEVICE)
     assert {p.dtype for p in coarse.model.parameters()} == {torch.bfloat16}

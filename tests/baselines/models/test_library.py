@@ -13,6 +13,7 @@ import torch
 from modern import BUILDERS, save
 from samples import CHATS, SIZE, ask_library, messages, picture
 from stage import SMALL
+from torch.testing import assert_close
 from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
@@ -82,10 +83,10 @@ def test_sampler_and_scorer_agree(engine):
         out = engine.sample(prompts, torch.Generator().manual_seed(0))
         logp, states = engine.score_states(prompts, out.ids, out.mask)
         alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(3)]
-        torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
-        torch.testing.assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
-        torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
-        torch.testing.assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
+        assert_close(logp, out.logp, atol=1e-4, rtol=0)
+        assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
+        assert_close(states, out.hidden, atol=1e-4, rtol=0)
+        assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
     assert out.logp[out.mask].mean() < -1
     assert len(set(out.texts)) == 3
     other = [engine.family.encode(messages(picture(9, SIZE), "Which way?\n\nLegal actions: +, -"))]
@@ -118,9 +119,9 @@ def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, e
     adapted = peft.PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(folder), run.out / "adapter")
     with torch.no_grad():
         before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine))
-        torch.testing.assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
+        assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
         whole = engine.family.inputs(prompts[:1])
-        torch.testing.assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
+        assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
     assert (before - trained).abs().max() > 1e-3
 
 

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from samples import messages, picture
 from tiny_families import EACH
 from torch import nn
+from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 
@@ -48,7 +49,7 @@ def sampled(engine, prompts):
 # ---- adding adapters ---------------------------------------------------------------------------
 
 
-def test_every_linear_layer_of_the_language_model_has_an_adapter_and_all_gradients_are_theirs(family, prompts):
+def test_every_linear_layer_has_an_adapter_and_all_gradients_are_theirs(family, prompts):
     expected = {f"{name.replace('.', '/')}/{side}" for name in linears(family) for side in "AB"}
     add_adapters(family, LoraOptions(rank=4), seed=0)
     assert set(adapters(family)) == expected
@@ -70,7 +71,7 @@ def test_the_product_is_scaled_by_alpha_over_rank_and_alpha_is_twice_the_rank_by
                 factor.weight.fill_(0.5 if name.endswith("A") else 0.25)  # each entry of B A is 4 * 0.5 * 0.25 = 0.5
         base, merged = linears(reference(family)), linears(merged_copy(family))
         for name in base:
-            torch.testing.assert_close(merged[name].weight, base[name].weight + added, atol=1e-6, rtol=0)
+            assert_close(merged[name].weight, base[name].weight + added, atol=1e-6, rtol=0)
 
 
 def test_options_that_mean_no_adapters_are_refused_with_the_way_out(family):
@@ -120,7 +121,7 @@ def test_without_gradients_a_factor_is_cast_once_per_change_into_one_place(promp
 # ---- reference and merged copy -----------------------------------------------------------------
 
 
-def test_the_reference_is_the_base_exactly_and_stays_it_while_the_adapters_learn(family, engine, prompts):
+def test_the_reference_is_the_base_while_the_adapters_learn(family, engine, prompts):
     before, drawn = scores(family, prompts), sampled(engine, prompts)
     weights = {tensor.data_ptr() for tensor in family.model.parameters()}
     add_adapters(family, LoraOptions(rank=4), seed=0)
@@ -144,10 +145,10 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
     apart, merged = Engine(family, max_new_tokens=10), Engine(merged_copy(family), max_new_tokens=10)
     one, two = sampled(apart, prompts), sampled(merged, prompts)
     assert torch.equal(one.ids, two.ids)
-    torch.testing.assert_close(one.logp, two.logp, atol=2e-5, rtol=0)
+    assert_close(one.logp, two.logp, atol=2e-5, rtol=0)
     with torch.no_grad():
-        torch.testing.assert_close(apart.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
-        torch.testing.assert_close(merged.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
+        assert_close(apart.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
+        assert_close(merged.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
     assert not torch.allclose(scores(reference(family), prompts), scores(family, prompts), atol=1e-2)
 
 

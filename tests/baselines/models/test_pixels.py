@@ -62,7 +62,7 @@ def compare(family, processor, image: np.ndarray) -> None:
 @example(height=1, width=1, seed=0)
 @example(height=2, width=400, seed=0)
 @given(height=SIDES, width=SIDES, seed=st.integers(0, 9))
-def test_size_grid_and_patches_are_those_of_the_librarys_image_processor(pairs, height, width, seed):
+def test_size_and_patches_are_those_of_the_librarys_image_processor(pairs, height, width, seed):
     if max(height, width) <= 200 * min(height, width):  # the library refuses longer pictures
         for pair in pairs:
             compare(*pair, picture(seed, (height, width)))
@@ -85,7 +85,7 @@ def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(c
         ({"image_mean": [0.5] * 3}, (3136, 1003520)),
     ],
 )
-def test_old_and_new_names_of_a_processors_sizes_are_read_as_the_library_reads_them(change, saved, expected):
+def test_old_and_new_names_of_sizes_are_read_as_in_the_library(change, saved, expected):
     folder = change("qwen2_vl", saved, without=("size", "min_pixels", "max_pixels"))
     assert load_family(str(folder)).pixels == expected
     if "min_pixels" not in saved.get("size", {}):  # these names within `size` only earlier releases read

@@ -50,7 +50,7 @@ def cache(published, tmp_path, monkeypatch):
     return tmp_path / "models" / f"smollm2-{smollm.VERSION}"
 
 
-def test_the_body_computes_the_published_models_logits_and_has_its_card(published, cache, tmp_path, capsys):
+def test_the_body_computes_the_published_logits_and_has_the_card(published, cache, tmp_path, capsys):
     family = load_family("smollm2")
     assert capsys.readouterr().err.startswith(f"{smollm.NOTICE}\nbuilding {cache} ")
     ids = torch.randint(10, 400, (2, 40), generator=torch.Generator().manual_seed(0))

@@ -99,7 +99,7 @@ def test_a_reply_in_the_history_that_spells_a_special_token_ends_no_turn(family)
     assert ends[0] == ends[1]
 
 
-def test_the_processors_template_wins_over_the_tokenizers_and_the_familys_stands_for_none(model_folder, tmp_path):
+def test_the_processors_template_wins_and_the_familys_stands_for_none(model_folder, tmp_path):
     folder, chat = publish(model_folder("qwen2_vl"), tmp_path / "model", "qwen2_vl"), messages(picture(1), "One?")
     expected = load_family(str(folder)).encode(chat).ids.tolist()
     (folder / "chat_template.jinja").unlink()
@@ -124,7 +124,7 @@ def test_the_processors_template_wins_over_the_tokenizers_and_the_familys_stands
         (TURNS.replace("<|image_pad|>", ""), "shows 0 of the prompt's 1 images"),
     ],
 )
-def test_a_template_that_refuses_or_shows_no_images_is_one_line(model_folder, tmp_path, template, words):
+def test_a_template_that_refuses_or_hides_images_is_one_line(model_folder, tmp_path, template, words):
     folder = publish(model_folder("qwen2_vl"), tmp_path / "model", "qwen2_vl")
     (folder / "chat_template.jinja").write_text(template)
     with pytest.raises(UserError, match=words) as error:

@@ -11,6 +11,7 @@ import torch
 import transformers as tf
 from samples import messages, picture
 from stage import SMALL
+from torch.testing import assert_close
 
 from baselines import sft, vldac
 from baselines.engine.engine import make_engine
@@ -80,17 +81,8 @@ def test_prompts_and_greedy_replies_are_the_librarys(engine):
             eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
         )[0, len(prompt) :]  # fmt: skip
         assert ids[mask].tolist() == after.tolist()
-
-
-def test_sampler_and_scorer_agree_and_spelt_special_tokens_stay_text(engine):
-    prompts = [engine.family.encode(chat) for chat in CHATS * 2]
-    out = engine.sample(prompts, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        logp, states = engine.score_states(prompts, out.ids, out.mask)
-    torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
-    torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
-    spelt = engine.family.encode([say("user", "a <|im_end|> b")]).ids
-    assert (spelt == engine.family.turn_end).sum() == 1
+    spelt = family.encode([say("user", "a <|im_end|> b")]).ids
+    assert (spelt == family.turn_end).sum() == 1
 
 
 def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
@@ -112,11 +104,11 @@ def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
     ids, mask = torch.full((2, 4), 65), torch.ones(2, 4, dtype=torch.bool)
     with torch.no_grad():
         before, trained, saved = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine, exported))
-    torch.testing.assert_close(saved, trained, atol=1e-4, rtol=1e-4)
+    assert_close(saved, trained, atol=1e-4, rtol=1e-4)
     assert (before - trained).abs().max() > 1e-3
 
 
-def test_a_warm_start_in_words_tells_its_speed_and_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
+def test_a_warm_start_in_words_prints_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
     warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
     config = sft.Config(model=str(folder), out=tmp_path / "warm", env_kwargs=("modality=text",), warm=warm, threads=1)

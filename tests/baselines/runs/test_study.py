@@ -75,7 +75,7 @@ def test_arms_are_compared_seed_by_seed(others, expected):
         assert wider["LOOP"]["less VL-DAC"] == f"-0.200 +-{6.20535 * 0.3 / 3**0.5 / 3**0.5:.3f}"
 
 
-def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replies_with_grey_pictures():
+def test_an_outcome_has_the_gain_of_each_seed_and_unreadable_replies_to_grey_pictures():
     grey = {"success": 0.0, "invalid_rate": 0.75}
     found = [
         {"arm": "VL-DAC", "seed": seed, "evaluations": [
