@@ -157,6 +157,8 @@ class TinyPolicy:
             random = torch.rand(BATCH, generator=self.generator) < NOISE
             drawn = torch.randint(2, (BATCH,), generator=self.generator)
             moves = torch.where(random, drawn, self.right[rows])
+
+            # A prompt has two replies: the move's, and the oracle's thought.
             pairs = zip(rows, moves, strict=True)
             both = [(self.replies[move], self.thoughts[row]) for row, move in pairs]
             loss = -self.score(rows.tolist(), both).mean()

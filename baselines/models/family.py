@@ -139,7 +139,7 @@ class Family:
         settings = self.processor.images
         self.mean = settings.get("image_mean") or self.mean
         self.std = settings.get("image_std") or self.std
-        resample = settings.get("resample", self.resample)  # 0 is the nearest pixel
+        resample = settings.get("resample")  # 0 is the nearest pixel
         self.resample = self.resample if resample is None else PillowImage.Resampling(resample)
         if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
@@ -284,6 +284,8 @@ class Family:
                     spelling.append(("image", images[-1].digest))
                 else:
                     spelling.append(("text", part["text"]))
+
+        # Whoever asks again gets the same object, by which caches know it.
         lay_out = partial(self._lay_out, spelling, images, system)
         return self._prompts.recall((system, *spelling), lay_out)
 

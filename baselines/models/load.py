@@ -65,10 +65,13 @@ def load_family(
     check_choice("--dtype", dtype, DTYPES)
     if not is_live(open_console(stderr=True)):
         disable_progress_bar()  # transformers would draw bars into pipes and log files, too
+
+    # Adapters name the model that they belong to.
     whole = model
     if is_adapter(model):
         check_whole(Path(model))
         whole = find_base(model)
+
     if whole == "tiny":
         family: Family = _build(image_tokens, seed, dtype, system)
     else:

@@ -52,9 +52,10 @@ class QwenVL(Family):
         self.cut = {
             "patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames,
         }  # fmt: skip
-        media = (config.image_token_id, config.video_token_id, self.vision_start, self.vision_end)
+
         # Published models also stop at <|endoftext|>: here a turn has one end, and padding is never
         # sampled.
+        media = (config.image_token_id, config.video_token_id, self.vision_start, self.vision_end)
         super().__init__(
             model, tokenizer, turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
             image_mark=media[0], **options,

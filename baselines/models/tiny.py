@@ -229,6 +229,8 @@ def initialise(model: PreTrainedModel, tokenizer: Any, config: TinyConfig, seed:
         else:
             std = next((std for part, std in stds.items() if part in name), config.std)
             parameter.normal_(0.0, std, generator=generator)
+
+    # The library's `generate` stops where our engine does.
     model.generation_config.eos_token_id = model.config.text_config.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return model.eval()

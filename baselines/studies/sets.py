@@ -129,6 +129,8 @@ def collect_set_runs(folder: Path, seeds: int) -> list[dict[str, Any]]:
         out = folder / "runs" / f"{name}-{title(env)}"
         if not (out / PHASE_FILE).is_file():
             continue
+
+        # The first held-out episodes are played without training on the type.
         reports = read_checkpoint_record(out / "evaluation.json")
         first, *_, last = (report for report in reports if report["split"] == "test")
         rows = [row for row in read_rows(out / LOG_FILE) if row.get("episode/count")]
@@ -210,6 +212,8 @@ def write_sets_page(results: Sequence[dict[str, Any]], steps: int, seeds: int, c
         f"reach {THRESHOLD:g} | steps to it | success after training |",
         "|---" * 9 + "|",
     ]  # fmt: skip
+
+    # A row per held-out type and size of the set; 0 is no training.
     for env, size in product(HELD_OUT, (0, *SIZES)):
         own = [run for run in results if run["held_out"] == env and run["name"].startswith(f"{size}-")]
         if not own:
