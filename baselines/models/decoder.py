@@ -202,10 +202,9 @@ class Qwen2Decoder:
     ) -> DecodeState:
         """Lay prompts into a cache with room for `budget` more tokens.
 
-        Args:
-            entries: per row, the prompt's (keys, values), each [layers, kv_heads, P, head_dim].
-            next_positions: [B] int64, position of each row's first reply token.
-            static: every step attends to all slots, so that all steps have the same shapes.
+        `entries` have per row the prompt's (keys, values), each [layers, kv_heads, P, head_dim];
+        `next_positions` [B] int64 the positions of the first reply tokens. With `static` every step
+        attends to all slots, so that all steps have the same shapes.
         """
         # Prompts are padded on the left, so that every row's next slot is the same.
         rows, longest = len(entries), max(keys.shape[2] for keys, _ in entries)

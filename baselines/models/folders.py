@@ -183,11 +183,7 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Read a JSON file of a model; empty where there is none that can be read.
-
-    Raises:
-        UserError: it names code to run, or weights that are no safetensors.
-    """
+    """Read a JSON file of a model, {} if there is none; code or pickles in it are a `UserError`."""
     from transformers.utils import cached_file
 
     def check(part: dict[str, Any]) -> dict[str, Any]:
@@ -217,13 +213,10 @@ PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 
 
 class ChatTemplate:
-    """Lays conversations out in text and special tokens.
+    """Lays conversations out in text and special tokens, by a template in Jinja.
 
-    `source` is the template in Jinja, `image_mark` the id of the token that stands for an image in
-    what it writes; None: it takes texts alone, as strings.
-
-    Raises:
-        UserError: the tokenizer reads across the template's special tokens.
+    `image_mark` is the token of an image in what it writes; None: it takes texts alone, as strings.
+    Where the tokenizer reads across the template's special tokens, that is a `UserError`.
     """
 
     def __init__(self, tokenizer: Any, source: str, image_mark: int | None) -> None:
@@ -244,12 +237,8 @@ class ChatTemplate:
     def lay_out(self, spelling: Sequence[tuple[str, Any]], system: str | None = None) -> list[str | int]:
         """Text and ids of special tokens, up to where the reply begins.
 
-        Args:
-            spelling: ("role", name), ("text", text) and ("image", digest) in order.
-            system: the system message; None: what the template has without one.
-
-        Raises:
-            UserError: the template refuses the conversation.
+        `spelling` has ("role", name), ("text", text) and ("image", digest) in order; without `system` the
+        template's own message counts. A template that refuses the conversation is a `UserError`.
         """
         # The messages, in which no text can spell a special token.
         first = [] if system is None else [("role", "system"), ("text", system)]

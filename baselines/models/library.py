@@ -32,11 +32,8 @@ ANSWER = "vlgym"  # a reply whose end is looked up
 class LibraryFamily(Family):
     """A model without a fast path. `PlainEngine` runs it.
 
-    `reader` is its processor (`load_processor`), `processor` what is saved of that.
-
-    Raises:
-        UserError: there is no chat template, the tokenizer is that of another model, or
-            `image_tokens` is not None: the processor alone sizes images.
+    `reader` is its processor (`load_processor`), `processor` what is saved of that. A model without a
+    chat template, and `image_tokens`, which its processor decides alone, are a `UserError`.
     """
 
     def __init__(
@@ -188,11 +185,7 @@ def is_language_model(config: Any) -> bool:
 
 
 def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:
-    """The processor of a model, without what reads videos and sound.
-
-    Raises:
-        UserError: it cannot be loaded, or it is none for images and text.
-    """
+    """The processor of a model, without what reads videos and sound; a `UserError` if it has none."""
     from transformers import AutoImageProcessor, AutoTokenizer
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 

@@ -131,11 +131,7 @@ def _load(model: str, dtype: str, plain: bool, options: dict[str, Any]) -> Famil
 
 
 def find_model(model: str) -> tuple[Any, dict[str, Any]]:
-    """Return a model's configuration, and the arguments with which the library loads its parts.
-
-    Raises:
-        UserError: no such model, or a quantized one.
-    """
+    """Return a model's configuration, and the arguments with which the library loads its parts."""
     from transformers import AutoConfig
 
     source = {"local_files_only": _stay_offline(model), "trust_remote_code": False}

@@ -271,11 +271,7 @@ def is_adapter(model: str) -> bool:
 
 
 def find_base(model: str) -> str:
-    """Return the Hub name or folder of the model that a folder of adapters belongs to.
-
-    Raises:
-        UserError: the folder does not say, or its weights are no safetensors.
-    """
+    """Return the Hub name or folder of the model to which a folder of adapters belongs."""
     # PEFT imports modules that other types name.
     path = Path(model) / CONFIG
     try:

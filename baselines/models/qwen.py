@@ -31,10 +31,7 @@ class QwenVL(Family):
     """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2, multimodal rotary positions, ChatML.
 
     Arguments are those of `Family`. Larger images are shrunk, keeping their aspect as far as whole
-    patches allow.
-
-    Raises:
-        UserError: the saved processor cuts images into other patches than the model's.
+    patches allow. A saved processor with other patches than the model's is a `UserError`.
     """
 
     mean, std = CLIP_MEAN, CLIP_STD

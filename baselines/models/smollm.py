@@ -49,12 +49,7 @@ training may have changed all weights.
 
 
 def find_smollm2() -> Path:
-    """Return the folder of the model in the user's cache; build it where it is missing or damaged.
-
-    Raises:
-        NotInstalledError: the packages are missing.
-        UserError: the package holds other weights, or they cannot be converted.
-    """
+    """Return the model's folder in the user's cache; build it where it is missing or damaged."""
     cache = find_cache("models")
     folder = cache / f"{SMOLLM2}-{VERSION}"
     if _is_whole(folder):

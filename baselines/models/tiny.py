@@ -62,11 +62,8 @@ There Think This To Turn Use When Write You Your ACTION JSON 0 1 2 3 4 5 6 7 8 9
 
 
 def train_merges(words: Mapping[str, int], limit: int) -> list[tuple[str, str]]:
-    """Learn BPE merges: join the most frequent neighbouring pair until every word is one token or
-    `limit` merges are made. Ties go to the pair that sorts last.
-
-    `words` are pre-tokenised, in the byte-level alphabet, with counts.
-    """
+    """Learn BPE merges: join the most frequent neighbouring pair until every word, given in the
+    byte-level alphabet with its count, is one token, or `limit` merges are made. Ties go to the last in order."""
     spellings = {word: list(word) for word in words}
     merges: list[tuple[str, str]] = []
     pairs: Counter[tuple[str, str]] = Counter()

@@ -106,11 +106,7 @@ class Runs:
         *,
         write: bool,
     ) -> Path:
-        """Write the raw runs, the plot and the page, with `write` to docs/studies/ too.
-
-        Raises:
-            FailedError: no run has ended, or some have failed.
-        """
+        """Write raw runs, plot and page, with `write` to docs/studies/ too; a `FailedError` without runs."""
         if stopped and not results:
             raise stopped
         if not results:

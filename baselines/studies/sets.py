@@ -72,12 +72,7 @@ def list_runs(seeds: int) -> list[tuple[str, tuple[str, ...], int]]:
 def run_sets(
     folder: Path, *, workers: int, seeds: int, steps: int, model: str | None, options: Sequence[str], write: bool
 ) -> Path:
-    """Run what is missing of the study; return its folder.
-
-    Raises:
-        UserError: the folder holds the study with other options.
-        FailedError: runs have failed.
-    """
+    """Run what is missing of the study; return its folder."""
     runs, every = Runs(folder), list_runs(seeds)
 
     def begin(seed: int) -> str:

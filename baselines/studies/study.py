@@ -115,12 +115,7 @@ def check_further(study: Study, options: Sequence[str]) -> None:
 
 
 def run_study(config: Config) -> Path:
-    """Run what is missing of a study; return its folder.
-
-    Raises:
-        UserError: no such study, or an option out of range.
-        FailedError: runs have failed.
-    """
+    """Run what is missing of a study; return its folder. Failed runs are a `FailedError`."""
     check_choice("study", config.name, (*STUDIES, SETS))
     check_options(config, "workers", least=1, most=MOST_WORKERS)
     check_options(config, "seeds", "env_steps", least=1)
