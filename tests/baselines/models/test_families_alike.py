@@ -134,14 +134,3 @@ def test_prompts_have_the_layout_of_the_published_chat_template(name, model_fold
         {"role": "user", "content": [{"type": "text", "text": "And now?"}]},
     ]
     assert family.tokenizer.decode(family.encode(chat).ids) == LAYOUTS[name]
-
-
-def test_positions_equal_the_librarys(family, prompts):
-    for prompt in prompts:
-        if prompt.images:
-            types = torch.zeros(1, len(prompt), dtype=torch.int32)
-            types[0, prompt.image_slots] = 1
-            grid = torch.tensor([image.grid for image in prompt.images])
-            expected, delta = family.model.model.get_rope_index(prompt.ids[None], types, image_grid_thw=grid)
-            assert torch.equal(prompt.positions, expected[:, 0])
-            assert prompt.next_position == len(prompt) + int(delta)

@@ -64,19 +64,6 @@ def test_text_that_spells_a_special_token_stays_text(engine):
         assert (prompt.ids == token).sum() == (plain.ids == token).sum() > 0
 
 
-def test_greedy_replies_are_those_of_generate(engine):
-    family, prompts = engine.family, [engine.family.encode(chat) for chat in CHATS]
-    out = engine.sample(prompts, temperature=0)
-    for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
-        theirs = family.model.generate(
-            **family.inputs([prompt]), max_new_tokens=8, do_sample=False,
-            suppress_tokens=list(family.suppressed),
-            eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
-        )[0, len(prompt) :]  # fmt: skip
-        assert ids[mask].tolist() == theirs[: int(mask.sum())].tolist()
-        assert mask.sum() == len(theirs)
-
-
 def test_sampler_and_scorer_agree(engine):
     prompts = [engine.family.encode(chat) for chat in CHATS]
     with patch.object(engine, "temperature", 0.7), torch.no_grad():
