@@ -34,6 +34,12 @@ def with_pictures(message: dict) -> dict:
     return {"role": message["role"], "content": parts}
 
 
+def ask_library(processor, chat: list[dict], **options) -> dict:
+    """A prompt as the library's processor lays it out."""
+    options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True, **options}
+    return processor.apply_chat_template([[*map(with_pictures, chat)]], return_tensors="pt", **options)
+
+
 class Marks(TagParser):
     """Has what it asked for as soon as the text holds one of the marks."""
 

@@ -1,4 +1,5 @@
-"""The study of interaction types: its sets, its figures by hand, and a small one run and gone on with."""
+"""The study of interaction types: its sets, its figures by hand, and a small one run and gone on
+with."""
 
 import importlib
 import json
