@@ -1,13 +1,13 @@
-"""The processes of a run: device, threads, memory and signals of each, and data parallelism over those that torchrun
-starts.
+"""The processes of a run: device, threads, memory and signals of each, and data parallelism over
+them.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v1
 
-Every process plays its share of the environments with its own sampler, takes its share of every minibatch from them,
-and gradients are summed. Every loss is a sum of contributions to the mean over all processes, over which advantages are
-normalised, too. With one process every function of the second part does nothing.
+Every process plays its share of the environments with its own sampler, takes its share of every
+minibatch from them, and gradients are summed. Every loss is a sum of contributions to the mean over
+all processes.
 
-Objects travel as JSON in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
+Objects travel as JSON in the memory of the host (gloo), tensors on their device (NCCL on GPUs).
 """
 
 from __future__ import annotations
@@ -32,30 +32,21 @@ from torch import Tensor
 from vlgym.errors import UserError, check_number, nearest
 from vlgym.terminal import Terminated
 
-# ---- device and threads ----------------------------------------------------------------------------------------------
+# ---- device and threads --------------------------------------------------------------------------
 
 MOST_THREADS = 1024
-FREE_SHARE = 0.9
-"""Share of the host's free memory that a limited block may take."""
+FREE_SHARE = 0.9  # of the host's free memory, that a limited block may take
 
 
 def set_up_torch(threads: int, device: str) -> None:
-    """Set torch up for a run, before it computes anything.
-
-    With several threads, sums that the backward pass of an indexing makes come in another order in every run, unless
-    torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no such form.
-
-    Args:
-        threads: CPU threads; 0 leaves torch's choice. Another number may change the last bits.
-        device: torch device of the run.
-
-    Raises:
-        UserError: no such device, or no such number of threads.
-    """
+    """Set torch up for a run, before it computes anything; `threads` 0 leaves its choice."""
     check_threads(threads)
     check_device(device)
     if threads:
         torch.set_num_threads(threads)
+    # With several threads, the backward pass of an indexing sums in another order in every run,
+    # unless torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no
+    # such form.
     torch.use_deterministic_algorithms(device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
@@ -83,7 +74,7 @@ def device_in_words(device: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raise `UserError` unless there is such a device: `cpu`, `mps`, or a CUDA device of this machine."""
+    """Raise `UserError` unless there is such a device."""
     kind, _, number = device.partition(":")
     if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
         near = nearest(device, ("auto", "cpu", "cuda", "mps"))
@@ -94,13 +85,11 @@ def check_device(device: str) -> None:
         raise UserError("--device mps: there is no MPS device here. Use --device auto.")
     if not torch.cuda.is_available():
         why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
-        raise UserError(
-            f"--device {device}: there is no CUDA device here; torch {torch.__version__} {why}. Use --device cpu."
-        )
+        which = f"torch {torch.__version__}"
+        raise UserError(f"--device {device}: there is no CUDA device here; {which} {why}. Use --device cpu.")
     if number and int(number) >= torch.cuda.device_count():
-        raise UserError(
-            f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
-        )
+        last = torch.cuda.device_count() - 1
+        raise UserError(f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{last}.")
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -111,11 +100,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
+    """Turn running out of memory in the block into a `UserError` that says what to try."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -127,13 +112,15 @@ def memory_advice(advice: str) -> Iterator[None]:
 
 @contextmanager
 def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
-    """Let what does not fit into the host's free memory fail in the block, as on a card. Linux would kill the process.
+    """Let what exceeds this process's share of free memory fail in the block, as on a card.
 
-    Its share of the memory is that of one of `processes`. Elsewhere than on a CPU under Linux nothing is limited.
+    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited.
     """
     if device.type != "cpu" or not sys.platform.startswith("linux"):
         yield
         return
+
+    # A container's limit may be lower than the machine's.
     free, used = read_sizes("/proc/meminfo")["MemAvailable"], read_sizes("/proc/self/status")["VmData"]
     group = [Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current")]
     if all(path.is_file() for path in group):
@@ -162,13 +149,12 @@ def peak_memory(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-# ---- signals ---------------------------------------------------------------------------------------------------------
+# ---- signals -------------------------------------------------------------------------------------
 
 
 @contextmanager
 def interruptible() -> Iterator[dict[str, int]]:
-    """Turn the first Ctrl-C or SIGTERM into a request to stop after the current update (`flag["signal"]`, 0 before). A
-    second one stops at once."""
+    """Note the first Ctrl-C or SIGTERM (`flag["signal"]`, 0 before); a second one stops at once."""
     flag = {"signal": 0}
 
     def handle(number: int, frame: Any) -> None:
@@ -185,7 +171,7 @@ def interruptible() -> Iterator[dict[str, int]]:
             signal.signal(number, handler)
 
 
-# ---- data parallelism ------------------------------------------------------------------------------------------------
+# ---- data parallelism ----------------------------------------------------------------------------
 
 PATIENCE = timedelta(hours=2)  # the first process evaluates and makes the warm start while the others wait
 
@@ -194,7 +180,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class World:
-    """One process of a run: its number (`rank`, from 0), and how many processes there are (`size`)."""
+    """One process of a run: its number (`rank`, from 0) of `size`."""
 
     rank: int = 0
     size: int = 1
@@ -214,12 +200,12 @@ ALONE = World()
 
 
 def announced() -> int:
-    """Return the number of processes that torchrun announces in the environment; 1 without it."""
+    """The number of processes that torchrun announces; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", 1))
 
 
 def join(device: str) -> World:
-    """Join the process group that torchrun announces, or be alone. `cuda` is from here on the GPU of this process."""
+    """Join torchrun's process group, or be alone; `cuda` is then the GPU of this process."""
     if announced() == 1:
         return ALONE
     if not dist.is_initialized():

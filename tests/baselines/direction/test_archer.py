@@ -26,10 +26,10 @@ SMALL = Config(
 )  # fmt: skip
 
 
-# ---- losses ----------------------------------------------------------------------------------------------------------
+# ---- losses --------------------------------------------------------------------------------------
 
 
-# ---- critics ---------------------------------------------------------------------------------------------------------
+# ---- critics -------------------------------------------------------------------------------------
 
 
 def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
@@ -41,7 +41,7 @@ def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
     assert layer(torch.tensor([[1e6, -1e6, 1e9]])).abs().max() < 2
 
 
-# ---- buffer ----------------------------------------------------------------------------------------------------------
+# ---- buffer --------------------------------------------------------------------------------------
 
 
 def transitions(family, pictures: list[int]) -> list[Transition]:
@@ -93,7 +93,7 @@ def same_prompt(a, b) -> None:
         assert np.array_equal(x.pixels, y.pixels)
 
 
-# ---- the learner -----------------------------------------------------------------------------------------------------
+# ---- the learner ---------------------------------------------------------------------------------
 
 
 def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
@@ -115,7 +115,7 @@ def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
         torch.testing.assert_close(actions[i], torch.cat([own.mean(0), own[-1]]), atol=1e-4, rtol=1e-4)
 
 
-# ---- runs ------------------------------------------------------------------------------------------------------------
+# ---- runs ----------------------------------------------------------------------------------------
 
 
 def test_three_updates_equal_two_and_a_resumed_one_bit_for_bit(tmp_path):

@@ -85,7 +85,7 @@ def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> N
     assert passes[0] != passes[1]
 
 
-# ---- VL-DAC ----------------------------------------------------------------------------------------------------------
+# ---- VL-DAC --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -388,7 +388,7 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
         assert any(g is not None for g in gradients) == (asked == {"stop_gradient": False})
 
 
-# ---- RL4VLM ----------------------------------------------------------------------------------------------------------
+# ---- RL4VLM --------------------------------------------------------------------------------------
 
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():

@@ -25,7 +25,7 @@ def _bandits():
         yield
 
 
-# ---- LOOP and GRPO ---------------------------------------------------------------------------------------------------
+# ---- LOOP and GRPO -------------------------------------------------------------------------------
 
 
 def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
@@ -150,7 +150,7 @@ def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
     assert logged == pytest.approx(expected)
 
 
-# ---- all three -------------------------------------------------------------------------------------------------------
+# ---- all three -----------------------------------------------------------------------------------
 
 
 def a_batch(learner: Any) -> Any:

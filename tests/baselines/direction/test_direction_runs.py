@@ -41,11 +41,11 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.fixture(autouse=True)
 def _bandits():
-    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
+    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
         yield
 
 
-# ---- reinforcement learning ------------------------------------------------------------------------------------------
+# ---- reinforcement learning ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -96,7 +96,7 @@ def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path)
     assert not {"grey", "shuffled"} & set(last)
 
 
-# ---- the warm start --------------------------------------------------------------------------------------------------
+# ---- the warm start ------------------------------------------------------------------------------
 
 
 def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:

@@ -77,7 +77,7 @@ def test_who_is_paid_for_an_arm_learns_to_pull_it_and_for_a_gift_only_where_the_
 ):
     with (
         installed(ARMS, distribution="test-arms"),
-        patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()),
+        patch("baselines.learning.run.load_family", lambda *args, **options: small_family()),
     ):
         self_play.train(
             self_play.Config(

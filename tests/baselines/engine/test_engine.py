@@ -10,9 +10,8 @@ import torch
 from samples import DEVICE, INSTRUCTIONS, messages, picture
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from baselines.engine import prefill
-from baselines.engine.engine import Engine, draw
-from baselines.engine.prefill import common_prefix
+from baselines.engine import engine as engine_module
+from baselines.engine.engine import Engine, common_prefix, draw, pad_rows
 from baselines.learning.batch import Metrics, Optimizers, policy_optimizer
 from baselines.models.load import load_family
 from baselines.vldac import ValueHead
@@ -58,7 +57,7 @@ def test_as_many_prompts_are_kept_as_the_bytes_hold_and_replies_stay_the_same(en
     expected = engine.sample(prompts, generator(3))
     assert len(engine._entries) == len({prompt.key for prompt in prompts}) > 2
     largest = max(keys.nbytes + values.nbytes for keys, values, _ in engine._entries.values())
-    monkeypatch.setattr(prefill, "PROMPT_BYTES", 2 * largest)
+    monkeypatch.setattr(engine_module, "PROMPT_BYTES", 2 * largest)
     engine.forget()
     out = engine.sample(prompts, generator(3))
     assert 0 < sum(keys.nbytes + values.nbytes for keys, values, _ in engine._entries.values()) <= 2 * largest
@@ -115,7 +114,7 @@ def test_common_prefix_ends_before_the_first_difference_and_before_any_image(fam
 @torch.no_grad()
 def test_prompts_beyond_one_pass_of_prefill_get_the_same_states(family, prompts, monkeypatch):
     whole = Engine(family, max_new_tokens=4).last_hidden(prompts)
-    monkeypatch.setattr(prefill, "PREFILL_TOKENS", len(prompts[0]))
+    monkeypatch.setattr(engine_module, "PREFILL_TOKENS", len(prompts[0]))
     engine, widths = Engine(family, max_new_tokens=4), []
     plain = engine.prefill
     monkeypatch.setattr(engine, "prefill", lambda rows, *a, **k: widths.append(len(rows)) or plain(rows, *a, **k))
@@ -135,18 +134,15 @@ def test_tokens_are_drawn_by_their_probabilities_and_never_those_of_probability_
     assert draw(probabilities.log()[None], torch.tensor([0.0])).item() == 3
 
 
-# ---- equal rows ------------------------------------------------------------------------------------------------------
+# ---- equal rows ----------------------------------------------------------------------------------
 
 
 def test_equal_replies_to_a_prompt_are_run_once_with_equal_gradients(family, engine, prompts, monkeypatch):
-    said = [
-        family.encode_reply(text) for text in ("target 3", "target 3", "target 3 current 7", "target 3", "target 3")
-    ]
+    texts = ("target 3", "target 3", "target 3 current 7", "target 3", "target 3")
+    said = [family.encode_reply(text) for text in texts]
     asked = [prompts[0], prompts[0], prompts[0], prompts[5], prompts[1]]  # prompts 0 and 5 are one
-    ids = torch.full((5, max(map(len, said)) + 1), family.pad_id)
-    mask = torch.zeros(ids.shape, dtype=torch.bool)
-    for row, reply in enumerate(said):
-        ids[row, : len(reply)], mask[row, : len(reply)] = torch.tensor(reply), True
+    ids, mask = pad_rows([torch.tensor([*reply]) for reply in said], family.pad_id)
+    ids, mask = (torch.nn.functional.pad(x, (0, 1)) for x in (ids, mask))
     weights = torch.tensor([1.0, -2.0, 0.5, 3.0, 1.5])
     parameters = [p for name, p in family.model.named_parameters() if "visual" not in name]
 
@@ -170,7 +166,7 @@ def test_equal_replies_to_a_prompt_are_run_once_with_equal_gradients(family, eng
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
-# ---- a static cache, and CUDA graphs over it -------------------------------------------------------------------------
+# ---- a static cache, and CUDA graphs over it -----------------------------------------------------
 
 
 def decode(engine, prompts, static, **options):
@@ -178,13 +174,15 @@ def decode(engine, prompts, static, **options):
     return engine.sample(prompts, generator(3), **options)
 
 
+RARE = [pytest.param(*each, marks=pytest.mark.exhaustive) for each in (("bfloat16", 1.0), ("float32", 0.5))]
+
+
 @pytest.mark.on_device
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("temperature", [1.0, 0.5, 0])
+@pytest.mark.parametrize(("dtype", "temperature"), [("float32", 1.0), ("float32", 0), *RARE])
 def test_a_static_cache_gives_the_loops_replies_and_log_probs_bit_for_bit(prompts, dtype, temperature):
-    engine = Engine(load_family("tiny", device=DEVICE, dtype=dtype), max_new_tokens=20)
+    engine = Engine(load_family("tiny", device=DEVICE, dtype=dtype), max_new_tokens=12)
     engine.stop = torch.tensor([engine.family.pad_id], device=DEVICE)  # no row is left out: products have equal rows
-    for asked in (prompts, prompts * 4, prompts[:1], [prompts[0]] * 16):
+    for asked in (prompts, [prompts[0]] * 8):
         loop, static = (decode(engine, asked, static, temperature=temperature) for static in (False, True))
         assert torch.equal(loop.ids, static.ids)
         assert torch.equal(loop.mask, static.mask)
@@ -197,14 +195,13 @@ def test_a_static_cache_gives_the_loops_replies_and_log_probs_bit_for_bit(prompt
 def test_where_the_loop_leaves_rows_out_a_static_cache_gives_the_same_replies(family, prompts):
     engine = often_ending(family)
     loop, static = (decode(engine, prompts * 4, static) for static in (False, True))
-    assert (loop.ids.tolist(), loop.mask.tolist(), loop.cut.tolist()) == (
-        static.ids.tolist(), static.mask.tolist(), static.cut.tolist()
-    )  # fmt: skip
+    for name in ("ids", "mask", "cut"):
+        assert torch.equal(getattr(loop, name), getattr(static, name))
     torch.testing.assert_close(loop.logp, static.logp, atol=1e-5, rtol=0)
 
 
 class Captured(TorchDispatchMode):
-    """Refuses what a CUDA graph cannot record: reading a number of the device, and tensors made of Python's numbers."""
+    """Refuses what a CUDA graph cannot record."""
 
     REFUSED = ("_local_scalar_dense", "nonzero", "lift_fresh", "masked_select", "_unique2", "unique_dim")
 
@@ -214,7 +211,7 @@ class Captured(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5, 0])
+@pytest.mark.parametrize("temperature", [0.5, 0])
 def test_a_step_over_a_static_cache_waits_for_no_device_and_keeps_shapes(engine, prompts, monkeypatch, temperature):
     seen = []
 

@@ -31,7 +31,7 @@ RUNS = {
 
 @pytest.fixture(autouse=True)
 def _bandits():
-    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
+    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
         yield
 
 

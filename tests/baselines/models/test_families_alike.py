@@ -7,7 +7,7 @@ import torch
 from samples import DEVICE, INSTRUCTIONS, messages, picture
 
 from baselines.engine.engine import Engine
-from baselines.engine.prefill import common_prefix
+from baselines.engine.engine import common_prefix
 from baselines.models.load import FAMILIES, load_family
 
 

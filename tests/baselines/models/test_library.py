@@ -15,7 +15,8 @@ from stage import SMALL
 from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
-from baselines.engine.engine import PlainEngine, make_engine
+from baselines.engine.engine import make_engine
+from baselines.engine.generate import PlainEngine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions

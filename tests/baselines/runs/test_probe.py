@@ -18,7 +18,7 @@ from stage import SMALL
 from baselines import vldac
 from baselines.engine.engine import Engine
 from baselines.learning.batch import Passes
-from baselines.learning.setup import probe
+from baselines.learning.batch import probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs import distributed
 from vlgym.errors import UserError
@@ -134,7 +134,7 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
         vldac.train(replace(one_line(tmp_path, tmp_path / "none"), warm=WarmConfig()))
 
 
-# ---- the script for a GPU, at a size for this machine ----------------------------------------------------------------
+# ---- the script for a GPU, at a size for this machine --------------------------------------------
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def measure(monkeypatch, tmp_path):
     monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, 2**20))
     for name, value in {"RANK": 2, "SIDE": 84, "PROMPT": 100}.items():
         monkeypatch.setattr(gpu, name, value)
-    monkeypatch.setattr(gpu.setup, "load_family", gpu.setup.load_family)
+    monkeypatch.setattr(gpu.run_module, "load_family", gpu.run_module.load_family)
 
     def run(*options):
         monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--rows", str(tmp_path / "rows"), *options])

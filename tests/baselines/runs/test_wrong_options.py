@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from baselines import vldac
-from baselines.learning import setup
+from baselines.learning import run as run_module
 from baselines.studies import study
 from vlgym.errors import UserError
 
@@ -64,7 +64,7 @@ def changed(config: Any, path: str, value: Any) -> Any:
 def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch):
     module = importlib.import_module(f"baselines.{command}")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(setup, "load_family", begin)
+    monkeypatch.setattr(run_module, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
     needed = {"studies.study": {"name": "algorithms"}}.get(command, {})
