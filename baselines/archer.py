@@ -1,8 +1,8 @@
 """ArCHer: critics that judge whole replies, an actor trained token by token by their advantages,
 and a replay buffer.
 
-    python -m baselines.archer --env vlgym/NumberLine-v1                 # the newest 100,000 steps are learnt from
-    python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # those of this rollout only: 32 times 8
+    python -m baselines.archer --env vlgym/NumberLine-v1                 # from the newest 100,000 steps
+    python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # from this rollout: 32 times 8
 
 The method (Zhou et al., ICML 2024, arXiv 2402.19446): two Q and two V critics, with target copies
 that follow them slowly, are fitted by one-step bootstrapping on transitions of a replay buffer,
@@ -78,7 +78,7 @@ class Transition:
     state: State  # what was answered
     action: Tensor  # [A] float32, what the critics read of the reply
     reward: float  # as training sees it
-    following: State | None  # the final one of a truncated episode; None where the episode terminated
+    following: State | None  # the final one of a truncated episode; None after termination
 
 
 class Replay:
@@ -97,7 +97,8 @@ class Replay:
 
     def draw(self, count: int, generator: torch.Generator) -> list[Transition]:
         """Draw `count` different transitions, all if there are fewer."""
-        return [self.rows[i] for i in torch.randperm(len(self.rows), generator=generator)[:count].tolist()]
+        chosen = torch.randperm(len(self.rows), generator=generator)[:count]
+        return [self.rows[i] for i in chosen.tolist()]
 
     def tensors(self) -> dict[str, Tensor]:
         """All there is; nothing while the buffer is empty."""
@@ -108,9 +109,10 @@ class Replay:
         states = list(self.states.values())
         prompts = [state.prompt for state in states]
         number = {key: i for i, key in enumerate(self.states)}
-        images = list({image.digest: image for prompt in prompts for image in prompt.images}.values())
+        images = [*{image.digest: image for prompt in prompts for image in prompt.images}.values()]
         image_number = {image.digest: i for i, image in enumerate(images)}
-        following = [-1 if row.following is None else number[row.following.prompt.key] for row in self.rows]
+        ends = [row.following for row in self.rows]
+        following = [-1 if end is None else number[end.prompt.key] for end in ends]
         shown = [image_number[image.digest] for prompt in prompts for image in prompt.images]
         pixels = [torch.from_numpy(image.pixels).flatten() for image in images]
         return {
@@ -146,8 +148,9 @@ class Replay:
         ]
         lengths, counts = of["prompts.sizes"].t().tolist()
         parts = zip(of["prompts.ids"].split(lengths), of["prompts.image"].split(counts), strict=True)
-        prompts = [self.family.place(ids.clone(), [images[i] for i in shown.tolist()]) for ids, shown in parts]
-        states = [State(prompt, x.clone()) for prompt, x in zip(prompts, saved["states.feature"], strict=True)]
+        prompts = [self.family.place(ids.clone(), [images[i] for i in shown]) for ids, shown in parts]
+        features = saved["states.feature"]
+        states = [State(prompt, x.clone()) for prompt, x in zip(prompts, features, strict=True)]
         at, after, rewards = (saved[f"rows.{name}"].tolist() for name in ("state", "following", "reward"))
         self.add(
             Transition(states[i], action.clone(), reward, states[j] if j >= 0 else None)
@@ -278,7 +281,7 @@ class ArCHer:
     def train(self, updates: Iterable[Update]) -> None:
         """Make updates: play, remember, update (critics, advantages, policy), log."""
         for update in updates:
-            with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
+            with update.phase("rollout", keep_prompts=True):  # the buffer's are answered, too
                 batch, outcomes, metrics = self.play()
             with update.phase("check"):
                 metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
@@ -311,7 +314,8 @@ class ArCHer:
         with torch.no_grad():
             q, v = self.critics.q(fresh.hidden, actions), self.critics.v(fresh.hidden)
         advantages = losses.twin_advantages(q, v)
-        fresh.advantages = losses.normalise_advantages(advantages) if c.normalise_advantages else advantages
+        normalised = losses.normalise_advantages(advantages)
+        fresh.advantages = normalised if c.normalise_advantages else advantages
 
         # The warm-up of the critics has the rate 0.
         if rate > 0:
@@ -353,7 +357,7 @@ class ArCHer:
             if prompt.key not in states:
                 states[prompt.key] = State(prompt, feature.clone())
         following = [prompt for _, prompt in outcomes if prompt is not None]
-        unseen = list({prompt.key: prompt for prompt in following if prompt.key not in states}.values())
+        unseen = [*{prompt.key: prompt for prompt in following if prompt.key not in states}.values()]
         for i in range(0, len(unseen), self.config.micro_batch):
             part = unseen[i : i + self.config.micro_batch]
             for prompt, feature in zip(part, self.reference.last_hidden(part), strict=True):
@@ -378,7 +382,8 @@ class ArCHer:
         rewards = torch.tensor([row.reward for row in rows], device=before.device)
         terminated = torch.tensor([row.following is None for row in rows], device=before.device)
         with torch.no_grad():
-            targets = losses.td_targets(rewards, self.targets.v(after), terminated, gamma=self.config.gamma)
+            v = self.targets.v(after)
+            targets = losses.td_targets(rewards, v, terminated, gamma=self.config.gamma)
         return before, taken, targets
 
     @torch.no_grad()

@@ -53,7 +53,8 @@ def common_prefix(prompts: Sequence[Prompt]) -> int:
     if len(prompts) < 2:
         return 0
     limit = min(len(prompt) - 1 for prompt in prompts)
-    limit = min([limit, *(int(prompt.image_slots[0]) for prompt in prompts if len(prompt.image_slots))])
+    slots = [int(prompt.image_slots[0]) for prompt in prompts if len(prompt.image_slots)]
+    limit = min([limit, *slots])
     first = prompts[0].ids[:limit].numpy()
     for prompt in prompts[1:]:
         different = np.nonzero(prompt.ids[:limit].numpy() != first[:limit])[0]
@@ -91,7 +92,7 @@ class Prefill:
         """Run U distinct prompts: left-padded, their common text prefix once.
 
         Returns:
-            (segments: the shared prefix, if any, and the rest of each; hidden of each last token [U, H]).
+            (segments: the shared prefix, if any, and the rests; hidden of each last token [U, H]).
         """
         device = self.family.device
         shared = common_prefix(prompts)
@@ -112,7 +113,8 @@ class Prefill:
         if shared:
             first = prompts[0]
             rotary = self.decoder.rotary(first.positions[:, None, :shared].to(device))
-            _, kv = self.decoder.forward(self.embedding(first.ids[None, :shared].to(device)), rotary)
+            ids = first.ids[None, :shared].to(device)
+            _, kv = self.decoder.forward(self.embedding(ids), rotary)
             segments.append(Segment(kv))
 
         # The rest of each prompt attends to the prefix and to itself, never to padding.
@@ -134,11 +136,11 @@ class Prefill:
         return *self.prefill(list(unique.values()), train_vision), index
 
     def prefill_cached(self, prompts: Sequence[Prompt]) -> list[tuple[Tensor, Tensor, Tensor]]:
-        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), once while the weights stay."""
+        """Per prompt (keys, values [layers, kv_heads, P, d], hidden [H]), while the weights stay."""
         self._forget_stale()
         cached = self._entries
         entries = {prompt.key: cached[prompt.key] for prompt in prompts if prompt.key in cached}
-        distinct = list({prompt.key: prompt for prompt in prompts if prompt.key not in entries}.values())
+        distinct = [*{each.key: each for each in prompts if each.key not in entries}.values()]
         size = max(1, PREFILL_TOKENS // max(map(len, distinct), default=1))
         for at in range(0, len(distinct), size):
             missing = distinct[at : at + size]
@@ -151,7 +153,8 @@ class Prefill:
                 for segment in segments:
                     own = 0 if segment.kv[0][0].shape[0] == 1 else row
                     pad = 0 if segment.bias is None else int((segment.bias[own] != 0).sum())
-                    parts.append([torch.stack([layer[side][own, :, pad:] for layer in segment.kv]) for side in (0, 1)])
+                    sides = zip(*segment.kv, strict=True)
+                    parts.append([torch.stack([x[own, :, pad:] for x in side]) for side in sides])
                 keys, values = (torch.cat(side, dim=2) for side in zip(*parts, strict=True))
                 cached.limit = max(1, PROMPT_BYTES // (keys.nbytes + values.nbytes))
                 entries[prompt.key] = cached.put(prompt.key, (keys, values, last[row]))
@@ -160,12 +163,12 @@ class Prefill:
     def place_images(
         self, x: Tensor, prompts: Sequence[Prompt], offsets: Sequence[int], train_vision: bool
     ) -> tuple[Tensor, ImageTokens | None]:
-        """Put vision features into `x` at the image tokens, `offsets` from their slots, and say where."""
+        """Put vision features into `x` at the image slots plus `offsets`, and say where that is."""
         images = [image for prompt in prompts for image in prompt.images]
         if not images:
             return x, None
         rows = [torch.full((len(prompt.image_slots),), row) for row, prompt in enumerate(prompts)]
-        columns = [prompt.image_slots + offset for prompt, offset in zip(prompts, offsets, strict=True)]
+        columns = [prompt.image_slots + by for prompt, by in zip(prompts, offsets, strict=True)]
         features = torch.cat(self.features(images, train_vision)).to(x.dtype)
         own, *deep = features.split(x.shape[-1], dim=-1)
         at, of = (torch.cat(part).to(x.device) for part in (rows, columns))
@@ -178,12 +181,14 @@ class Prefill:
         self._forget_stale()
         stored = {} if train else self._features
         known = {image.digest: stored[image.digest] for image in images if image.digest in stored}
-        missing = list({image.digest: image for image in images if image.digest not in known}.values())
+        missing = [*{each.digest: each for each in images if each.digest not in known}.values()]
         if missing:
             with torch.set_grad_enabled(train and torch.is_grad_enabled()):
                 encoded = self.family.encode_images(missing)
             for image, features in zip(missing, encoded, strict=True):
-                known[image.digest] = features if train else self._features.put(image.digest, features.clone())
+                if not train:
+                    features = self._features.put(image.digest, features.clone())
+                known[image.digest] = features
         return [known[image.digest] for image in images]
 
     def forget(self) -> None:
@@ -196,7 +201,7 @@ class Prefill:
         self._entries.clear()
 
     def _forget_stale(self) -> None:
-        """Drop what older weights computed: every in-place change of a tensor counts up its version."""
+        """Drop what older weights computed: a change of a tensor in place counts up its version."""
         vision = [p._version for p in self._vision_weights]
         text = [p._version for p in self._text_weights]
         if vision != self._vision_stamp:
@@ -213,11 +218,11 @@ class Scorer(Prefill):
     """Log-probabilities of replies to prompts."""
 
     def score(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor, *, train_vision: bool = False) -> Tensor:
-        """Log-probabilities of stored replies under the current weights, [B, R] float32, 0 where masked.
+        """Log-probabilities of stored replies under the weights now, [B, R] float32, 0 where masked.
 
         Args:
             ids: [B, R] int64; mask: [B, R] bool, right-padded.
-            train_vision: send gradients into the vision tower; otherwise its features come from the cache.
+            train_vision: send gradients into the vision tower, whose features are cached otherwise.
         """
         return self.score_states(prompts, ids, mask, train_vision=train_vision)[0]
 
@@ -229,7 +234,8 @@ class Scorer(Prefill):
         states, starts = last[index], self._starts(prompts)
 
         # Equal replies to one prompt are run once.
-        keys = torch.cat([index.unsqueeze(1), starts.unsqueeze(1), ids.masked_fill(~mask, -1)], dim=1)
+        owner = torch.stack([index, starts], dim=1)
+        keys = torch.cat([owner, ids.masked_fill(~mask, -1)], dim=1)
         distinct, row = keys.unique(dim=0, return_inverse=True)
         index, starts, ids = distinct[:, 0], distinct[:, 1], distinct[:, 2:]
         mask, ids = ids >= 0, ids.clamp(min=0)
@@ -249,9 +255,10 @@ class Scorer(Prefill):
 
     @torch.no_grad()
     def reply_states(self, prompts: Sequence[Prompt], ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """States of the last prompt tokens, [B, H] float32, and what `summarise` makes of the replies."""
+        """States of the last prompt tokens, [B, H] float32, and `summarise` of the replies' states."""
         segments, last, index = self.prefill_distinct(prompts, train_vision=False)
-        fed = self._feed(self._starts(prompts), ids, [segment.select(index) for segment in segments])
+        past = [segment.select(index) for segment in segments]
+        fed = self._feed(self._starts(prompts), ids, past)
         return last[index].float(), summarise(fed.float(), mask)
 
     def _starts(self, prompts: Sequence[Prompt]) -> Tensor:
@@ -260,7 +267,8 @@ class Scorer(Prefill):
     def _feed(self, starts: Tensor, ids: Tensor, past: Sequence[Segment]) -> Tensor:
         """States of the first T reply tokens [b, T], at positions from `starts` [b] on."""
         positions = starts.unsqueeze(1) + torch.arange(ids.shape[1], device=ids.device)
-        return self.decoder.forward(self.embedding(ids), self.decoder.rotary(positions.expand(3, -1, -1)), past)[0]
+        rotary = self.decoder.rotary(positions.expand(3, -1, -1))
+        return self.decoder.forward(self.embedding(ids), rotary, past)[0]
 
     def _log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         """[M, H], [M] -> [M] float32, in chunks that bound the memory of the logits."""
@@ -314,8 +322,8 @@ class Engine(Scorer):
         super().__init__(family, vision_of=vision_of)
         self.max_new_tokens, self.parsers = max_new_tokens, tuple(parsers)
         self.stop = torch.tensor(family.stop_ids, device=family.device)
-        self.stream: Any = torch.cuda.Stream(family.device) if family.device.type == "cuda" else None
-        self.static = self.stream is not None
+        self.static = family.device.type == "cuda"
+        self.stream: Any = torch.cuda.Stream(family.device) if self.static else None
 
     def describe(self) -> dict[str, Any]:
         """Limits and numbers of the model, for a run's record."""
@@ -340,11 +348,11 @@ class Engine(Scorer):
         """Sample one reply per prompt.
 
         Args:
-            generator: on the CPU; a call draws `B * max_new_tokens` numbers whatever the replies' lengths.
-            temperature: a further divisor of logits for the draw, in evaluations; 0 takes the likeliest.
+            generator: on the CPU; a call draws `B * max_new_tokens` numbers, however long replies are.
+            temperature: a further divisor of logits for the draw; 0 takes the likeliest token.
                 The log-probabilities stay those of the engine's own temperature.
-            draws: [max_new_tokens, B] in [0, 1), each row's random numbers, instead of the generator's.
-            stops: the stop rule of each row; without them any action that a parser reads ends a reply.
+            draws: [max_new_tokens, B] in [0, 1), random numbers instead of the generator's.
+            stops: the stop rule of each row; without them any readable action ends a reply.
         """
         if draws is None:
             size = (self.max_new_tokens, len(prompts))
@@ -358,8 +366,8 @@ class Engine(Scorer):
         def over(rows: Sequence[int], replies: Sequence[Sequence[int]]) -> list[bool]:
             return [find(row, ids) is not None for row, ids in zip(rows, replies, strict=True)]
 
-        rule = over if rules else None
-        ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws.to(self.family.device), temperature, rule)
+        rule, draws = over if rules else None, draws.to(self.family.device)
+        ids, mask, logp, hidden, cut, _ = self.decode(prompts, draws, temperature, rule)
 
         # `decode` asks the rules every `CHECK` tokens, so a reply is shortened to where it was
         # over.
@@ -371,11 +379,13 @@ class Engine(Scorer):
                 ids[i, end:], mask[i, end:], logp[i, end:] = self.family.pad_id, False, 0.0
         longest = max(len(row) for row in rows)
         ids, mask, logp = ids[:, :longest], mask[:, :longest], logp[:, :longest]
-        return Replies(ids, mask, logp, hidden.float(), cut, [self.family.decode(row) for row in rows])
+        texts = [self.family.decode(row) for row in rows]
+        return Replies(ids, mask, logp, hidden.float(), cut, texts)
 
     def _find_action(self, text: str) -> int | None:
         """After how many characters one of the parsers has an action, legal or not."""
-        return min((end for parser in self.parsers if (end := find_end(parser, text)) is not None), default=None)
+        ends = (find_end(parser, text) for parser in self.parsers)
+        return min((end for end in ends if end is not None), default=None)
 
     @torch.no_grad()
     def decode(self, prompts: Sequence[Prompt], draws: Tensor, temperature: float, over: Over | None) -> Replies:
@@ -383,13 +393,14 @@ class Engine(Scorer):
 
         Args:
             draws: [limit, B] in [0, 1), on the device.
-            over: asked every `CHECK` steps, so that a reply may be up to `CHECK - 1` tokens too long.
+            over: asked every `CHECK` steps, so a reply may be up to `CHECK - 1` tokens too long.
         """
         entries, static = self.prefill_cached(prompts), self.static
         first, next_positions = torch.stack([entry[2] for entry in entries]), self._starts(prompts)
         limit, n = draws.shape
         new: dict[str, Any] = {"device": first.device}
-        state = self.decoder.start([entry[:2] for entry in entries], next_positions, limit, static=static)
+        past = [entry[:2] for entry in entries]
+        state = self.decoder.start(past, next_positions, limit, static=static)
         ids = torch.full((n, limit), self.family.pad_id, **new)
         logp = torch.zeros(n, limit, **new)
         mask = torch.zeros(n, limit, dtype=torch.bool, **new)
@@ -402,7 +413,8 @@ class Engine(Scorer):
             scores = torch.log_softmax(self.logits(hidden), dim=-1)
             token.copy_(choose(scores, draws[state.t, rows], temperature))
             ids[rows, state.t] = torch.where(ended, self.family.pad_id, token)
-            logp[rows, state.t] = torch.where(ended, 0.0, scores.gather(-1, token.unsqueeze(-1)).squeeze(-1))
+            chosen = scores.gather(-1, token.unsqueeze(-1)).squeeze(-1)
+            logp[rows, state.t] = torch.where(ended, 0.0, chosen)
             mask[rows, state.t] = ~ended
             ended.logical_or_(torch.isin(token, self.stop))
 
@@ -416,7 +428,8 @@ class Engine(Scorer):
             if over is not None and due:
                 going = (~ended).nonzero().squeeze(-1)
                 replies = ids[rows[going], :done].tolist()
-                ended[going] = torch.tensor(over(rows[going].tolist(), replies), dtype=torch.bool, **new)
+                done_rows = over(rows[going].tolist(), replies)
+                ended[going] = torch.tensor(done_rows, dtype=torch.bool, **new)
 
             # Counting waits for the device, which a graph would leave idle.
             counted = due or not static or done == limit
@@ -438,7 +451,7 @@ class Engine(Scorer):
         return Replies(ids, mask, logp, first, cut)
 
     def record(self, step: Callable[[], None]) -> Callable[[], None]:
-        """Do a step, and return what does it again: a CUDA graph, good for one batch, or the step."""
+        """Do a step, and return what does it again: a CUDA graph of this batch, or the step."""
         if self.stream is None:
             step()
             return step
@@ -456,7 +469,8 @@ class Engine(Scorer):
                 step()
         except RuntimeError as error:
             self.static, reason = False, str(error).split("\n")[0]
-            print(f"no CUDA graph of a token ({reason}): decoding goes on without, slower", flush=True)
+            slower = "decoding goes on without, slower"
+            print(f"no CUDA graph of a token ({reason}): {slower}", flush=True)
             return step
         return graph.replay
 
@@ -479,11 +493,13 @@ def choose(log_probs: Tensor, uniform: Tensor, temperature: float) -> Tensor:
     """Sample a token per row at a temperature, 0 the likeliest: [B, V], [B] in [0, 1) -> [B]."""
     if temperature == 0:
         return log_probs.argmax(-1)
-    return draw(log_probs if temperature == 1.0 else torch.log_softmax(log_probs / temperature, dim=-1), uniform)
+    if temperature != 1.0:
+        log_probs = torch.log_softmax(log_probs / temperature, dim=-1)
+    return draw(log_probs, uniform)
 
 
 def draw(log_probs: Tensor, uniform: Tensor) -> Tensor:
-    """Sample by inverting the cumulative distribution: [B, V], [B] in [0, 1) -> [B], never of probability 0."""
+    """Sample by inverting the cumulative distribution: [B, V], [B] in [0, 1) -> [B]."""
     device = log_probs.device
     where = "cpu" if device.type == "mps" else device  # MPS has no float64
     cumulative = log_probs.to(where).double().exp().cumsum(-1)
@@ -516,7 +532,8 @@ class ModelPolicy:
         """The settings, other than the prompt, that a reply depends on, for a run's record."""
         seed, system = self.generator.initial_seed(), self.engine.family.system
         sampler = {"temperature": self.engine.temperature, "seed": seed}
-        return {"name": self.name, **self.engine.describe(), **sampler, **({"system": system} if system else {})}
+        sampler |= {"system": system} if system else {}
+        return {"name": self.name, **self.engine.describe(), **sampler}
 
     def sample(self, prompts: Sequence[Prompt], stops: Sequence[Stop] = ()) -> tuple[list[Sample], Sequence[str]]:
         """A reply to each prompt, as ids and as text; `stops` as in `Engine.sample`."""

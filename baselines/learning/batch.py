@@ -34,7 +34,7 @@ class Batch:
     """One rollout, flat: B environment steps."""
 
     samples: list[Sample]  # with the exact prompt of each step
-    spans: list[tuple[int, int] | None]  # characters of each reply's action, None where none was read
+    spans: list[tuple[int, int] | None]  # characters of each reply's action, if one was read
     ids: Tensor  # [B, R] int64
     mask: Tensor  # [B, R] bool
     old: Tensor  # [B, R] float32, log-probabilities when sampled
@@ -76,7 +76,7 @@ def moments(batch: Batch) -> dict[str, float]:
 def minibatches(
     units: Sequence[list[int]], size: int, world: World, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, int]]:
-    """Yield a pass over a rollout in random order: (rows of this process, units of all processes)."""
+    """Yield a pass over a rollout in random order: (rows of this process, units of all)."""
     share = share_of(size, world.size, "--minibatch")
     for part in torch.randperm(len(units), generator=generator).split(share):
         rows = [row for unit in part.tolist() for row in units[unit]]
@@ -130,7 +130,7 @@ def log_probs(engine: Engine | None, batch: Batch, passes: Passes) -> Tensor | N
     return logp
 
 
-CHECKED = 16  # most replies of an update that are checked; other weights or pictures differ in every one
+CHECKED = 16  # most replies of an update that are checked; a bug shows in every one
 
 
 @torch.no_grad()
@@ -141,13 +141,15 @@ def check_log_probs(engine: Engine, batch: Batch, passes: Passes, limit: float |
     mean, p95, largest = float(gap.mean()), float(gap.quantile(0.95)), float(gap.max())
     if limit and not mean <= limit:
         dtype = str(engine.family.model.dtype).removeprefix("torch.")
-        finer = "" if dtype == "float32" else f", or {dtype} is too coarse for this model (try --dtype float32)"
+        coarse = f", or {dtype} is too coarse for this model (try --dtype float32)"
         raise FailedError(
-            f"Sampler and scorer disagree: their log-probabilities differ by {mean:.2g} per token on average (95 % by "
-            f"less than {p95:.2g}, at most {largest:.2g}), which is more than --max-logp-gap {limit:g}. One of them "
-            f"has other weights or sees other pictures, a bug{finer}."
+            f"Sampler and scorer disagree: their log-probabilities differ by {mean:.2g} per token on average "
+            f"(95 % by less than {p95:.2g}, at most {largest:.2g}), which is more than --max-logp-gap "
+            f"{limit:g}. One of them has other weights or sees other pictures, a bug"
+            f"{'' if dtype == 'float32' else coarse}."
         )
-    return {"rollout/logp_diff_mean": mean, "rollout/logp_diff_p95": p95, "rollout/logp_diff_max": largest}
+    differences = {"mean": mean, "p95": p95, "max": largest}
+    return {f"rollout/logp_diff_{name}": x for name, x in differences.items()}
 
 
 # ---- memory -------------------------------------------------------------------------------------
@@ -169,9 +171,9 @@ class MemoryProbe:
 
 
 def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> MemoryProbe:
-    """Try a pass of at most `rows` rows with the longest prompt and reply, and halve it until it fits.
+    """Try a pass of at most `rows` rows with the longest prompt and reply; halve it until it fits.
 
-    An optimizer's two moments of the parameters take room, too. If one row does not fit, that raises.
+    An optimizer's two moments of the parameters take room, too. Raises if one row does not fit.
     """
     device, longest = engine.family.device, len(prompt) + engine.max_new_tokens
     rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
@@ -180,13 +182,15 @@ def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: 
         start, tensors = time.perf_counter(), list[Tensor]()
         try:
             tensors += [torch.zeros_like(p) for p in parameters for _ in range(2)]
-            firsts = [torch.tensor([words[row % len(words)]]) for row in range(rows)]
             # The prompts share no beginning, which would be run once.
-            prompts = [engine.family.place(torch.cat([first, prompt.ids[1:]]), prompt.images) for first in firsts]
+            firsts = [torch.tensor([words[row % len(words)]]) for row in range(rows)]
+            ids = [torch.cat([first, prompt.ids[1:]]) for first in firsts]
+            prompts = [engine.family.place(each, prompt.images) for each in ids]
             reply = torch.full((rows, engine.max_new_tokens), words[0], device=device)
             tensors += engine.score_states(prompts, reply, reply >= 0, train_vision=passes.train_vision)
             tensors[-2].mean().backward()
-            return MemoryProbe(passes, rows, longest, peak_memory(device), (time.perf_counter() - start) / rows)
+            seconds = (time.perf_counter() - start) / rows
+            return MemoryProbe(passes, rows, longest, peak_memory(device), seconds)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or rows == 1:
                 raise
@@ -198,15 +202,16 @@ def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: 
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         rows //= 2
-        passes = replace(passes, rows=rows) if passes.tokens is None else replace(passes, tokens=rows * longest)
+        smaller = {"rows": rows} if passes.tokens is None else {"tokens": rows * longest}
+        passes = replace(passes, **smaller)
 
 
 # ---- gradient steps and metrics ------------------------------------------------------------------
 
 MAX_SKIPS = 3  # non-finite gradient steps in a row before giving up
 POLICY_METRICS = (
-    "loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max", "policy/grad_norm",
-    "policy/clipped_steps",
+    "loss/policy", "loss/kl", "loss/clip_fraction", "loss/approx_kl", "loss/ratio_max",
+    "policy/grad_norm", "policy/clipped_steps",
 )  # fmt: skip
 
 
@@ -266,7 +271,7 @@ class Schedule:
 
 
 class Optimizers:
-    """The optimizers of a learner, stepped with clipped gradients that are summed over processes."""
+    """The optimizers of a learner, stepped with clipped gradients summed over processes."""
 
     def __init__(self, named: dict[str, torch.optim.Optimizer], max_grad_norm: float, world: World = ALONE) -> None:
         self.named, self.max_grad_norm, self.world = named, max_grad_norm, world
@@ -310,7 +315,7 @@ class Optimizers:
 
     def tensors(self) -> dict[str, Tensor]:
         """Moments and step counts of every optimizer, for a checkpoint."""
-        parts = [optimizer_tensors(f"optimizer.{name}", optimizer) for name, optimizer in self.named.items()]
+        parts = [optimizer_tensors(f"optimizer.{name}", each) for name, each in self.named.items()]
         return {name: tensor for part in parts for name, tensor in part.items()}
 
     def state(self) -> dict[str, int]:

@@ -57,7 +57,7 @@ class Environments:
     Args:
         ids: environment ids, mixed evenly; total: environments of all processes of `world`.
         group: size of the groups into which a process's environments are split evenly.
-        where, curriculum, pictures: `--envs`, `--curriculum`, `--pictures`; seed: of the curriculum.
+        where, curriculum, pictures: `--envs`, `--curriculum`, `--pictures`; seed: of its choices.
         timeout: seconds that a worker has for an answer.
 
     Raises:
@@ -73,10 +73,11 @@ class Environments:
         self.pictures = pictures
         self.failures: list[Failure] = []  # in this process, not written down yet
         if curriculum is not None and LEVEL in kwargs:
-            raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
+            both = "--curriculum chooses the level, and so does --env-kwargs level=..."
+            raise UserError(f"{both}; leave one out.")
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
-        self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
-        self.total, self.count = total, share_of(total, world.size)  # of all processes, and of this one
+        self._aside: dict[tuple[int, str], Any] = {}  # of slots that play another id now
+        self.total, self.count = total, share_of(total, world.size)  # of all, and of this process
         self.first = world.rank * self.count  # number of this process's first one
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
         tell = partial(print, flush=True)
@@ -84,7 +85,8 @@ class Environments:
 
     def make(self, index: int, env_id: str | None = None) -> Any:
         """Make environment `index` of this process; without an id, ids take turns."""
-        return self.group.make(env_id or self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
+        own = self.ids[(self.first + index) % len(self.ids)]
+        return self.group.make(env_id or own, **self.kwargs)
 
     @property
     def pictured(self) -> bool:
@@ -114,9 +116,9 @@ class Environments:
     def make_runner(self) -> Runner:
         """Endless training episodes."""
         return Runner(
-            [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
-            failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
-            course=self.course, exchange=self.exchange, pictures=self.pictures,
+            [self.make(i) for i in range(self.count)], split="train", builder=self.builder,
+            remake=self.make, failures=EnvFailures(self.failures.append), first_episode=self.first,
+            stride=self.total, course=self.course, exchange=self.exchange, pictures=self.pictures,
         )  # fmt: skip
 
     def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
@@ -127,8 +129,8 @@ class Environments:
             for _ in range(turns):
                 waiting = runner.turns()
                 prompts += [encode(turn.messages) for turn in waiting]
-                replies = policy.reply(waiting)
-                runner.advance(waiting, [replace(reply, text="a " * words + reply.text) for reply in replies])
+                replies = [replace(r, text="a " * words + r.text) for r in policy.reply(waiting)]
+                runner.advance(waiting, replies)
             runner.close()
         return max(prompts, key=len)
 
@@ -145,12 +147,13 @@ def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
     if model not in BUILT:
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
-    return max(FAMILY_IMAGE_TOKENS.get(spec.title, FAMILY_IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)
+    known = FAMILY_IMAGE_TOKENS
+    return max(known.get(spec.title, known.get(spec.family, 64)) for spec in specs)
 
 
 # ---- rollouts ------------------------------------------------------------------------------------
 
-NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
+NGRAM, REPEATS = 4, 3  # the same 4 words in a row, 3 times, are a repetition
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,8 @@ class RewardOptions:
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
         check_options(self, "scale", group="reward.", above=0)
-        check_options(self, "unreadable_penalty", "repetition_penalty", "length_bonus", group="reward.", least=0)
+        penalties = ("unreadable_penalty", "repetition_penalty", "length_bonus")
+        check_options(self, *penalties, group="reward.", least=0)
         check_options(self, "length_limit", group="reward.", least=1)
 
     def shape(self, record: StepRecord) -> float:
@@ -193,7 +197,7 @@ class RewardOptions:
 
 
 def repeats_itself(record: StepRecord) -> bool:
-    """True if a reply, its action left out, holds the same `NGRAM` words in a row `REPEATS` times."""
+    """True if a reply without its action has the same `NGRAM` words in a row `REPEATS` times."""
     text = record.reply
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]
@@ -224,10 +228,10 @@ class Followed:
         """
         samples, spans = [record.extra for record in records], [record.span for record in records]
         batch = lay_out(samples, spans, self.policy.engine.family.pad_id)
-        means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
+        success, total = np.mean(ended, axis=0).tolist() if ended else (math.nan, math.nan)
         metrics = {
-            "episode/success": means[0],
-            "episode/return": means[1],
+            "episode/success": success,
+            "episode/return": total,
             "episode/count": float(len(ended)),
             "rollout/reward": float(np.mean([record.reward for record in records])),
             "rollout/invalid_rate": float(np.mean([record.invalid for record in records])),
@@ -239,7 +243,7 @@ class Followed:
         return batch, metrics | self.follow(records)
 
     def follow(self, records: Sequence[StepRecord]) -> dict[str, float]:
-        """Tell the curriculum which episodes ended; return the turns by place and the mean level."""
+        """Tell the curriculum which episodes ended; return turns by place, and mean level."""
         if self.course is None:
             return {}
         self.places = [Place(record.env_id, record.level) for record in records]
@@ -261,19 +265,25 @@ class Followed:
     def rewards(self, rows: Rows) -> list[list[float]]:
         """Rewards as training sees them, [T][N]."""
         shaping = self.shaping
-        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
+        if shaping is None:
+            return [[record.reward for record in row] for row in rows]
+        return [[shaping.shape(record) for record in row] for row in rows]
 
     def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         """The values with which advantages bootstrap; `value` takes [B, H] states to [B].
 
         Returns:
-            (values [N] of the observations that wait for a reply; values [T, N] of the final observations
+            (values [N] of the observations that wait for a reply; values [T, N] of the final ones
             of truncated episodes, 0 elsewhere).
         """
         family = self.policy.engine.family
-        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
-        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
-        values = value(self.policy.engine.last_hidden(prompts)) if prompts else torch.zeros(0, device=family.device)
+        places = ((t, n, r) for t, row in enumerate(rows) for n, r in enumerate(row))
+        cut = [(t, n) for t, n, r in places if r.truncated and not r.terminated]
+        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut]
+        prompts += self._next_prompts()
+        values = torch.zeros(0, device=family.device)
+        if prompts:
+            values = value(self.policy.engine.last_hidden(prompts))
         final = values.new_zeros(len(rows), len(rows[0]))
         for (t, n), v in zip(cut, values, strict=False):
             final[t, n] = v
@@ -364,7 +374,7 @@ class GroupCollector(Followed):
         self.course = envs.course
         self.envs = [self._make(index) for index in range(envs.count)]
         self.next = 0  # number of the first episode of the next rollout, over all processes
-        self.failures = EnvFailures(envs.failures.append)  # of all rollouts: one has an episode of each environment
+        self.failures = EnvFailures(envs.failures.append)  # of all rollouts
 
     def _make(self, index: int, env_id: str | None = None) -> Any:
         first = self.run_envs.first
@@ -376,13 +386,13 @@ class GroupCollector(Followed):
         Returns:
             (batch by episode; discounted returns [G, K] as training sees them; metrics).
         """
-        n = self.run_envs.count
+        envs, n = self.run_envs, self.run_envs.count
         runner = Runner(
-            self.envs[:n], split="train", first_episode=self.next + self.run_envs.first, episodes=n,
-            builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
-            course=self.course, exchange=self.run_envs.exchange, pictures=self.run_envs.pictures, twins=self.envs[n:],
+            self.envs[:n], split="train", builder=envs.builder, first_episode=self.next + envs.first,
+            episodes=n, repeats=self.group, remake=self._make, failures=self.failures, course=self.course,
+            exchange=envs.exchange, pictures=envs.pictures, twins=self.envs[n:],
         )  # fmt: skip
-        self.next += self.run_envs.total
+        self.next += envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
         returns = [0.0] * n
         try:

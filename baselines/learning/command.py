@@ -22,8 +22,8 @@ from .config import RunConfig, chosen
 USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens",
-    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device",
-    "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
+    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export",
+    "device", "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
 })  # fmt: skip
 """Options shared by the learners that `--help` shows; `--help-all` shows every one."""
 
@@ -31,7 +31,7 @@ C = TypeVar("C")
 
 
 def parse(config: type[C], description: str | None, arguments: Sequence[str] | None = None) -> C:
-    """Read a command line of a dataclass of options; a learner's has the named preset's defaults."""
+    """Read a command line of options; a learner's has the named preset's defaults."""
     words = sys.argv[1:] if arguments is None else arguments
 
     # `python -m baselines.NAME` runs the module as __main__; help names the command as it was
@@ -77,7 +77,7 @@ def fold(text: str, width: int) -> str:
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
-    """Run a command, its options first; a failure ends the program with a status of `vlgym.errors`."""
+    """Run a command; a failure ends the program with a status of `vlgym.errors`."""
     done = []
 
     def work() -> None:

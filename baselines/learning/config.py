@@ -48,7 +48,7 @@ MOST_ENVS, MOST_SEED = 2**16, 2**62 - 1
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Options of every learner; its folder gets checkpoints, log.jsonl, TensorBoard files, curve.png."""
+    """Options of every learner, whose folder gets checkpoints, logs and curve.png."""
 
     algorithm: ClassVar[str]  # name of the learner, part of a run's record
     command: ClassVar[str]  # the module that `python -m` runs
@@ -219,42 +219,47 @@ class RunConfig:
         """The environments, as one process of `world` plays them."""
         return Environments(
             environment_ids(self.env or DEFAULT_ENV), self.environment_arguments(), self.num_envs,
-            builder=PromptBuilder.asked(self.history_turns, self.history_images), group=getattr(self, "group", 1),
-            where=self.envs, timeout=self.env_timeout, world=world, curriculum=self.curriculum, seed=self.seed,
-            pictures=self.pictures,
+            builder=PromptBuilder.asked(self.history_turns, self.history_images),
+            group=getattr(self, "group", 1), where=self.envs, timeout=self.env_timeout, world=world,
+            curriculum=self.curriculum, seed=self.seed, pictures=self.pictures,
         )  # fmt: skip
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and raise `UserError` for a value out of its range."""
         # Defaults that follow from the model, the device and the prompts.
         model, device = self.model or DEFAULT_MODEL, choose_device(self.device)
-        warm_steps = self.warm.steps if self.warm.steps is not None else (600 if model in BUILT else 0)
+        warm_steps = self.warm.steps
+        if warm_steps is None:
+            warm_steps = 600 if model in BUILT else 0
         tiny = is_tiny(model)
         large = not tiny and device.startswith("cuda")
         pictured = shows_picture(self.environment_arguments())
         see = pictured and (self.train_vision or (model == SMOLLM2 and not self.lora.rank))
-        rank = self.lora.rank if self.lora.rank is not None else ADAPTER_RANK if large and not see else 0
+        rank = self.lora.rank
+        if rank is None:
+            rank = ADAPTER_RANK if large and not see else 0
         dtype = self.dtype or ("bfloat16" if large and rank and not warm_steps else "float32")
         config = replace(
-            self, env=self.env or DEFAULT_ENV, model=model, warm=replace(self.warm, steps=warm_steps), dtype=dtype,
-            lora=replace(self.lora, rank=rank), device=device, train_vision=see,
-            eval_controls=pictured and self.eval_controls, threads=int(tiny) if self.threads is None else self.threads,
+            self, env=self.env or DEFAULT_ENV, model=model, dtype=dtype, device=device,
+            warm=replace(self.warm, steps=warm_steps), lora=replace(self.lora, rank=rank), train_vision=see,
+            eval_controls=pictured and self.eval_controls,
+            threads=int(tiny) if self.threads is None else self.threads,
             max_logp_gap=MAX_LOGP_GAP.get(dtype) if self.max_logp_gap is None else self.max_logp_gap,
         )  # fmt: skip
         config = replace(config, lr=config.policy_lr)
 
         # Each value by itself, then values that do not go together.
         check_options(
-            config, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch", "micro_tokens",
-            "max_new_tokens", "image_tokens", "save_every", "record_keep", least=1,
+            config, "updates", "env_steps", "rollout_steps", "epochs", "minibatch", "micro_batch",
+            "micro_tokens", "max_new_tokens", "image_tokens", "save_every", "record_keep", least=1,
         )  # fmt: skip
         config.require_one_of("preset", "none", *PRESETS)
         config.require_one_of("pictures", *PICTURES)
         check_options(config, "num_envs", least=1, most=MOST_ENVS)
         check_options(config, "seed", least=0, most=MOST_SEED)
         check_options(
-            config, "eval_every", "eval_episodes", "record_every", "history_turns", "history_images",
-            "kl_coef", "invalid_penalty", "max_logp_gap", least=0,
+            config, "eval_every", "eval_episodes", "record_every", "history_turns",
+            "history_images", "kl_coef", "invalid_penalty", "max_logp_gap", least=0,
         )  # fmt: skip
         check_options(config, "lr", "max_grad_norm", "eval_minutes", "env_timeout", above=0)
         check_options(config, "temperature", above=0, most=MOST_TEMPERATURE)
@@ -272,8 +277,8 @@ class RunConfig:
         if dtype != "float32" and (warm_steps or not config.lora.rank):
             what = "a warm start trains" if config.lora.rank else "this run trains"
             raise UserError(
-                f"--dtype {dtype}: {what} all weights, and {dtype} rounds most of their steps away. Add --lora.rank 16"
-                f"{' --warm.steps 0' if warm_steps else ''}, or --dtype float32."
+                f"--dtype {dtype}: {what} all weights, and {dtype} rounds most of their steps away. Add "
+                f"--lora.rank 16{' --warm.steps 0' if warm_steps else ''}, or --dtype float32."
             )
         if config.train_vision and config.lora.rank:
             raise UserError("--train-vision trains all weights; it does not go with --lora.rank. Leave one out.")
@@ -324,19 +329,19 @@ Values = Mapping[str, Any]
 
 COMMON: Values = {
     # D.2; lr: 5e-5 to 1e-7, of which the last is 0.002; minibatch 1, gradients of 128 accumulated
-    "lr": 5e-5, "final_lr": 0.002, "epochs": 2, "minibatch": 128, "env_steps": 51_200, "kl_coef": 0.05,
-    "value_warmup": 2, "eval_episodes": 50, "reward.unreadable_penalty": 0.0,
+    "lr": 5e-5, "final_lr": 0.002, "epochs": 2, "minibatch": 128, "env_steps": 51_200,
+    "kl_coef": 0.05, "value_warmup": 2, "eval_episodes": 50, "reward.unreadable_penalty": 0.0,
     "value_coef": 0.15,  # D.2; counts only without the stop-gradient
     # Code; the paper does not say.
     "clip": 0.1, "max_grad_norm": 1.0, "kl_estimator": "k3", "lora.rank": 16, "lora.alpha": 32.0,
-    # Ours: 64 x 4 = the 256 steps of the code's rollouts, 51,200 in all; the code writes up to 1,024 tokens
+    # Ours: 64 x 4 = the 256 steps of the code's rollouts; the code writes up to 1,024 tokens
     "num_envs": 64, "rollout_steps": 4, "updates": 200, "max_new_tokens": 128, "value_lr": 1e-3,
     # Ours: what an 80 GB card holds of Qwen2-VL-7B without recomputing
     "dtype": "bfloat16", "micro_tokens": 4_096,
 }  # fmt: skip
 
 CARD_VALUES: Values = {
-    # Ours: a token takes as long for 128 rows as for 16; 256 steps a rollout, as the paper's code; 20,480 steps
+    # Ours: a token takes as long for 128 rows as for 16; 256 steps a rollout, as the paper's code
     "num_envs": 128, "rollout_steps": 2, "updates": 80, "dtype": "bfloat16",
     "minibatch": 128, "lora.rank": 16,  # D.2; code
     "micro_batch": 16,  # 7B: 31 + 16 x 2.4 = 69 GiB of 74, by the figures of an H200
@@ -345,7 +350,7 @@ CARD_VALUES: Values = {
 PRESETS: dict[str, Values] = {
     "24gb": {
         **CARD_VALUES,
-        "num_envs": 16, "rollout_steps": 16,  # a quarter of the keys and values; 256 steps a rollout
+        "num_envs": 16, "rollout_steps": 16,  # a quarter of the keys and values; 256 steps
         "micro_batch": 4,  # 3B: 14 + 4 x 1.8 = 21 GiB of 22, 2B: 8 + 4 x 1.1 = 12; scaled from 7B's
     },
     "80gb": CARD_VALUES,
@@ -356,20 +361,22 @@ PRESETS: dict[str, Values] = {
     "paper-ezpoints": {**COMMON, "gamma": 1.0, "gae_lambda": 1.0, "history_images": 1},  # D.2
     # Section 4: 2,000 steps, over 256 a rollout; code: gamma and lambda as ALFWorld, 2 images
     "paper-webshop": {
-        **COMMON, "env_steps": 2_000, "updates": 8, "gamma": 0.99, "gae_lambda": 0.95, "history_images": 2,
+        **COMMON, "env_steps": 2_000, "updates": 8, "gamma": 0.99, "gae_lambda": 0.95,
+        "history_images": 2,
     },
     "paper-rl4vlm": {
-        # C; lr: 1e-5 to 1e-9; minibatch 1, gradients of 128 accumulated; thoughts and action as JSON
-        "lr": 1e-5, "final_lr": 1e-4, "epochs": 4, "minibatch": 128, "env_steps": 15_000, "clip": 0.1, "gamma": 0.9,
-        "gae_lambda": 0.95, "value_coef": 0.5, "reward.unreadable_penalty": 0.0, "max_grad_norm": 0.01,
-        "lora.rank": 128, "lora.alpha": 256.0, "max_new_tokens": 256, "dtype": "bfloat16", "parser": "json",
+        # C; lr: 1e-5 to 1e-9; minibatch 1, gradients of 128 accumulated; thoughts, action as JSON
+        "lr": 1e-5, "final_lr": 1e-4, "epochs": 4, "minibatch": 128, "env_steps": 15_000, "clip": 0.1,
+        "gamma": 0.9, "gae_lambda": 0.95, "value_coef": 0.5, "reward.unreadable_penalty": 0.0,
+        "max_grad_norm": 0.01, "lora.rank": 128, "lora.alpha": 256.0, "max_new_tokens": 256,
+        "dtype": "bfloat16", "parser": "json",
         # Ours: 64 x 8 = the 512 steps of a rollout of C, 15,000 in all; what an 80 GB card holds
         "num_envs": 64, "rollout_steps": 8, "updates": 30, "micro_tokens": 4_096,
     },
     "paper-loop": {
         # LOOP: 40 tasks of 6 rollouts, 32 trajectories, no penalty, a constant rate
-        "group": 6, "num_envs": 240, "minibatch": 32, "epochs": 2, "clip": 0.1, "lr": 5e-5, "final_lr": 1.0,
-        "lora.rank": 16, "lora.alpha": 32.0, "reward.unreadable_penalty": 0.0,
+        "group": 6, "num_envs": 240, "minibatch": 32, "epochs": 2, "clip": 0.1, "lr": 5e-5,
+        "final_lr": 1.0, "lora.rank": 16, "lora.alpha": 32.0, "reward.unreadable_penalty": 0.0,
         # D.2: 75 algorithm steps, gamma 0.99 or 1, a KL that LOOP itself has not
         "updates": 75, "gamma": 1.0, "kl_coef": 0.05, "history_images": 4, "eval_episodes": 50,
         # Ours: what an 80 GB card holds of Qwen2-VL-7B without recomputing
@@ -393,10 +400,10 @@ def listing() -> str:
     """One line for each preset: hardware, environment steps, minutes."""
     lines = []
     for name, values in PRESETS.items():
-        sizes = {key: values[key] for key in ("env_steps", "updates", "num_envs", "rollout_steps") if key in values}
-        product = math.prod(sizes.get(key, 0) for key in ("updates", "num_envs", "rollout_steps"))
-        steps = sizes.get("env_steps") or product
-        time = f"{steps:,} steps, {steps / H200 / 60:.0f} minutes with 7B on an H200" if steps else "steps of the run"
+        product = math.prod(values.get(key, 0) for key in ("updates", "num_envs", "rollout_steps"))
+        steps, time = values.get("env_steps") or product, "steps of the run"
+        if steps:
+            time = f"{steps:,} steps, {steps / H200 / 60:.0f} minutes with 7B on an H200"
         lines.append(f"{name:16} {HARDWARE.get(name, '7B, 80 GB'):24} {time}")
     return "\n".join(lines)
 
@@ -404,8 +411,8 @@ def listing() -> str:
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
     """The defaults of a command line, changed by the preset that the arguments name.
 
-    Without one, a published model on CUDA has `CARD_VALUES`' sizes of a rollout. `--preset` without a
-    name, or with `list`, prints the presets and ends the program.
+    Without one, a published model on CUDA has `CARD_VALUES`' sizes of a rollout. `--preset`
+    without a name, or with `list`, prints the presets and ends the program.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
@@ -415,7 +422,8 @@ def chosen(config: type[P], arguments: Sequence[str]) -> P:
     if line.preset == "list":
         print(listing())
         raise SystemExit(0)
-    if line.preset == "none" and not is_tiny(line.model) and choose_device(line.device).startswith("cuda"):
+    cuda = choose_device(line.device).startswith("cuda")
+    if line.preset == "none" and cuda and not is_tiny(line.model):
         sizes = {name: CARD_VALUES[name] for name in ("num_envs", "rollout_steps")}
         return replace(config(), **sizes)  # type: ignore[type-var]
     return apply(config(), line.preset)
@@ -430,8 +438,8 @@ def apply(config: P, name: str) -> P:
     for path, value in PRESETS[name].items():
         group, _, inner = path.rpartition(".")
         if (group or inner) not in known:
-            other = "the presets of other learners are for their own commands"
-            raise UserError(f"--preset {name} sets {path}, which this learner does not have; {other}.")
+            other = "this learner does not have; the presets of other learners are for their own commands"
+            raise UserError(f"--preset {name} sets {path}, which {other}.")
         if group:
             values[group] = replace(values.get(group, getattr(config, group)), **{inner: value})
         else:

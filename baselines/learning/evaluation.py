@@ -44,7 +44,7 @@ VAL, TEST = "val", "test"
 def read_best(folder: Path) -> dict[str, Any] | None:
     """Read the note of the best model, None where there is none; a `UserError` where it is damaged.
 
-    It has `update`, `env_steps`, `success`, `mean_return` on validation episodes, and reports by split.
+    It has `update`, `env_steps`, `success`, `mean_return` on validation, and reports by split.
     """
     path = folder / EVALUATION
     if not path.exists():
@@ -53,7 +53,8 @@ def read_best(folder: Path) -> dict[str, Any] | None:
         note = read_checkpoint_record(path)
         return {name: note[name] for name in ("update", "env_steps", "success", "mean_return", VAL)} | note
     except (UserError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
+        advice = f"Move {folder} away to go on without that model."
+        raise UserError(f"{path} is damaged ({error}). {advice}") from None
 
 
 def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
@@ -73,8 +74,8 @@ def load_best(folder: Path, sampler: Engine) -> Engine:
     """Load the best model, with the options of a run's sampler."""
     family = sampler.family
     loaded = load_family(
-        str(folder), image_tokens=family.image_tokens, dtype=str(family.model.dtype).removeprefix("torch."),
-        device=str(family.device), system=family.system,
+        str(folder), image_tokens=family.image_tokens, device=str(family.device), system=family.system,
+        dtype=str(family.model.dtype).removeprefix("torch."),
     )  # fmt: skip
     engine = make_engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
     engine.temperature = sampler.temperature
@@ -91,8 +92,8 @@ Bound = Mapping[str, float]
 
 
 def held_out(
-    sampler: Engine, envs: Environments, log: RunLog, *, episodes: int, seed: int, name: str, split: str = "test",
-    pictures: str = SHOWN,
+    sampler: Engine, envs: Environments, log: RunLog, *, episodes: int, seed: int, name: str,
+    split: str = "test", pictures: str = SHOWN,
 ) -> Iterator[Report]:  # fmt: skip
     """Play held-out episodes of every environment in turn; training's generator stays as it is.
 
@@ -114,14 +115,14 @@ def held_out(
 
 @torch.no_grad()
 def measure_gap(engine: Engine) -> SightGap | None:
-    """How much pictures raise the log-probability of canaries' answers; None without vlgym-sight."""
+    """How much pictures raise the log-probability of canaries' answers; None without them."""
     if not get_registry().specs.keys() >= set(CANARIES):
         return None
     family = engine.family
 
     def score(prompts: list[list[Message]], replies: list[str]) -> list[float]:
         scores = []
-        for messages, reply in zip(prompts, replies, strict=True):  # a prompt holds up to four pictures
+        for messages, reply in zip(prompts, replies, strict=True):  # a prompt holds four pictures
             ids = torch.tensor([family.encode_reply(reply)], device=family.device)
             logp = engine.score([family.encode(messages)], ids, torch.ones_like(ids).bool())
             scores.append(float(logp.clamp_min(-1e4).sum()))  # a model may forbid tokens
@@ -134,8 +135,9 @@ def write_report_line(report: Report, env_steps: int) -> str:
     """A report as one line."""
     score = "" if report.mean_score is None else f"score {report.mean_score:.2f}, "
     return (
-        f"{_kind(report.split)} {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
-        f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
+        f"{_kind(report.split)} {report.env_id} after {env_steps} env steps: "
+        f"success {report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}], "
+        f"return {report.mean_return:+.3f}, {score}"
         f"invalid {report.invalid_rate:.3f}, cut {report.cut_rate:.3f}, {report.episodes} episodes"
     )
 
@@ -183,8 +185,8 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
     for policy in policies:
         with log.counting(f"{policy.name} {env_id.split('/')[-1]}", FLOOR_EPISODES) as advance:
             report = evaluate(
-                env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count,
-                env_kwargs=envs.held_out(env_id), on_episode=advance, on_failure=envs.failures.append, group=envs.group,
+                env_id, policy, episodes=FLOOR_EPISODES, split=VAL, num_envs=envs.count, group=envs.group,
+                env_kwargs=envs.held_out(env_id), on_episode=advance, on_failure=envs.failures.append,
             )  # fmt: skip
         measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None
@@ -198,8 +200,9 @@ def find_blind(env_id: str, envs: Environments) -> Bound | None:
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean over environments."""
-    names = ("success", "success_low", "success_high", "mean_return", "return_se", "invalid_rate", "cut_rate")
-    return {"env_steps": rows[0]["env_steps"], **{key: sum(row[key] for row in rows) / len(rows) for key in names}}
+    names = ("success", "success_low", "success_high", "mean_return", "return_se")
+    means = {key: sum(r[key] for r in rows) / len(rows) for key in (*names, "invalid_rate", "cut_rate")}
+    return {"env_steps": rows[0]["env_steps"], **means}
 
 
 def _mean(bounds: Sequence[Bound | None]) -> Bound | None:

@@ -44,7 +44,7 @@ ONE_SEAT = ("seat", "opponents")  # arguments of one seat's view; at a table eve
 
 
 def rate_pool(run: Any, games: GameCollector) -> None:
-    """Let the trained model, past ones and the game's own players meet, and write tables to `rating/`.
+    """Let the model, past ones and the game's own players meet, and write tables to `rating/`.
 
     Games of more than two seats are left out. A rating that was stopped goes on.
     """
@@ -58,13 +58,15 @@ def rate_pool(run: Any, games: GameCollector) -> None:
             continue
 
         # The players: the model now, at earlier updates, and those that the game brings.
-        policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
+        generator = torch.Generator().manual_seed(config.seed)
+        policy = ModelPolicy(run.weights.engine, generator, name="rated")
         updates = [member["update"] for member in games.pool.members]
         steps = min(MEMBERS, len(updates))
-        places = {round(i * (len(updates) - 1) / max(1, steps - 1)) for i in range(steps)}
-        members = [Past(games.pool, update, policy) for update in (None, *(updates[at] for at in sorted(places)))]
+        places = sorted({round(i * (len(updates) - 1) / max(1, steps - 1)) for i in range(steps)})
+        members = [Past(games.pool, at, policy) for at in (None, *(updates[place] for place in places))]
         players: dict[str, Player] = {each.name: each for each in members}
-        players |= {name: OWN[name]() if name in OWN else name for name in ("random", *config.pool.names())}
+        for name in ("random", *config.pool.names()):
+            players[name] = OWN[name]() if name in OWN else name
         folder = run.out / "rating" / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         tournament = Tournament(
             env_id, players, config.pool.rating_games, folder, arguments=games.arguments,
@@ -76,7 +78,8 @@ def rate_pool(run: Any, games: GameCollector) -> None:
         ratings = rate(results)
         write_tables(folder, f"{run.title}: rating", results, ratings)
         if is_cooperative(results):
-            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {folder / 'table.md'}")
+            table = folder / "table.md"
+            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {table}")
             continue
         scores = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
         run.log.say(f"rating: {scores}; {folder / 'table.md'}")
@@ -108,7 +111,7 @@ class PoolOptions:
         check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
             shares = f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g}"
-            raise UserError(f"{shares} are shares of the same games; together they may be 1 at most.")
+            raise UserError(f"{shares} share the same games; together they may be 1 at most.")
         check_options(self, "every", group="pool.", least=1, most=10**9)
         check_options(self, "size", group="pool.", least=1, most=1000)
         check_options(self, "rating_games", group="pool.", least=0, most=10**6)
@@ -136,7 +139,8 @@ class Pool:
 
         make_folder(self.folder)
         tensors = {name: parameter.detach().clone().cpu() for name, parameter in self._own.items()}
-        self.members.append({"update": update - 1, "file": save_tensors(self._file(update - 1), tensors)})
+        file = save_tensors(self._file(update - 1), tensors)
+        self.members.append({"update": update - 1, "file": file})
         if len(self.members) > self.options.size:
             self._left[self.members.pop(min(1, len(self.members) - 2))["update"]] = 0
 
@@ -151,7 +155,7 @@ class Pool:
         """Give the run's engines a member's weights while the block runs."""
         (member,) = [each for each in self.members if each["update"] == update]
         if update not in self._loaded:
-            self._loaded = dict(list(self._loaded.items())[-1:])  # two at most: a game of two past models swaps them
+            self._loaded = dict(list(self._loaded.items())[-1:])  # a game of two swaps them
             self._loaded[update] = load_tensors(self._file(update), member["file"], self.device)
         past = self._loaded[update]
         now = {name: parameter.detach().clone() for name, parameter in self._own.items()}
@@ -207,7 +211,7 @@ class GameCollector(Followed):
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
         self.envs, self.policy, self.pool = envs, policy, pool
-        self.arguments = {name: value for name, value in envs.kwargs.items() if name not in ONE_SEAT}
+        self.arguments = {name: x for name, x in envs.kwargs.items() if name not in ONE_SEAT}
         self.tables = [self._open(index) for index in range(envs.count)]
         for table in self.tables:
             for name in pool.options.names():
@@ -225,7 +229,7 @@ class GameCollector(Followed):
         return table
 
     def play(self, update: int, steps: int) -> list[list[StepRecord]]:
-        """Play games until each table has `steps` turns of learning seats; return each seat's turns."""
+        """Play games until each table has `steps` turns of learning seats; return those by seat."""
         self.pool.see(update)
         member = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
         now, past = Past(self.pool, None, self.policy), Past(self.pool, member, self.policy)
@@ -258,12 +262,13 @@ class GameCollector(Followed):
             players, kind = self._seat_players(table.game, now, past)
             learning = [seat for seat, player in enumerate(players) if player is now]
             try:
-                table.remembers = {seat for seat, player in enumerate(players) if not isinstance(player, str)}
+                table.remembers = {at for at, player in enumerate(players) if not isinstance(player, str)}
                 table.reset(seed=seed)
             except Exception as error:
                 self._replace(index, error, number, seed)
                 continue
-            return RunningGame(table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning})
+            parts = {seat: f"{kind}, seat {seat}" for seat in learning}
+            return RunningGame(table, number, players, parts)
 
     def _seat_players(self, game: MultiVLEnv, now: Past, past: Past) -> tuple[list[Player], str]:
         """Draw who plays, and name the kind of the model's opponents."""
@@ -290,7 +295,8 @@ class GameCollector(Followed):
 
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between updates no game is open."""
-        return {"next": self.next, "rng": self.rng.bit_generator.state, "pool": self.pool.get_state()}
+        rng = self.rng.bit_generator.state
+        return {"next": self.next, "rng": rng, "pool": self.pool.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""

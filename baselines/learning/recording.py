@@ -84,15 +84,16 @@ class EpisodeRecorder:
 
     def note(self, batch: Batch, family: Family) -> None:
         """Add the learner's numbers on this update's turns."""
-        at = {id(sample): index for index, sample in enumerate(batch.samples)} if self._fresh else {}
+        at = {id(sample): row for row, sample in enumerate(batch.samples)} if self._fresh else {}
         for turns, place, reference in self._fresh:
             sample = reference()
             if sample is not None and id(sample) in at:
-                turns[place] = replace(turns[place], learner=make_notes(batch, at[id(sample)], family))
+                notes = make_notes(batch, at[id(sample)], family)
+                turns[place] = replace(turns[place], learner=notes)
         self._fresh = []
 
     def sample(self) -> tuple[np.ndarray, str] | None:
-        """The newest picture [h, w, 3] uint8 before an ended episode's first reply, and the reply."""
+        """The newest picture [h, w, 3] uint8 before an ended episode's first reply, and that."""
         for turn in (episode[0] for episode in self._ended):
             for message in reversed(turn.messages):
                 for part in reversed(list(message["content"])):

@@ -46,8 +46,8 @@ from ..models.folders import EVALUATION, NEW_TOKENS, TrainedLimits, read_limits
 from ..models.load import BUILT, load_family
 from ..models.lora import export_adapter, is_adapter, is_tiny
 from ..runs import distributed, folder
-from ..runs.distributed import World, device_in_words, interruptible, memory_advice, peak_memory, set_up_torch
-from ..runs.folder import checkpoints, load_checkpoint, load_module, load_tensors, module_tensors, save_tensors
+from ..runs.distributed import World, device_in_words, interruptible, memory_advice, peak_memory
+from ..runs.folder import checkpoints, load_module, load_tensors, module_tensors, save_tensors
 from ..runs.logs import FAILURES_FILE, LEVEL_MEAN, PLAYED, RunLog, note_failures
 from . import evaluation
 from .batch import Batch, Optimizers, moments, probe
@@ -74,7 +74,7 @@ class Update:
 
     @contextmanager
     def phase(self, name: str, *, keep_prompts: bool = False) -> Iterator[None]:
-        """Time a block ("rollout", "reference", "check", "update"); say what to try if memory runs out."""
+        """Time a block, "rollout", "reference", "check" or "update", and advise if memory runs out."""
         start = time.perf_counter()
         with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
             yield
@@ -125,7 +125,7 @@ class Run(Generic[C]):
 
     def __init__(self, config: C) -> None:
         c = self.config = (saved_config(config) if config.resume else config).resolve()
-        set_up_torch(c.threads or 0, c.device)
+        distributed.set_up_torch(c.threads or 0, c.device)
         self.world = distributed.join(c.device)
         self.envs = c.make_environments(self.world)
         self.last_update = c.most_updates
@@ -133,7 +133,8 @@ class Run(Generic[C]):
         # The folder is chosen, and what can be refused is refused, before a model is loaded.
         ids = self.envs.ids
         stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
-        free = next(path for n in count(1) if not (path := Path("runs") / f"{stem}-{n:03d}").exists())
+        numbered = (Path("runs") / f"{stem}-{number:03d}" for number in count(1))
+        free = next(path for path in numbered if not path.exists())
         self.out = Path(distributed.first_says(str(c.out or free), self.world))
         if self.world.first and not c.resume:
             folder.check_new(self.out)
@@ -166,8 +167,10 @@ class Run(Generic[C]):
 
         # The model begins where the checkpoint or the warm start left it; adapters are put around
         # that.
-        self._checkpoint = load_checkpoint(self.out / "checkpoints", str(family.device)) if c.resume else None
-        limit = self._checkpoint[1]["max_new_tokens"] if self._checkpoint else c.max_new_tokens or NEW_TOKENS
+        self._checkpoint, limit = None, c.max_new_tokens or NEW_TOKENS
+        if c.resume:
+            self._checkpoint = folder.load_checkpoint(self.out / "checkpoints", str(family.device))
+            limit = self._checkpoint[1]["max_new_tokens"]
         engine = make_engine(family, max_new_tokens=limit, parsers=self.envs.parsers())
         warm, base = self._find_beginning(engine)
         self.weights = Weights(
@@ -207,14 +210,14 @@ class Run(Generic[C]):
         episodes = {  # by purpose, which split and numbers are played
             "seeds": SEED_RULE,
             "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
-            "held_out": {"split": "test", "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
+            "held_out": {"split": TEST, "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
         }
         config = {"algorithm": c.algorithm, **asdict(c), "out": self.out}
-        record = folder.describe(self.title, config, envs.ids, envs.kwargs, builder=envs.builder, group=envs.group)
-        return record | {"episodes": episodes}
+        options: dict[str, Any] = {"builder": envs.builder, "group": envs.group}
+        return folder.describe(self.title, config, envs.ids, envs.kwargs, **options) | {"episodes": episodes}
 
     def _find_beginning(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
-        """Restore the weights under adapters, or make a warm start; return report and file's note."""
+        """Restore the weights under adapters, or make a warm start; return report and note."""
         c, model, device = self.config, engine.family.model, str(engine.family.device)
         base = self._checkpoint[1].get("base") if self._checkpoint else None
         if base is not None:
@@ -233,44 +236,48 @@ class Run(Generic[C]):
                     on_failure=self.envs.failures.append,
                 )  # fmt: skip
             except KeyboardInterrupt:
-                print("\nstopped in the warm start, which is saved when it is done; the same command begins it again")
+                print("\nstopped in the warm start; the same command begins it again")
                 raise
             finally:
                 note_failures(self.out, self._take_failures(), 0)
-            print(f"warm start ended after {warm.steps} gradient steps, {warm.seconds:.0f} s", flush=True)
+            print(f"warm start ended after {warm.steps} steps, {warm.seconds:.0f} s", flush=True)
             if c.lora.rank:
-                base = save_tensors(
-                    self.out / BASE_FILE, {name: x.clone() for name, x in module_tensors("base", model).items()}
-                )
+                tensors = {name: x.clone() for name, x in module_tensors("base", model).items()}
+                base = save_tensors(self.out / BASE_FILE, tensors)
         return share_warm_start(warm, engine, self.world), base
 
     def _probe(self) -> None:
         """Take as many rows a pass as memory has room for, and say how long a CPU takes at most."""
         c, engine = self.config, self.weights.engine
-        with memory_advice("one row does not fit; take --recompute, or smaller --image-tokens or --max-new-tokens."):
+        smaller = "take --recompute, or smaller --image-tokens or --max-new-tokens."
+        with memory_advice(f"one row does not fit; {smaller}"):
             prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
             with distributed.host_limit(engine.family.device, self.world.size):
                 result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
             start = time.perf_counter()
-            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))  # of equal prompts one is run
+            # Of equal prompts one is run, so the prompt's part of the time is that of a probed row.
+            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))
             seconds = (time.perf_counter() - start) / self.envs.count + result.seconds / 3
             engine.forget()
 
         # All processes make as many passes as the one with the least memory.
-        turns = sum(get_registry().get(env_id).max_turns for env_id in self.envs.ids) * (1 + c.eval_controls)
-        self.first_episodes = min(c.eval_episodes, max(1, int(60 * c.eval_minutes / (seconds * turns))))
-        fits = min(distributed.gather_objects([result.passes.rows, result.passes.tokens or 0], self.world))
+        limits = [get_registry().get(env_id).max_turns for env_id in self.envs.ids]
+        episodes = 60 * c.eval_minutes / (seconds * sum(limits) * (1 + c.eval_controls))
+        self.first_episodes = min(c.eval_episodes, max(1, int(episodes)))
+        own = [result.passes.rows, result.passes.tokens or 0]
+        fits = min(distributed.gather_objects(own, self.world))
         self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
 
         if self.world.first:
             print(result, flush=True)
             if c.eval_before and self.first_episodes < c.eval_episodes:
-                few = f"{self.first_episodes} of {c.eval_episodes}"
-                print(f"held-out episodes before training: {few}, which fit into --eval-minutes {c.eval_minutes:g}")
+                few = f"{self.first_episodes} of {c.eval_episodes}, which fit into"
+                print(f"held-out episodes before training: {few} --eval-minutes {c.eval_minutes:g}")
             if c.device == "cpu":
                 steps = c.env_steps or self.last_update * c.num_envs * c.rollout_steps
                 hours = result.seconds * c.epochs * steps / 3600
-                print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: what prompts share counts once")
+                once = "what prompts share counts once"
+                print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: {once}")
 
     def keep(
         self,
@@ -294,18 +301,18 @@ class Run(Generic[C]):
                 self.recorder.forget_later(self.state.update)
             self._checkpoint = None
         self.log = RunLog(
-            self.out, name=c.algorithm, total=self.last_update, done=self.state.update, steps=self.state.env_steps,
-            env_steps=c.env_steps, tracker=c.tracker, quiet=not self.world.first,
+            self.out, name=c.algorithm, total=self.last_update, done=self.state.update,
+            steps=self.state.env_steps, env_steps=c.env_steps, tracker=c.tracker, quiet=not self.world.first,
         )  # fmt: skip
         self._stack.callback(self.log.close)
-        if self.world.first and c.resume:  # nothing is damaged; the next resuming keeps what this one changed
+        if self.world.first and c.resume:  # the next resuming keeps what this one changed
             record = folder.read_run_record(self.out) | {"config": self._config}
             folder.write_record(self.out / folder.RUN_FILE, record)
 
     # ---- updates ---------------------------------------------------------------------------------
 
     def updates(self) -> Iterator[Update]:
-        """The updates that are left, with evaluations and checkpoints before, between and after them.
+        """The updates that are left, with evaluations and checkpoints before, between and after.
 
         Ctrl-C and SIGTERM end the run after the current update. A full disk is a `UserError`.
         """
@@ -327,10 +334,11 @@ class Run(Generic[C]):
         size = sum(p.numel() for p in self.weights.parameters)
         self.log.say(f"training {trained} of {c.model}: {how}: {size:,} weights")
         if not self.envs.pictured:
-            self.log.say(f"prompts show no pictures: the controls are left out ({', '.join(CONTROLS)})")
+            controls = ", ".join(CONTROLS)
+            self.log.say(f"prompts show no pictures: the controls are left out ({controls})")
         if course is not None:
-            levels = len(course.places)
-            self.log.say(f"curriculum {c.curriculum} over {levels} levels; held-out episodes play the highest")
+            levels = f"{len(course.places)} levels; held-out episodes play the highest"
+            self.log.say(f"curriculum {c.curriculum} over {levels}")
 
         # The warm start is safe before anything else takes time.
         if state.update == 0:
@@ -339,8 +347,8 @@ class Run(Generic[C]):
                 self.evaluate()
             self._validate()
         elif self.finished():
-            more = "--updates" if c.env_steps is None else "--env-steps"
-            self.log.say(f"all {state.update} updates have been made; to add some: {self._resume()} {more} N")
+            more = f"{self._resume()} {'--updates' if c.env_steps is None else '--env-steps'} N"
+            self.log.say(f"all {state.update} updates have been made; to add some: {more}")
 
         # An update depends on nothing that was computed before it, so that resuming is exact.
         stop = self._stack.enter_context(interruptible())
@@ -368,7 +376,8 @@ class Run(Generic[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
-            curve = evaluation.draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
+            names = {"title": self.title, "name": c.algorithm}
+            curve = evaluation.draw_run(self.out, self.envs, state, self.log, **names)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
@@ -383,12 +392,13 @@ class Run(Generic[C]):
         (batch, metrics), state, c = update.result, self.state, self.config
 
         # Counts and means are those of all processes.
-        failures = float(self._gather_failures(update.number))
-        metrics |= moments(batch) | {"skipped": float(self.learner.optimizers.skips), "env/failures": failures}
+        metrics |= moments(batch) | {"skipped": float(self.learner.optimizers.skips)}
+        metrics["env/failures"] = float(self._gather_failures(update.number))
         metrics |= {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}
         row = merge_metrics(metrics, self.world)
         steps, tokens = int(row.pop("steps")), row.pop("tokens")
-        row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
+        ended = max(1.0, row.get("episode/count", 0.0))
+        row["episode/failed"] = min(1.0, row["env/failures"] / ended)
         state.update = update.number
         state.env_steps += steps
         seconds = sum(update.seconds.values())
@@ -402,11 +412,13 @@ class Run(Generic[C]):
         if row.get("policy/gradient_steps") and not self.timed:
             self.timed, left = True, (self.last_update - state.update) * steps
             left = left if c.env_steps is None else min(left, max(0, c.env_steps - state.env_steps))
-            hours, rate = left * seconds / steps / 3600, f"{steps / seconds:.3g} steps/s"
-            self.log.say(f"update {state.update}: {rate}, {hours:.2g} hours to the end without evaluations")
-        self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
+            hours = f"{left * seconds / steps / 3600:.2g} hours to the end without evaluations"
+            self.log.say(f"update {state.update}: {steps / seconds:.3g} steps/s, {hours}")
+        counts = {"update": state.update, "env_steps": state.env_steps}
+        self.log.write({**counts, **row, **update.seconds, **speed})
 
-        if self.recorder is not None and self.learner.collector.recorder is not None:  # this update records
+        # Recordings of the episodes that this update played.
+        if self.recorder is not None and self.learner.collector.recorder is not None:
             self.recorder.note(batch, self.weights.family)
             if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
                 self.log.tracker.show(*turn, state.update)
@@ -419,20 +431,23 @@ class Run(Generic[C]):
 
         With `eval_controls` a report has those with other pictures as `grey` and `shuffled`.
         """
-        state, new = self.state, []
-        done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
-        if done or not self.config.eval_episodes:
+        c, state, new = self.config, self.state, []
+        done = {(report["update"], report["split"]) for report in state.evaluations}
+        if (state.update, split) in done or not c.eval_episodes:
             return []
+
+        # The same episodes with their own pictures, and half of them with other ones.
         if self.world.first:
+            first = state.update == 0 and split == TEST
             play = partial(
-                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, split=split,
-                episodes=self.first_episodes if state.update == 0 and split == TEST else self.config.eval_episodes,
-                name=self.policy.name,
+                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=c.seed, split=split,
+                episodes=self.first_episodes if first else c.eval_episodes, name=self.policy.name,
             )  # fmt: skip
+            counts = {"update": state.update, "env_steps": state.env_steps}
             for report in play():
-                new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+                new.append(counts | report.to_dict())
                 self.log.say(evaluation.write_report_line(report, state.env_steps))
-            for pictures in CONTROLS if self.config.eval_controls else ():
+            for pictures in CONTROLS if c.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
                     line = evaluation.write_report_line(report, state.env_steps)
@@ -454,8 +469,8 @@ class Run(Generic[C]):
         c, best = self.config, self.out / BEST
         if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
             return
-        reports = self.evaluate(VAL)
-        if reports and self.world.first and evaluation.keep_best(best, reports, self.weights.family, self._note()):
+        reports, family = self.evaluate(VAL), self.weights.family
+        if reports and self.world.first and evaluation.keep_best(best, reports, family, self._note()):
             self.log.say(f"the best model so far; kept in {best}")
 
     def _judge_best(self) -> None:
@@ -463,14 +478,17 @@ class Run(Generic[C]):
         c, where, best = self.config, self.out / BEST, evaluation.read_best(self.out / BEST)
         if best is None or not c.eval_every or not self.world.first:
             return
-        played = [e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)]
+
+        # It may have played them already: as the last model, or before the run was resumed.
+        played = [e for e in self.state.evaluations if e["update"] == best["update"] and e["split"] == TEST]
         reports = best.get(TEST) or played
         if not reports:
-            engine = evaluation.load_best(where, self.weights.engine)
-            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
+            engine, name = evaluation.load_best(where, self.weights.engine), f"{self.policy.name}, best"
+            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": name}
+            counts = {"update": best["update"], "env_steps": best["env_steps"]}
             for report in evaluation.held_out(engine, self.envs, self.log, **options):
                 self.log.say(f"best model, {evaluation.write_report_line(report, best['env_steps'])}")
-                reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
+                reports.append(counts | report.to_dict())
         folder.write_record(where / EVALUATION, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
         self.log.say(
@@ -496,11 +514,15 @@ class Run(Generic[C]):
         c, note, model, family = self.config, self._note(), self.config.model or "", self.weights.family
         if not self.world.first:
             return []
-        written = [lora.export_merged(family, to, note) for to in (self.out / MODEL, c.export) if to is not None]
+        merged = [to for to in (self.out / MODEL, c.export) if to is not None]
+        written = [lora.export_merged(family, to, note) for to in merged]
+
+        # Adapters name the model under them, which this run may have made.
         if c.lora.rank:
             base = str(Path(model).resolve()) if Path(model).exists() else model
-            if model in BUILT or c.warm.steps or is_adapter(model):  # this run made the model under the adapters
-                base = str(lora.export_merged(lora.reference(family), self.out / BASE, note).resolve())
+            if model in BUILT or c.warm.steps or is_adapter(model):
+                made = lora.export_merged(lora.reference(family), self.out / BASE, note)
+                base = str(made.resolve())
             targets = (self.out / ADAPTER, c.export_adapter)
             written += [export_adapter(family, to, base, note) for to in targets if to is not None]
         return written
@@ -511,7 +533,8 @@ class Run(Generic[C]):
         failures = [failure for each in everywhere for failure in each] if self.world.first else []
         note_failures(self.out, failures, update)
         if failures:
-            self.log.say(f"{len(failures)} environment failures, restarted; see {self.out / FAILURES_FILE}")
+            where = self.out / FAILURES_FILE
+            self.log.say(f"{len(failures)} environment failures, restarted; see {where}")
         return len(own)
 
     def _take_failures(self) -> list[Failure]:
@@ -527,8 +550,9 @@ class Run(Generic[C]):
     def _advice(self) -> dict[str, str]:
         """Return the advice for a run whose memory runs out."""
         c = self.config
-        half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
-        smaller = f"the newest checkpoint is intact; go on with less at once: {self._resume()} --micro-{half}"
+        name, size = ("tokens", c.micro_tokens) if c.micro_tokens else ("batch", c.micro_batch)
+        command = f"{self._resume()} --micro-{name} {max(1, size // 2)}"
+        smaller = f"the newest checkpoint is intact; go on with less at once: {command}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
             "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",

@@ -108,9 +108,10 @@ class RunState:
         generators: Mapping[str, torch.Generator],
         warm: WarmReport,
         world: World,
-        base: dict[str, Any] | None,  # size and checksum of the file with the weights under adapters
+        base: dict[str, Any] | None,  # size and checksum of the weights under adapters
     ) -> None:
-        self.weights, self.generators, self.warm, self.world, self.base = weights, generators, warm, world, base
+        self.weights, self.generators, self.warm = weights, generators, warm
+        self.world, self.base = world, base
         self.update = self.env_steps = 0  # how many have been made
         self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
 
@@ -143,7 +144,8 @@ class RunState:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], learner: LearnerParts) -> None:
         """Restore a checkpoint, exactly; a `UserError` where it is of another model or world."""
         if (before := len(state["processes"])) != self.world.size:
-            raise UserError(f"That run has {before} processes, not {self.world.size}; resume it with as many.")
+            size = self.world.size
+            raise UserError(f"That run has {before} processes, not {size}; resume it with as many.")
 
         self.weights.load(tensors)
         for name, module in learner.modules.items():
@@ -168,9 +170,9 @@ class RunState:
 # ---- options of a resumed run --------------------------------------------------------------------
 
 FREE_ON_RESUME = frozenset({
-    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-    "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-    "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
+    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
+    "eval_controls", "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export",
+    "export_adapter", "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
 })  # fmt: skip
 
 WRITTEN = ("export", "export_adapter")  # options that name a folder
@@ -208,7 +210,8 @@ def saved_config(request: C) -> C:
         elif isinstance(standard, tuple) and isinstance(before, list):
             before = tuple(before)
         if not fits(before, hints[name]):
-            raise UserError(f"{request.out / folder.RUN_FILE} says {name}={before!r:.80}; start a new run.")
+            path = request.out / folder.RUN_FILE
+            raise UserError(f"{path} says {name}={before!r:.80}; start a new run.")
         values[name] = _resumed(request.out, name, getattr(request, name), standard, before)
     return replace(kind(**values), out=request.out, resume=True)
 
@@ -228,8 +231,8 @@ def _resumed(out: Path, name: str, request: Any, standard: Any, before: Any) -> 
     if name.split(".")[0] in FREE_ON_RESUME or request == before:
         return request
     raise UserError(
-        f"The run in {out} has {flag_of(name)} {before}, but {request} was asked for. Leave that option out to go on "
-        "with the run as it was, or start a new run in another --out."
+        f"The run in {out} has {flag_of(name)} {before}, but {request} was asked for. Leave that option "
+        "out to go on with the run as it was, or start a new run in another --out."
     )
 
 
@@ -246,7 +249,8 @@ def _check_record(out: Path | None, name: str, value: Any) -> None:
     elif name in WRITTEN:
         why = "a folder to write"
     if why:
-        raise UserError(f"{source} names {why}: give it on the command line ({_write_option(name, value)}).")
+        option = _write_option(name, value)
+        raise UserError(f"{source} names {why}: give it on the command line ({option}).")
 
 
 def _write_option(name: str, value: Any) -> str:

@@ -140,8 +140,8 @@ def check_oracles(env_ids: Sequence[str]) -> None:
     for env_id in env_ids:
         if get_registry().get(env_id).oracle == "none":
             raise UserError(
-                f"{env_id} has no oracle, so there is nothing to imitate; use --warm.steps 0 (reinforcement learning "
-                "only) or an environment that `vlgym show` lists with an oracle."
+                f"{env_id} has no oracle, so there is nothing to imitate; use --warm.steps 0 (reinforcement "
+                "learning only) or an environment that `vlgym show` lists with an oracle."
             )
 
 
@@ -159,8 +159,8 @@ def collect(
         return make_env(index, env_id)
 
     runner = Runner(
-        [make_env(i) for i in range(len(ids))], split="train", builder=envs.builder, remake=make_env,
-        course=envs.course and Course(f"uniform{envs.course.limit}", envs.ids, seed=seed),
+        [make_env(i) for i in range(len(ids))], split="train", builder=envs.builder,
+        remake=make_env, course=envs.course and Course(f"uniform{envs.course.limit}", envs.ids, seed=seed),
         exchange=exchange, pictures=envs.pictures,
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
@@ -171,17 +171,18 @@ def collect(
         while len(data) < config.samples:
             for record in runner.step(policy):
                 if record.extra is not None and record.parse != ENV_ERROR:
-                    data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.extra))))
+                    label = torch.tensor(family.encode_reply(record.extra))
+                    data.append((family.encode(record.messages), label))
     finally:
         runner.close()
     return data, policy.replaced / policy.labels
 
 
 def warm_start(
-    engine: Engine, envs: Environments, config: WarmConfig, *, seed: int, max_new_tokens: int | None = None,
-    on_failure: Callable[[Failure], object] = warn,
+    engine: Engine, envs: Environments, config: WarmConfig, *, seed: int,
+    max_new_tokens: int | None = None, on_failure: Callable[[Failure], object] = warn,
 ) -> WarmReport:  # fmt: skip
-    """Train the whole model, vision tower included, on noisy oracle turns until it reads the pictures.
+    """Train the whole model, vision tower included, on oracle turns until it reads the pictures.
 
     Args:
         engine: of the model; seed: of the data, the batches and the validation sampler.
@@ -215,7 +216,8 @@ def warm_start(
     # Without pictures the vision tower has no gradient.
     frozen = set() if envs.pictured else {*family.vision_parameters()}
     parameters = [each for each in family.model.parameters() if each not in frozen]
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+    adam: dict[str, Any] = {"betas": (0.9, 0.95), "weight_decay": 0.0, "foreach": True}
+    optimizer = torch.optim.AdamW(parameters, lr=config.lr, **adam)
     order = torch.Generator().manual_seed(seed)
     rows = config.batch if isinstance(family, TinyQwen2VL) else LARGE_PASS
     losses: list[float] = []
@@ -223,7 +225,8 @@ def warm_start(
 
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = config.lr * min(1.0, step / 50)
-        batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
+        chosen = torch.randint(len(data), (config.batch,), generator=order)
+        batch = [data[i] for i in chosen.tolist()]
         optimizer.zero_grad(set_to_none=True)
         with memory_advice("take a smaller --warm.batch or fewer --image-tokens."):
             losses.append(add_gradients(engine, batch, rows))
@@ -236,7 +239,8 @@ def warm_start(
         # Validation ends the training: a loss does not tell if the pictures are read.
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            success, invalid, report.reading = validate(engine, envs, config.val_episodes, seed, on_failure)
+            result = validate(engine, envs, config.val_episodes, seed, on_failure)
+            success, invalid, report.reading = result
             report.success.append((step, success))
             unread = "" if math.isnan(report.unread_loss) else f" (unread {report.unread_loss:.3f})"
             line = f"  step {step:4d}  loss {report.loss:.3f}{unread}  reads {report.reading:.2f}"
@@ -275,14 +279,14 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
 def validate(
     engine: Engine, envs: Environments, episodes: int, seed: int, on_failure: Callable[[Failure], object] = warn
 ) -> tuple[float, float, float]:
-    """Play validation episodes; return success, invalid rate and reading, means over environments."""
+    """Play validation episodes; return mean success, invalid rate and reading."""
     generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(envs.ids))
     scores = []
     for env_id in envs.ids:
         policy = Reader(ModelPolicy(engine, generator))
         report = evaluate(
-            env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
-            env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
+            env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder, group=envs.group,
+            env_kwargs=envs.held_out(env_id), on_failure=on_failure, pictures=envs.pictures,
         )  # fmt: skip
         scores.append((report.success, report.invalid_rate, policy.read / policy.compared))
     success, invalid, reading = np.mean(scores, axis=0).tolist()
@@ -294,5 +298,7 @@ def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
     replies: dict[bytes, Counter[bytes]] = {}
     for prompt, ids in data:
         replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1
-    nats = -sum(n * math.log(n / counts.total()) for counts in replies.values() for n in counts.values())
+    nats = 0.0
+    for counts in replies.values():
+        nats -= sum(n * math.log(n / counts.total()) for n in counts.values())
     return nats / sum(len(ids) for _, ids in data)

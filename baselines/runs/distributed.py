@@ -60,7 +60,9 @@ def choose_device(device: str) -> str:
     """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
     if device != "auto":
         return device
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def device_in_words(device: str) -> str:
@@ -76,20 +78,22 @@ def device_in_words(device: str) -> str:
 def check_device(device: str) -> None:
     """Raise `UserError` unless there is such a device."""
     kind, _, number = device.partition(":")
-    if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
-        near = nearest(device, ("auto", "cpu", "cuda", "mps"))
-        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, cuda:NUMBER.{near}")
+    cuda = kind == "cuda" and (":" not in device or number.isdecimal())
+    if not cuda and device not in ("cpu", "mps"):
+        near = f"cuda:NUMBER.{nearest(device, ('auto', 'cpu', 'cuda', 'mps'))}"
+        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, {near}")
     if device == "cpu" or (device == "mps" and torch.backends.mps.is_available()):
         return
     if device == "mps":
         raise UserError("--device mps: there is no MPS device here. Use --device auto.")
     if not torch.cuda.is_available():
-        why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
-        which = f"torch {torch.__version__}"
-        raise UserError(f"--device {device}: there is no CUDA device here; {which} {why}. Use --device cpu.")
+        why = f"torch {torch.__version__} is built for CPUs alone"
+        if torch.version.cuda:
+            why = f"torch {torch.__version__} finds none (`nvidia-smi` says why)"
+        raise UserError(f"--device {device}: there is no CUDA device here; {why}. Use --device cpu.")
     if number and int(number) >= torch.cuda.device_count():
-        last = torch.cuda.device_count() - 1
-        raise UserError(f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{last}.")
+        known = f"cuda:0 to cuda:{torch.cuda.device_count() - 1}"
+        raise UserError(f"--device {device}: this machine's CUDA devices are {known}.")
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -121,14 +125,16 @@ def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
         return
 
     # A container's limit may be lower than the machine's.
-    free, used = read_sizes("/proc/meminfo")["MemAvailable"], read_sizes("/proc/self/status")["VmData"]
+    free = read_sizes("/proc/meminfo")["MemAvailable"]
+    used = read_sizes("/proc/self/status")["VmData"]
     group = [Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current")]
     if all(path.is_file() for path in group):
         bound, own = (path.read_text(encoding="ascii").strip() for path in group)
         free = free if bound == "max" else min(free, int(bound) - int(own))
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = used + int(FREE_SHARE * free / processes)
-    resource.setrlimit(resource.RLIMIT_DATA, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+    most = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
         yield
     finally:
@@ -173,7 +179,7 @@ def interruptible() -> Iterator[dict[str, int]]:
 
 # ---- data parallelism ----------------------------------------------------------------------------
 
-PATIENCE = timedelta(hours=2)  # the first process evaluates and makes the warm start while the others wait
+PATIENCE = timedelta(hours=2)  # the first process evaluates while the others wait
 
 T = TypeVar("T")
 
@@ -219,7 +225,8 @@ def join(device: str) -> World:
 def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
     """Return `count / parts`; a `UserError` where it is not whole."""
     if count % parts:
-        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
+        advice = f"take a multiple of {parts}"
+        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; {advice}.")
     return count // parts
 
 
@@ -234,7 +241,8 @@ def sum_gradients(parameters: Iterable[Tensor], world: World) -> None:
     if world.size == 1:
         return
     with_grad = [p for p in parameters if p.requires_grad]
-    flat = torch.cat([(p.grad if p.grad is not None else torch.zeros_like(p)).flatten().float() for p in with_grad])
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in with_grad]
+    flat = torch.cat([gradient.flatten().float() for gradient in gradients])
     dist.all_reduce(flat)
     at = 0
     for p in with_grad:
@@ -261,7 +269,8 @@ def gather_objects(value: T, world: World) -> list[T]:
     dist.all_gather(sizes, torch.tensor([len(own)]))
     padded = [torch.zeros(max(map(int, sizes)), dtype=torch.uint8) for _ in sizes]
     dist.all_gather(padded, torch.nn.functional.pad(own, (0, len(padded[0]) - len(own))))
-    return [json.loads(bytes(each[: int(size)].tolist())) for each, size in zip(padded, sizes, strict=True)]
+    texts = (bytes(x[: int(size)].tolist()) for x, size in zip(padded, sizes, strict=True))
+    return [json.loads(text) for text in texts]
 
 
 def first_says(value: T, world: World) -> T:

@@ -68,14 +68,15 @@ def check_new(out: Path, mark: str = RUN_FILE) -> None:
     check_writable("--out", out)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file; choose a folder.")
-    begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*")) and mark == RUN_FILE
+    known = mark == RUN_FILE and (out / RUN_FILE).is_file()
+    begun = known and not any((out / "checkpoints").glob("update-*"))
     if not list_folder(out) or (begun and not (out / "model").exists()):
         return
-    ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
-    content = str(read_run_record(out).get("title", "another run")) if ours else "other files"
+    content = str(read_run_record(out).get("title", "another run")) if known else "other files"
     raise UserError(
         f"--out {out} already holds {content}; nothing was overwritten. "
-        f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
+        f"{f'Continue it with --resume --out {out}, choose' if known else 'Choose'} another folder, or "
+        "remove that one."
     )
 
 
@@ -142,10 +143,11 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
     if saved.get("format") != now["format"]:
         raise UserError(
-            f"That run was recorded by another version of vlgym (record format {saved.get('format')}, here "
-            f"{now['format']}). Resume it with that version, or start a new run."
+            f"That run was recorded by another version of vlgym (record format {saved.get('format')}, "
+            f"here {now['format']}). Resume it with that version, or start a new run."
         )
-    changed = [name for name, entry in now["environments"].items() if saved["environments"].get(name) != entry]
+    known = saved["environments"]
+    changed = [name for name, entry in now["environments"].items() if known.get(name) != entry]
     if changed:
         raise UserError(
             f"Arguments, prompt, parser or spec of {', '.join(changed)} changed since that run began; "
@@ -188,7 +190,9 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         part = storage.nbytes() != plain.numel() * plain.element_size() or storage.data_ptr() in places
         if tensor.numel():
             places.add(storage.data_ptr())
-        ready[name] = plain.cpu().clone(memory_format=torch.contiguous_format) if part else plain.contiguous()
+        if part:
+            plain = plain.cpu().clone(memory_format=torch.contiguous_format)
+        ready[name] = plain.contiguous()
     return ready
 
 

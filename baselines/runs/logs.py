@@ -99,7 +99,7 @@ def open_tracker(name: str, out: Path, done: int) -> Board | Service | None:
 LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
-LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # of the returns' variance, by a critic that is not warned of
+LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less for so long is warned of
 
 
 def note_failures(out: Path, failures: Sequence[Mapping[str, Any]], update: int) -> None:
@@ -155,8 +155,8 @@ class RunLog:
             self.idle = self.idle + 1 if explained < LEAST_EXPLAINED else 0
             if self.idle == IDLE_UPDATES:
                 self.say(
-                    f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns for "
-                    f"{IDLE_UPDATES} updates: advantages are compared with a constant."
+                    f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns "
+                    f"for {IDLE_UPDATES} updates: advantages are compared with a constant."
                 )
 
         text = summary(row)
@@ -210,7 +210,7 @@ def summary(row: Mapping[str, Any]) -> str:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL log without a half-written last one; a `UserError` names a damaged line."""
+    """The rows of a JSONL log, whole ones; a `UserError` names a damaged line."""
     rows: list[dict[str, Any]] = []
     if not path.exists():
         return rows
@@ -256,7 +256,7 @@ def draw_success(
         num_envs: training is drawn once as many episodes have ended: before, only short ones have.
         warm: (gradient step, validation success) of the warm start.
         evaluations: reports on held-out episodes, with `env_steps`.
-        floor, oracle, blind: `{"success", "return", "se"}` (`se`: standard error of the return) of random
+        floor, oracle, blind: `{"success", "return", "se"}` (`se`: the return's standard error) of random
             play, the oracle and the best blind policies; None where unknown.
         controls: (environment steps, success) with other pictures, by the name of these.
     """
@@ -289,7 +289,8 @@ def draw_success(
     # Held-out episodes, and constant play to compare them with.
     at = [e["env_steps"] for e in evaluations]
     if at:
-        marks: Any = {"fmt": "s", "color": "tab:red", "capsize": 4, "label": "held-out episodes, 95 % interval"}
+        marks: Any = {"fmt": "s", "color": "tab:red", "capsize": 4}
+        marks["label"] = "held-out episodes, 95 % interval"
         low = [max(0.0, e["success"] - e["success_low"]) for e in evaluations]
         high = [max(0.0, e["success_high"] - e["success"]) for e in evaluations]
         middle.errorbar(at, [e["success"] for e in evaluations], yerr=(low, high), **marks)
@@ -301,7 +302,8 @@ def draw_success(
         line: Any = {"color": "0.4", "linestyle": "--", "marker": marker}
         middle.plot(*zip(*points, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
     for known, word, color, style in (
-        (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."), (floor, "random", "tab:orange", ":"),
+        (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
+        (floor, "random", "tab:orange", ":"),
     ):  # fmt: skip
         if known is not None:
             line = {"color": color, "linestyle": style}

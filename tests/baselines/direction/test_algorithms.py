@@ -1,4 +1,4 @@
-"""RL4VLM, LOOP and GRPO: what each does differently."""
+"""The tokens of an action, budgets, and options that reach the policy's step."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from stage import SMALL, on_stage, roll_out
 from baselines import loop, vldac
 from baselines.engine.engine import Sample
 from baselines.learning.batch import Metrics
-from baselines.learning.warm_start import WarmConfig
 from baselines.rl4vlm import action_mask
-
-# -- spans --
 
 
 def sample_of(family, text: str) -> Sample:
@@ -51,48 +48,10 @@ def test_tokens_are_counted_as_by_decoding_every_beginning(family):
         assert family.count_tokens(ids, characters) == next(i + 1 for i, n in enumerate(lengths) if n >= characters)
 
 
-# -- RL4VLM --
-
-
-# -- LOOP and GRPO --
-
-
-def test_a_groups_episodes_begin_alike_and_groups_differ():
-    learner = on_stage(loop, num_envs=4, group=2)
-    batch, row = roll_out(learner)
-    first = [batch.samples[unit[0]].prompt.key for unit in batch.units]
-    assert first[0] == first[1] != first[2] == first[3]
-    assert row["episode/count"] == 4
-    assert learner.collector.next == 4
-    again, _ = roll_out(learner)
-    assert again.samples[again.units[0][0]].prompt.key not in first
-
-
-def test_returns_are_discounted_within_an_episode():
-    learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
-    for env in learner.collector.envs:
-        env.invalid_penalty, env.max_turns, env.invalid_action = 1.0, 3, "noop"
-    batch, row = roll_out(learner)  # an untrained model is never readable: -1 each turn, and 0.5 more in training
-    assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
-    assert row["episode/return"] == -3.0
-
-
-# -- all --
-
-
-def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
-    config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0, "warm": WarmConfig(steps=0)})
-    state = vldac.train(replace(config, env_steps=20, out=tmp_path / "run")).state
-    assert (state.update, state.env_steps) == (2, 24)
-
-
 def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
     config = replace(vldac.Config(**SMALL), updates=None, env_steps=50_000)
     assert config.resolve().most_updates >= 50_000
     assert replace(config, env_steps=None).resolve().most_updates == 80
-
-
-# -- clipping and entropy, as the learners use them --
 
 
 @pytest.mark.parametrize("module", [vldac, loop])

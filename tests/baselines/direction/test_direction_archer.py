@@ -155,16 +155,9 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
 
 def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
     learner = on_stage(
-        archer,
-        critic_steps=4,
-        critic_warmup=1,
-        updates=4,
-        lr=1e-4,
-        final_lr=0.1,
-        epochs=2,
-        minibatch=4,
+        archer, critic_steps=4, critic_warmup=1, updates=4, lr=1e-4, final_lr=0.1, epochs=2, minibatch=4,
         rollout_steps=2,
-    )
+    )  # fmt: skip
     steps, counts = Steps(learner), []
     for number in (1, 2, 3, 4):
         make_update(learner, number)

@@ -4,7 +4,6 @@ test_direction.py."""
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -28,7 +27,7 @@ from vlgym.types import Reply
 
 PLAY: dict[str, Any] = {
     **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7, "max_new_tokens": 1,
-    "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40,
+    "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40, "eval_controls": False,
 }  # fmt: skip
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "vldac": (vldac, {"value_warmup": 1}),
@@ -58,8 +57,7 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert last["success"] > 0.9
     held_out = {episode_seed(PLAIN, "test", i) for i in range(40)}
     assert {seed for split, seed in Bandit.begun if split == "test"} == held_out
-    # Before and after, and half as many in grey and with shuffled pictures, which come from as many others.
-    assert sum(split == "test" for split, _ in Bandit.begun) == 200
+    assert sum(split == "test" for split, _ in Bandit.begun) == 2 * 40
     trained = {seed for split, seed in Bandit.begun if split == "train"}
     assert len(trained) >= 24
     assert trained <= {episode_seed(PLAIN, "train", i) for i in range(1000)}
@@ -71,8 +69,14 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert max(row["rollout/logp_diff_max"] for row in rows) < 1e-3
 
 
+def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
+    options = {**PLAY, "num_envs": 4, "updates": 50, "env_steps": 12, "eval_episodes": 0}
+    state = vldac.train(vldac.Config(**options, out=tmp_path / "run")).state
+    assert (state.update, state.env_steps) == (2, 16)
+
+
 def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
-    vldac.train(vldac.Config(**{**PLAY, "env": SEEN, "updates": 12, "out": tmp_path / "run"}))
+    vldac.train(vldac.Config(**{**PLAY, "env": SEEN, "updates": 12, "eval_controls": True, "out": tmp_path / "run"}))
     first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert last["success"] > 0.9
     for pictures in ("grey", "shuffled"):
@@ -89,7 +93,7 @@ def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
 
 
 def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path):
-    options = {**PLAY, "env": SEEN, "updates": 12, "pictures": "grey", "eval_controls": False}
+    options = {**PLAY, "env": SEEN, "updates": 12, "pictures": "grey"}
     vldac.train(vldac.Config(**options, out=tmp_path / "run"))
     _, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert 0.2 < last["success"] < 0.8
@@ -105,9 +109,8 @@ def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
     data, replaced = warm_start.collect(Environments([ONE], {}, 1), WarmConfig(samples=400, **changes), 0, family)
     assert all(int(ids[-1]) == family.turn_end for _, ids in data)
     shown = [family.decode(prompt.ids.tolist()).split("+ or -.")[1].split()[0] for prompt, _ in data]
-    return [
-        (right_arm(int(number)), family.decode(ids.tolist())) for number, (_, ids) in zip(shown, data, strict=True)
-    ], replaced
+    labels = [family.decode(ids.tolist()) for _, ids in data]
+    return [(right_arm(int(number)), label) for number, label in zip(shown, labels, strict=True)], replaced
 
 
 @pytest.mark.parametrize(("noise", "wrong"), [(0.0, 0.0), (0.4, 0.2), (1.0, 0.5)])
@@ -169,12 +172,17 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
 @pytest.mark.parametrize(("reading", "every"), [(1.0, 60), (0.6, 10)])
 def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, every, tmp_path):
     config = WarmConfig(steps=60, samples=128, batch=32, noise=0.0, lr=1e-2, check_every=every, reading=reading)
-    engine, seen = Engine(small_family(), max_new_tokens=4), []
+    engine, seen, validate = Engine(small_family(), max_new_tokens=4), [], warm_start.validate
+
+    def noted(*args):
+        seen.append((found := validate(*args))[2])
+        return found
+
     with (
         patch("baselines.sft.load_family", lambda *args, **options: engine.family),
-        patch("baselines.learning.warm_start.show_check", lambda step, report, check: seen.append(check.reading)),
+        patch("baselines.learning.warm_start.validate", noted),
     ):
-        report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=replace(config)))
+        report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=config))
     steps = [step for step, _ in report.success]
     assert report.steps == steps[-1] == every * len(seen)
     assert report.reading == seen[-1]

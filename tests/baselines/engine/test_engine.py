@@ -7,14 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from samples import DEVICE, INSTRUCTIONS, messages, picture
+from samples import DEVICE
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from baselines.engine import engine as engine_module
-from baselines.engine.engine import Engine, common_prefix, draw, pad_rows
+from baselines.engine.engine import Engine, draw, pad_rows
 from baselines.learning.batch import Metrics, Optimizers, policy_optimizer
 from baselines.models.load import load_family
-from baselines.vldac import ValueHead
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -82,33 +81,6 @@ def test_changed_weights_are_seen_by_the_next_call(family, engine, prompts):
     out = engine.sample(prompts, generator())
     fresh = Engine(family, max_new_tokens=10).score(prompts, out.ids, out.mask)
     torch.testing.assert_close(out.logp, fresh, atol=1e-4, rtol=0)
-
-
-def test_the_value_ignores_padding_and_reply_and_sends_the_model_no_gradient(family, engine, prompts):
-    head = ValueHead(family.language_model.config.hidden_size)
-    torch.nn.init.normal_(head.outer.weight, generator=generator())
-    together = head(engine.last_hidden(prompts))
-    sampled = head(engine.sample(prompts, generator()).hidden)
-    assert torch.equal(together, sampled)
-    for i, prompt in enumerate(prompts):
-        engine.forget()
-        torch.testing.assert_close(head(engine.last_hidden([prompt]))[0], together[i], atol=1e-5, rtol=0)
-    hidden = engine.prefill(prompts[:2], train_vision=True)[1]
-    assert hidden.requires_grad
-    head(hidden).sum().backward()
-    assert all(p.grad is None for p in family.model.parameters())
-    assert head.inner.weight.grad.abs().sum() > 0
-
-
-def test_common_prefix_ends_before_the_first_difference_and_before_any_image(family):
-    one = family.encode(messages(picture(1), INSTRUCTIONS + "+, -"))
-    two = family.encode(messages(picture(2), INSTRUCTIONS + "hit, stand"))
-    n = common_prefix([one, two])
-    assert torch.equal(one.ids[:n], two.ids[:n])
-    assert one.ids[n] != two.ids[n]
-    same = family.encode(messages(picture(3), INSTRUCTIONS + "+, -"))
-    assert common_prefix([one, same]) <= int(one.image_slots[0])
-    assert common_prefix([one]) == 0
 
 
 @torch.no_grad()

@@ -175,4 +175,3 @@ def test_what_is_no_chat_model_for_images_is_one_line(published, tmp_path, monke
     T5Config(d_model=8, num_heads=2, d_ff=8, num_layers=1).save_pretrained(other)
     with pytest.raises(UserError, match="of the family 't5', which does not chat about images"):
         make_hf(str(other))
-

@@ -31,18 +31,6 @@ def one_token_log_probs(engine, prompt):
     return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
 
 
-def test_the_sampler_notes_what_the_scorer_computes(family, prompts):
-    engine = Engine(family, max_new_tokens=10)
-    plain = engine.sample(prompts, torch.Generator().manual_seed(0))
-    engine.temperature = TEMPERATURE
-    out = engine.sample(prompts, torch.Generator().manual_seed(0))
-    assert not torch.equal(out.ids, plain.ids)
-    with torch.no_grad():
-        torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=2e-5, rtol=0)
-        engine.temperature = 1.0
-        assert (engine.score(prompts, out.ids, out.mask) - out.logp).abs().max() > 0.1
-
-
 def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):
     engine = Engine(family, max_new_tokens=10)
     prompt, token = prompts[0], family.encode_text("target")[0]

@@ -156,7 +156,10 @@ def moved(config):
     return replace(config, **values)
 
 
-@pytest.mark.parametrize("learner", ["vldac", "rl4vlm", "loop", "grpo", "archer", "self_play"])
+@pytest.mark.parametrize(
+    "learner",
+    ["self_play", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("rl4vlm", "grpo", "archer"))],
+)
 def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option_that_it_had(learner, tmp_path):
     kind = importlib.import_module(f"baselines.{learner}").Config
     config = replace(moved(kind()), out=tmp_path)

@@ -1,4 +1,4 @@
-"""Presets: known, complete, sourced, and second to what is asked for."""
+"""Presets: known, complete, and second to what is asked for."""
 
 from __future__ import annotations
 

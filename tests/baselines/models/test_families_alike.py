@@ -6,8 +6,7 @@ import pytest
 import torch
 from samples import DEVICE, INSTRUCTIONS, messages, picture
 
-from baselines.engine.engine import Engine
-from baselines.engine.engine import common_prefix
+from baselines.engine.engine import Engine, common_prefix
 from baselines.models.load import FAMILIES, load_family
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -57,23 +56,6 @@ def test_a_flipped_bit_in_any_file_of_a_checkpoint_is_refused_by_name(folder: Pa
     assert load_checkpoint(folder)[1]["update"] == 2
 
 
-def test_a_file_of_a_checkpoint_that_is_not_as_it_was_is_refused(folder: Path) -> None:
-    newest = checkpoints(folder)[-1]
-    harms: list[Callable[[Path], object]] = [
-        lambda path: path.unlink(),
-        lambda path: path.write_bytes(path.read_bytes() + b"\n"),
-        lambda path: path.write_bytes(path.read_bytes()[:-1]),
-    ]
-    for name in files_of([newest]):
-        for harm in harms:
-            copy = newest.parent / "update-000003"
-            shutil.copytree(newest, copy)
-            harm(copy / name)
-            with pytest.raises(UserError, match="update-000003 is damaged"):
-                load_checkpoint(folder)
-            shutil.rmtree(copy)
-
-
 def log_of(tmp_path: Path) -> Path:
     from vlgym.files import seal
 
@@ -123,23 +105,17 @@ def test_a_flipped_bit_in_a_record_is_refused(tmp_path: Path) -> None:
 
 def harmed(finished: Path, tmp_path: Path, name: str) -> Path:
     """A copy of the run with one flipped bit in a file."""
-    out = tmp_path / "copy"
-    shutil.copytree(finished, out)
-    size = (out / name).stat().st_size
-    flip(out / name, random.Random(name).randrange(size), 4)
+    out = shutil.copytree(finished, tmp_path / "copy", ignore=shutil.ignore_patterns("tensorboard"))
+    flip(out / name, random.Random(name).randrange((out / name).stat().st_size), 4)
     return out
 
 
-@pytest.mark.parametrize("name", ["log.jsonl", "checkpoints/update-000003/tensors.safetensors"])
-def test_a_run_is_not_resumed_from_a_damaged_file(finished: Path, tmp_path: Path, name: str) -> None:
-    out = harmed(finished, tmp_path, name)
+def test_a_run_is_not_resumed_from_a_damaged_file(finished: Path, tmp_path: Path) -> None:
+    out = harmed(finished, tmp_path, "checkpoints/update-000003/tensors.safetensors")
     before = files_of([out])
-    with pytest.raises(UserError, match=Path(name).name):
+    with pytest.raises(UserError, match=r"tensors\.safetensors"):
         vldac.train(vldac.Config(out=out, resume=True, updates=5))
-    after = files_of([out])
-    assert {path: data for path, data in after.items() if "tensorboard" not in path} == {
-        path: data for path, data in before.items() if "tensorboard" not in path
-    }
+    assert files_of([out]) == before
 
 
 def test_a_damaged_model_is_not_loaded(finished: Path, tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from stage import SMALL
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning.batch import Passes
-from baselines.learning.batch import probe
+from baselines.learning.batch import Passes, probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs import distributed
 from vlgym.errors import UserError
@@ -176,12 +175,8 @@ def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_
 
     parts = (broken, endless, broken)
     monkeypatch.setattr(gpu, "PARTS", {str(number): (part, ["7b"]) for number, part in enumerate(parts)})
-    assert measure("--minutes", "0.05") == (
-        1,
-        [
-            {"part": "broken", "first": 1},
-            {"part": "broken", "error": "RuntimeError: no kernel"},
-            {"part": "endless", "first": 2},
-            {"part": "endless", "stopped": "the minutes are spent"},
-        ],
-    )
+    rows = [
+        {"part": "broken", "first": 1}, {"part": "broken", "error": "RuntimeError: no kernel"},
+        {"part": "endless", "first": 2}, {"part": "endless", "stopped": "the minutes are spent"},
+    ]  # fmt: skip
+    assert measure("--minutes", "0.05") == (1, rows)
