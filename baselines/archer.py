@@ -405,6 +405,8 @@ class ArCHer:
             before, taken, q_targets = self.lay_out_td(sample)
             with torch.no_grad():
                 v_targets = self.targets.q(states, actions)
+
+            # Both losses make one step, after which the targets follow.
             q = losses.twin_loss(self.critics.q(before, taken), q_targets)
             v = losses.twin_loss(self.critics.v(states), v_targets)
             (q + v).backward()
@@ -421,6 +423,8 @@ class ArCHer:
             weights = torch.full((len(part),), 1.0 / size, device=old.device)
             new, _ = score(self.weights.engine, batch, part, self.passes)
             policy = losses.reinforce_loss(new, old, mask, batch.advantages[part], weights=weights)
+
+            # A KL counts on the new replies, where one is asked for.
             loss, kl = policy.loss, None
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)

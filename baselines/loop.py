@@ -156,6 +156,8 @@ class LOOP:
                 new, old, mask, batch.advantages[part], clip=c.clip, clip_high=c.clip_high,
                 sequence=c.ratio == "sequence", weights=share,
             )  # fmt: skip
+
+            # The options that LOOP itself leaves out.
             loss, kl = policy.loss, None
             if c.entropy_coef:
                 loss = loss - c.entropy_coef * entropy(new, old, mask, share)

@@ -126,10 +126,14 @@ class VLDAC:
         c = self.config = run.config
         self.passes, self.schedule = c.passes, c.schedule(rests=c.value_warmup)
         self.run, self.weights = run, run.weights
+
+        # The averaged head has the newest standardisation: it reads states of the same rollout.
         hidden_size = run.weights.family.language_model.config.hidden_size
         self.value = ValueHead(hidden_size, seed=c.seed).to(c.device)
         self.steady = AveragedModel(self.value, multi_avg_fn=get_ema_multi_avg_fn(0.97))
         self.steady.module.norm = self.value.norm
+
+        # Without a stop-gradient, too, the head has its own learning rate.
         self.optimizers = Optimizers(
             {
                 "policy": policy_optimizer(run.weights.parameters, c.policy_lr),
@@ -235,6 +239,8 @@ class VLDAC:
         for part in micro_batches(batch, rows, self.passes):
             weights = step_weights(batch, part, size)
             new, states = score(self.weights.engine, batch, part, self.passes)
+
+            # Policy loss, less the entropy bonus.
             policy = self.policy_loss(new, batch, part, weights)
             loss, kl = policy.loss, None
             if c.entropy_coef:
@@ -242,6 +248,8 @@ class VLDAC:
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
+
+            # The KL holds the policy near the model as it was.
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=self.whole)
                 loss = loss + c.kl_coef * kl

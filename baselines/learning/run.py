@@ -295,11 +295,15 @@ class Run(Generic[C]):
         c = self.config
         self.learner = LearnerParts(optimizers, collector, modules or {}, parts or {})
         self._stack.callback(collector.close)
+
+        # The checkpoint is dropped once it is restored: its tensors take as much as the model.
         if self._checkpoint is not None:
             self.state.restore(*self._checkpoint, self.learner)
             if self.recorder is not None:
                 self.recorder.forget_later(self.state.update)
             self._checkpoint = None
+
+        # Only now is it known how many rows of the log are of this run.
         self.log = RunLog(
             self.out, name=c.algorithm, total=self.last_update, done=self.state.update,
             steps=self.state.env_steps, env_steps=c.env_steps, tracker=c.tracker, quiet=not self.world.first,

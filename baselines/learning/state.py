@@ -56,6 +56,8 @@ class Weights:
         vision = family.vision_parameters()
         for parameter in vision:
             parameter.requires_grad_(train_vision)
+
+        # Adapters are trained alone; without them the text model is, and the vision tower if asked.
         if options is not None and self.adapted:
             lora.add_adapters(family, options, seed=seed)
             # Only an engine that is made now watches the adapters' weights.
@@ -64,6 +66,8 @@ class Weights:
         else:
             frozen = set() if train_vision else {*vision}
             self.parameters = [p for p in family.model.parameters() if p not in frozen]
+
+        # The frozen vision tower, and its features, are shared with the reference.
         self.reference: Engine | None = None
         if keep_reference:
             copy = lora.reference(family) if self.adapted else family.frozen_copy(share_vision=not train_vision)

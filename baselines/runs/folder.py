@@ -208,6 +208,8 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
     if not saved:
         advice = "there is nothing to resume; give the same command without --resume"
         raise UserError(f"{folder} holds no checkpoint yet, so {advice}.")
+
+    # What is compared and read is the newest; an older one is only advised.
     newest = saved[-1]
     try:
         check_files(newest)

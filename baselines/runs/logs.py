@@ -129,10 +129,14 @@ class RunLog:
         self.progress = open_progress(self.console)
         if quiet:
             return
+
+        # Rows of a lost future go before anything is written.
         self.path = out / LOG_FILE
         for path in (self.path, out / FAILURES_FILE):
             forget_later(path, done)
         append_whole(self.path, "")
+
+        # The bar counts what is nearest to its end: updates or environment steps.
         self.tracker = open_tracker(tracker, out, done)
         self.progress.start()
         self.limits = {"update": total} | ({} if env_steps is None else {"env_steps": env_steps})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from bandit import ENDS, bandits, make_update, on_stage, perturb, small_engine
+from bandit import ENDS, make_update, on_stage, perturb, small_engine
 from stage import SMALL, roll_out
 
 from baselines import archer, loop, vldac
@@ -13,11 +13,7 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models.lora import LoraOptions
 from vlgym.errors import FailedError
 
-
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits():
-        yield
+pytestmark = pytest.mark.usefixtures("some_bandits")
 
 
 @pytest.mark.parametrize("module", [vldac, loop, archer])
@@ -26,7 +22,8 @@ def test_a_scorer_with_other_weights_than_the_sampler_ends_the_run_before_any_gr
     learner.weights.engine = small_engine()
     perturb(learner, size=0.5)
     before = [p.clone() for p in learner.weights.parameters]
-    with pytest.raises(FailedError, match=r"differ by .* per token .*--max-logp-gap 0\.001.*a bug") as caught:
+    words = r"differ by .* per token .*--max-logp-gap 0\.001.*a bug"
+    with pytest.raises(FailedError, match=words) as caught:
         make_update(learner)
     assert "\n" not in str(caught.value)
     assert "--dtype float32" not in str(caught.value)  # it is float32

@@ -17,11 +17,12 @@ from baselines.rl4vlm import action_mask
 
 def sample_of(family, text: str) -> Sample:
     ids = torch.tensor(family.encode_reply(text))
-    return Sample(family.encode(messages(picture(1), "?")), ids, torch.zeros(len(ids)), torch.zeros(128), False)
+    prompt = family.encode(messages(picture(1), "?"))
+    return Sample(prompt, ids, torch.zeros(len(ids)), torch.zeros(128), False)
 
 
 @pytest.mark.parametrize("text", ['{"thoughts": "größer \u2192 \u4e2d", "action": "+"}', "+"])
-def test_the_action_begins_with_the_token_that_holds_its_first_character_and_lasts_to_the_end_of_turn(family, text):
+def test_the_action_begins_with_the_token_that_holds_its_first_character(family, text):
     sample, at = sample_of(family, text), text.index("+")
     mask = action_mask(family, [sample], [(at, at + 1)], len(sample.ids) + 2)[0]
     chosen = mask.nonzero().squeeze(-1).tolist()
@@ -38,14 +39,15 @@ def test_the_last_four_tokens_of_a_reply_without_a_readable_action_are_its_actio
     mask = action_mask(family, [long, short], [None, None], len(long.ids) + 1)
     end = len(long.ids)
     assert mask[0].nonzero().squeeze(-1).tolist() == [end - 4, end - 3, end - 2, end - 1]
-    assert mask[1].nonzero().squeeze(-1).tolist() == list(range(len(short.ids)))  # shorter: all of it
+    assert mask[1].nonzero().squeeze(-1).tolist() == list(range(len(short.ids)))  # all of it
 
 
 def test_tokens_are_counted_as_by_decoding_every_beginning(family):
     ids = sample_of(family, "caf\u00e9 \u2192 turn left <action>\u00fc</action>").ids.tolist()
     lengths = [len(family.decode(ids[: i + 1])) for i in range(len(ids))]
     for characters in range(1, lengths[-2] + 1):
-        assert family.count_tokens(ids, characters) == next(i + 1 for i, n in enumerate(lengths) if n >= characters)
+        tokens = next(i + 1 for i, n in enumerate(lengths) if n >= characters)
+        assert family.count_tokens(ids, characters) == tokens
 
 
 def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
@@ -55,9 +57,9 @@ def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
 
 
 @pytest.mark.parametrize("module", [vldac, loop])
-def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_policys_step(module, monkeypatch):
-    options = {"clip_high": 0.28, "ratio": "sequence", "entropy_coef": 0.5, "lr": 1e-9, "max_grad_norm": 1e9}
-    learner, seen, found = on_stage(module, kl_coef=0.0, **options), [], []
+def test_upper_clip_sequence_ratio_and_entropy_reach_the_policys_step(module, monkeypatch):
+    options = {"clip_high": 0.28, "ratio": "sequence", "entropy_coef": 0.5, "max_grad_norm": 1e9}
+    learner, seen, found = on_stage(module, kl_coef=0.0, lr=1e-9, **options), [], []
     token_ppo_loss = module.token_ppo_loss
 
     def noted(*args, **more):
@@ -72,10 +74,10 @@ def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_polic
     weights = torch.full((len(batch.samples),), 1 / 3)
     learner.policy_step(batch, rows, 3 if module is vldac else weights, Metrics())
     assert (seen[0]["clip"], seen[0]["clip_high"], seen[0]["sequence"]) == (0.2, 0.28, True)
-    new = learner.weights.engine.score([batch.samples[i].prompt for i in range(3)], batch.ids[:3], batch.mask[:3])
-    means = [
-        (new[i][batch.mask[i]].exp() / batch.old[i][batch.mask[i]].exp() * new[i][batch.mask[i]]).mean() for i in rows
-    ]
+    prompts = [sample.prompt for sample in batch.samples[:3]]
+    new = learner.weights.engine.score(prompts, batch.ids[:3], batch.mask[:3])
+    chosen = [(new[i][batch.mask[i]], batch.old[i][batch.mask[i]]) for i in rows]
+    means = [(now.exp() / old.exp() * now).mean() for now, old in chosen]
     expected = torch.autograd.grad(0.5 * sum(means) / 3, parameters)
     assert sum(float(g.norm()) for g in expected) > 0
     for a, b in zip(found, expected, strict=True):

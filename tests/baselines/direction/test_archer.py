@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import pytest
 import torch
-from bandit import CUT, ENDS, SETTINGS, bandits, small_family
+from bandit import CUT, ENDS, SETTINGS
 from safetensors.torch import load_file
 from stage import assert_same_end, rewind, rows_of
 
@@ -16,8 +14,9 @@ from baselines.runs.folder import checkpoints
 from baselines.vldac import Standardise
 
 BRIEF = {
-    **SETTINGS, "env": f"{ENDS},{CUT}", "updates": 3, "num_envs": 2, "rollout_steps": 3, "minibatch": 4,
-    "critic_steps": 3, "critic_batch": 5, "critic_warmup": 1, "save_every": 1, "kl_coef": 0.1, "final_lr": 1.0,
+    **SETTINGS, "env": f"{ENDS},{CUT}", "updates": 3, "num_envs": 2, "rollout_steps": 3,
+    "minibatch": 4, "critic_steps": 3, "critic_batch": 5, "critic_warmup": 1, "save_every": 1,
+    "kl_coef": 0.1, "final_lr": 1.0,
     "buffer": 14,  # the third rollout pushes out the first four steps
 }  # fmt: skip
 
@@ -32,7 +31,8 @@ def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
 
 
 def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
-    replies = [engine.family.encode_reply(text) for text in ("a", "go on <action>+</action>", "b c", "d", "e", "f g")]
+    texts = ("a", "go on <action>+</action>", "b c", "d", "e", "f g")
+    replies = [engine.family.encode_reply(text) for text in texts]
     ids, mask = pad_rows([torch.tensor(reply) for reply in replies], engine.family.pad_id)
     states, actions = engine.reply_states(prompts, ids, mask)
     assert not states.requires_grad
@@ -44,18 +44,19 @@ def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
         with torch.no_grad():
             x, _ = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
             model = engine.family.language_model
-            hidden = model(inputs_embeds=x, position_ids=positions[:, None], use_cache=False).last_hidden_state[0]
+            output = model(inputs_embeds=x, position_ids=positions[:, None], use_cache=False)
+            hidden = output.last_hidden_state[0]
         own = hidden[len(prompt) :]
         torch.testing.assert_close(states[i], hidden[len(prompt) - 1], atol=1e-4, rtol=1e-4)
-        torch.testing.assert_close(actions[i], torch.cat([own.mean(0), own[-1]]), atol=1e-4, rtol=1e-4)
+        expected = torch.cat([own.mean(0), own[-1]])
+        torch.testing.assert_close(actions[i], expected, atol=1e-4, rtol=1e-4)
 
 
-def test_three_updates_equal_two_and_a_resumed_one_bit_for_bit(tmp_path):
+def test_three_updates_equal_two_and_a_resumed_one_bit_for_bit(small_runs, tmp_path):
     straight = tmp_path / "straight"
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
-        archer.train(archer.Config(**BRIEF, out=straight))
-        stopped = rewind(straight, tmp_path / "stopped")
-        archer.train(archer.Config(out=stopped, resume=True))
+    archer.train(archer.Config(**BRIEF, out=straight))
+    stopped = rewind(straight, tmp_path / "stopped")
+    archer.train(archer.Config(out=stopped, resume=True))
     assert_same_end(straight, stopped)
     tensors = load_file(checkpoints(straight / "checkpoints")[-1] / "tensors.safetensors")
     wanted = {"optimizer.critic.0.exp_avg", "learner.critics.qs.0.0.weight", "learner.targets.vs.1.0.weight"}

@@ -1,4 +1,5 @@
-"""The engine against the library's own forward pass and `generate`, and the traps that rollout engines fall into."""
+"""The engine against the library's own forward pass and `generate`, and the traps that rollout
+engines fall into."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_the_end_of_turn_token_is_part_of_the_action_and_ends_the_row(family, pr
     assert 0 < int(out.cut.sum()) < len(out.cut)
 
 
-def test_as_many_prompts_are_kept_as_the_bytes_hold_and_replies_stay_the_same(engine, prompts, monkeypatch):
+def test_as_many_prompts_are_kept_as_the_bytes_hold(engine, prompts, monkeypatch):
     engine.forget()
     expected = engine.sample(prompts, generator(3))
     assert len(engine._entries) == len({prompt.key for prompt in prompts}) > 2
@@ -109,7 +110,7 @@ def test_tokens_are_drawn_by_their_probabilities_and_never_those_of_probability_
 # ---- equal rows ----------------------------------------------------------------------------------
 
 
-def test_equal_replies_to_a_prompt_are_run_once_with_equal_gradients(family, engine, prompts, monkeypatch):
+def test_equal_replies_to_a_prompt_are_run_once(family, engine, prompts, monkeypatch):
     texts = ("target 3", "target 3", "target 3 current 7", "target 3", "target 3")
     said = [family.encode_reply(text) for text in texts]
     asked = [prompts[0], prompts[0], prompts[0], prompts[5], prompts[1]]  # prompts 0 and 5 are one
@@ -151,7 +152,7 @@ RARE = [pytest.param(*each, marks=pytest.mark.exhaustive) for each in (("bfloat1
 
 @pytest.mark.on_device
 @pytest.mark.parametrize(("dtype", "temperature"), [("float32", 1.0), ("float32", 0), *RARE])
-def test_a_static_cache_gives_the_loops_replies_and_log_probs_bit_for_bit(prompts, dtype, temperature):
+def test_a_static_cache_gives_the_loops_replies_bit_for_bit(prompts, dtype, temperature):
     engine = Engine(load_family("tiny", device=DEVICE, dtype=dtype), max_new_tokens=12)
     engine.stop = torch.tensor([engine.family.pad_id], device=DEVICE)  # no row is left out: products have equal rows
     for asked in (prompts, [prompts[0]] * 8):
@@ -173,8 +174,6 @@ def test_where_the_loop_leaves_rows_out_a_static_cache_gives_the_same_replies(fa
 
 
 class Captured(TorchDispatchMode):
-    """Refuses what a CUDA graph cannot record."""
-
     REFUSED = ("_local_scalar_dense", "nonzero", "lift_fresh", "masked_select", "_unique2", "unique_dim")
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -184,7 +183,7 @@ class Captured(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("temperature", [0.5, 0])
-def test_a_step_over_a_static_cache_waits_for_no_device_and_keeps_shapes(engine, prompts, monkeypatch, temperature):
+def test_a_step_over_a_static_cache_waits_for_no_device(engine, prompts, monkeypatch, temperature):
     seen = []
 
     def record(step):
@@ -204,7 +203,7 @@ def test_a_step_over_a_static_cache_waits_for_no_device_and_keeps_shapes(engine,
     assert len(shapes) == 1
 
 
-def test_where_no_graph_can_be_recorded_decoding_goes_on_with_one_line(engine, prompts, monkeypatch, capsys):
+def test_where_no_graph_can_be_recorded_decoding_goes_on(engine, prompts, monkeypatch, capsys):
     expected = decode(engine, prompts, False)
 
     def fail(graph, *, stream):

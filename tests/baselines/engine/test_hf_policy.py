@@ -1,4 +1,5 @@
-"""The policy `hf:`: who its replies depend on, what it prefers and tells of itself, and what it refuses."""
+"""The policy `hf:`: who its replies depend on, what it prefers and tells of itself, and what it
+refuses."""
 
 from __future__ import annotations
 
@@ -32,7 +33,6 @@ def published(model_folder, tmp_path_factory):
 
 @pytest.fixture(params=["auto", pytest.param("generate", marks=pytest.mark.exhaustive)])
 def policy(request, published):
-    """The same model both ways; short replies."""
 
     def load(**options):
         return make_hf(str(published), engine=request.param, **{"max_tokens": 12, **options})

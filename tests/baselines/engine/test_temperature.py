@@ -1,4 +1,5 @@
-"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one distribution."""
+"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one
+distribution."""
 
 from __future__ import annotations
 
@@ -24,14 +25,15 @@ TEMPERATURE, SYSTEM = 0.7, "You steer a robot. Be brief."
 
 
 def one_token_log_probs(engine, prompt):
-    """Log-probability of every token as a reply of one token, [V], -inf where it is never sampled."""
+    """Log-probability of every token as a reply of one token, [V], -inf where it is never
+    sampled."""
     allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
     ids = torch.tensor(allowed).unsqueeze(1)
     logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))
     return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
 
 
-def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):
+def test_scores_and_gradients_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):
     engine = Engine(family, max_new_tokens=10)
     prompt, token = prompts[0], family.encode_text("target")[0]
     weight = family.language_model.layers[0].mlp.up_proj.weight
@@ -82,7 +84,6 @@ def test_a_temperature_that_is_none_is_refused():
 
 
 def text_of(family, text="which way?"):
-    """A prompt as text, special tokens and all."""
     return family.tokenizer.decode(family.encode(messages(picture(1), INSTRUCTIONS + text)).ids)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from unittest.mock import patch
 
 import pytest
 import torch
-from bandit import PLAIN, SETTINGS, bandits, small_family
+from bandit import PLAIN, SETTINGS
 from safetensors.torch import load_file
 
 from baselines import loop, vldac
@@ -21,15 +20,13 @@ BRIEF = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
-        yield
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.fixture
 def scores(monkeypatch):
-    """Scores of the model by (split, which playing of it from 0), instead of played ones; what was played."""
+    """Scores of the model by (split, which playing of it from 0), instead of played ones; what was
+    played."""
     told, played = {}, []
 
     def held_out(sampler, envs, log, *, episodes, seed, name, split="test"):
@@ -71,7 +68,7 @@ def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_onc
     ]  # fmt: skip
 
 
-def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test(tmp_path, monkeypatch):
+def test_selection_plays_val_and_every_other_evaluation_plays_test(tmp_path, monkeypatch):
     splits = []
     real = evaluation.evaluate
 

@@ -1,14 +1,13 @@
-"""An environment that raises in a learner's groups, recordings, warm start and held-out episodes. The rule itself:
-`tests/play/test_env_failures.py`."""
+"""An environment that raises in a learner's groups, recordings, warm start and held-out episodes.
+The rule itself: `tests/play/test_env_failures.py`."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from bandit import ENDS, SETTINGS, bandits, on_stage, small_family
+from bandit import ENDS, SETTINGS, on_stage, small_family
 from stage import roll_out
 
 from baselines import loop, vldac
@@ -22,10 +21,7 @@ WARM = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
 WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
 
 
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
-        yield
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.fixture

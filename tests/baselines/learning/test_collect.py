@@ -1,4 +1,5 @@
-"""State of a collector between rollouts: it comes back, and no episode is played twice after the processes changed."""
+"""State of a collector between rollouts: it comes back, and no episode is played twice after the
+processes changed."""
 
 from __future__ import annotations
 
@@ -6,17 +7,13 @@ import json
 
 import pytest
 import torch
-from bandit import bandits, on_stage
+from bandit import on_stage
 from stage import roll_out, rows_of
 
 from baselines import vldac
 from baselines.learning.batch import moments
 
-
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits():
-        yield
+pytestmark = pytest.mark.usefixtures("some_bandits")
 
 
 def test_a_collectors_whole_state_comes_back():

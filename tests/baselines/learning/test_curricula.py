@@ -1,12 +1,12 @@
-"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on the highest."""
+"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on
+the highest."""
 
 from __future__ import annotations
 
 import json
-from unittest.mock import patch
 
 import pytest
-from bandit import LADDER, ONE, SETTINGS, Ladder, bandits, on_stage, small_engine, small_family
+from bandit import LADDER, ONE, SETTINGS, Ladder, on_stage, small_engine
 from stage import assert_same_end, rewind, roll_out
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
@@ -29,10 +29,7 @@ RUNS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits(), patch("baselines.learning.run.load_family", lambda *args, **options: small_family()):
-        yield
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +56,6 @@ def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
 
 @pytest.fixture
 def noted(monkeypatch):
-    """Split and length of every episode of the ladder."""
     lengths, start = [], Ladder.start
 
     def note(self, rng, options):

@@ -1,4 +1,5 @@
-"""The learner trains on an environment of every family: an update each, warm-started from the oracle."""
+"""The learner trains on an environment of every family: an update each, warm-started from the
+oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The losses against numbers computed by hand and against the identities that tie the losses together."""
+"""The losses against numbers computed by hand and against the identities that tie the losses
+together."""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ T = torch.tensor
 
 
 def column(*xs: float) -> torch.Tensor:
-    """[T, 1]: one environment."""
     return T([[x] for x in xs])
 
 
@@ -70,7 +70,8 @@ def test_padding_of_any_value_gives_finite_losses_and_zero_gradients(rubbish):
     old = T([[0.0, -200.0], [0.0, 0.0]])
     mask = T([[True, False], [True, True]])
     policy = vldac.token_ppo_loss(new, old, mask, T([1.0, -1.0]), clip=0.2)
-    kl = sum(losses.token_mean(vldac.kl_estimate(new, old, mask, k), mask).mean() for k in ("k1", "k2", "k3"))
+    kls = [vldac.kl_estimate(new, old, mask, name) for name in ("k1", "k2", "k3")]
+    kl = sum(losses.token_mean(each, mask).mean() for each in kls)
     (policy.loss + kl).backward()
     assert torch.isfinite(policy.loss)
     assert torch.isfinite(kl)
@@ -114,10 +115,12 @@ def test_the_ratio_of_a_sequence_is_the_geometric_mean_of_its_tokens_and_moves_a
 
 def test_the_entropy_of_sampled_tokens_is_in_expectation_the_policys_in_value_and_gradient():
     logits = T([0.3, -1.0, 0.7]).requires_grad_()
-    logp, sampled = logits.log_softmax(0), T([0.2, 0.5, 0.3])  # one reply for each token, weighed by its chance
+    # One reply for each token, weighed by its chance.
+    logp, sampled = logits.log_softmax(0), T([0.2, 0.5, 0.3])
     padded = torch.stack([logp, torch.full((3,), float("nan"))], dim=1)
     mask = torch.tensor([[True, False]] * 3)
-    found = vldac.entropy(padded, torch.stack([sampled.log(), torch.zeros(3)], dim=1), mask, sampled)
+    old = torch.stack([sampled.log(), torch.zeros(3)], dim=1)
+    found = vldac.entropy(padded, old, mask, sampled)
     exact = -(logp.exp() * logp).sum()
     assert float(found) == pytest.approx(float(exact))
     for loss in (found, exact):

@@ -14,11 +14,10 @@ from vlgym.play.trajectory import read_trajectories
 
 
 def episodes(folder):
-    """The recorded episodes, oldest first."""
     return [episode for part in recordings(folder) for episode in read_trajectories(part)]
 
 
-def test_a_recorded_episode_spans_updates_and_holds_prompt_picture_reply_action_and_reward(finished):
+def test_a_recorded_episode_spans_updates_and_holds_every_turn(finished):
     found = episodes(finished / "episodes")
     assert found
     for episode in found:

@@ -42,7 +42,7 @@ def test_the_length_bonus_is_for_replies_below_the_limit_only():
         ("", None, False),
     ],
 )
-def test_a_reply_repeats_itself_if_four_words_in_a_row_come_three_times_outside_the_action(reply, span, expected):
+def test_a_reply_repeats_itself_if_four_words_come_three_times_outside_the_action(reply, span, expected):
     assert repeats_itself(replace(BLANK, reply=reply, span=span)) is expected
     options = RewardOptions(repetition_penalty=0.2)
     assert shaped(options, reply=reply, span=span) == pytest.approx(0.8 if expected else 1.0)

@@ -1,4 +1,5 @@
-"""Stops at bad moments: in the warm start, in the first evaluation, after the end; and options that are given twice."""
+"""Stops at bad moments: in the warm start, in the first evaluation, after the end; and options that
+are given twice."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def test_a_stop_in_the_warm_start_begins_it_again_and_one_in_the_first_evaluatio
     assert rows_of(config.out) == rows_of(finished)[:1]
 
 
-def test_a_finished_run_is_resumed_without_a_change_and_then_with_one_that_holds_again(finished, tmp_path, capsys):
+def test_a_finished_run_is_resumed_without_a_change_and_then_with_one(finished, tmp_path, capsys):
     out, exported = tmp_path / "a copy", tmp_path / "exported"
     shutil.copytree(finished, out)
     capsys.readouterr()

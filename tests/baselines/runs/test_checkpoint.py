@@ -83,7 +83,7 @@ def test_weights_of_another_model_are_refused(tmp_path):
     assert torch.equal(before, wider.weight)
 
 
-def test_a_kill_while_the_newest_is_replaced_leaves_it_and_half_removed_ones_count_for_nothing(tmp_path):
+def test_a_kill_while_the_newest_is_replaced_leaves_it(tmp_path):
     for update in (1, 2):
         save_checkpoint(tmp_path, {"x": torch.full((2,), float(update))}, {"update": update})
     (tmp_path / "update-000002").rename(tmp_path / ".update-000002.old")

@@ -32,13 +32,13 @@ def draw(path, monkeypatch, rows, evaluations, num_envs=1, **more) -> Figure:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         draw_success(
-            path, rows, title="t", name="VL-DAC", num_envs=num_envs, warm=[], evaluations=evaluations, floor=bound,
-            oracle=bound, **more,
+            path, rows, title="t", name="VL-DAC", num_envs=num_envs, warm=[],
+            evaluations=evaluations, floor=bound, oracle=bound, **more,
         )  # fmt: skip
     return figures[0]
 
 
-def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_drawn(tmp_path, monkeypatch):
+def test_unreadable_and_cut_replies_are_drawn(tmp_path, monkeypatch):
     evaluations = [{"env_steps": 0, **REPORT}, {"env_steps": 20, **REPORT, "invalid_rate": 0.0}]
     axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, evaluations).axes[3]
     lines = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in axis.get_lines()}
@@ -48,7 +48,7 @@ def test_unreadable_and_cut_replies_of_training_and_of_held_out_episodes_are_dra
     assert lines["cut, held-out"] == [[0, 0.125], [20, 0.125]]
 
 
-def test_success_is_drawn_once_as_many_episodes_ended_as_there_are_environments(tmp_path, monkeypatch):
+def test_success_is_drawn_once_as_many_episodes_ended(tmp_path, monkeypatch):
     panels = draw(tmp_path / "curve.png", monkeypatch, ROWS, [], 4).axes
     for axis in panels[1:3]:  # before, only short episodes have ended
         (line,) = [line for line in axis.get_lines() if line.get_label().startswith("training")]
@@ -56,9 +56,10 @@ def test_success_is_drawn_once_as_many_episodes_ended_as_there_are_environments(
         assert line.get_label() == "training (mean of 5 updates, from 4 episodes on)"
 
 
-def test_what_is_won_with_other_pictures_is_a_line_each_on_the_panel_of_success(tmp_path, monkeypatch):
+def test_success_with_other_pictures_is_a_line_each(tmp_path, monkeypatch):
     controls = {"grey": [(0, 0.5), (20, 0.25)], "shuffled": []}
-    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, [{"env_steps": 20, **REPORT}], controls=controls).axes[1]
+    evaluations = [{"env_steps": 20, **REPORT}]
+    axis = draw(tmp_path / "curve.png", monkeypatch, ROWS, evaluations, controls=controls).axes[1]
     (known,) = [line for line in axis.get_lines() if "pictures" in line.get_label()]
     assert known.get_label() == "held-out episodes, grey pictures"
     assert known.get_xydata().tolist() == [[0, 0.5], [20, 0.25]]
@@ -67,8 +68,9 @@ def test_what_is_won_with_other_pictures_is_a_line_each_on_the_panel_of_success(
 
 def test_the_blind_line_is_the_registrys_and_missing_where_arguments_differ():
     entry = read_registry()["vlgym/NumberLine-v0"]["blind"]
-    cases = (("vlgym/NumberLine-v0", {}), ("vlgym/NumberLine-v0", {"targets": 3}), ("x/Gone-v0", {}))
-    found = [find_blind(env_id, Environments(["vlgym/NumberLine-v0"], kwargs, 1)) for env_id, kwargs in cases]
+    env_id = "vlgym/NumberLine-v0"
+    cases = ((env_id, {}), (env_id, {"targets": 3}), ("x/Gone-v0", {}))
+    found = [find_blind(name, Environments([env_id], kwargs, 1)) for name, kwargs in cases]
     assert found == [entry, None, None]
     assert {"success", "return", "se"} <= set(entry)
 
@@ -78,7 +80,7 @@ def test_a_run_that_has_hardly_begun_has_a_curve(tmp_path, monkeypatch):
     assert (tmp_path / "curve.png").is_file()
 
 
-def test_the_levels_that_a_curriculum_played_are_drawn_as_shares_of_the_turns(tmp_path, monkeypatch):
+def test_levels_played_are_drawn_as_shares_of_the_turns(tmp_path, monkeypatch):
     played = [
         {**row, "curriculum/level_mean": 0.5, "curriculum/A-v0/0": low, "curriculum/A-v0/1": 4 - low}
         for row, low in zip(ROWS, (4.0, 1.0), strict=True)

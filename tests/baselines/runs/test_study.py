@@ -22,8 +22,8 @@ from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
-    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4", "--image-tokens", "4",
-    "--save-every", "1", "--lr", "3e-4",
+    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4",
+    "--image-tokens", "4", "--save-every", "1", "--lr", "3e-4",
 )  # fmt: skip
 WARM = (
     "--warm.steps", "2", "--warm.samples", "64", "--warm.batch", "8", "--warm.check-every", "50",
@@ -33,14 +33,15 @@ WARM = (
 
 def test_arms_are_compared_seed_by_seed():
     ends = {0: 0.9, 1: 0.5, 2: 0.7}
-    assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends) == f"-0.200 +-{4.303 * 0.3 / 3**0.5 / 3**0.5:.3f}"
-    assert report._less({0: 0.8, 1: 0.4, 2: 0.3}, ends, 0.99) == f"-0.200 +-{9.92484 * 0.3 / 3**0.5 / 3**0.5:.3f}"
+    less, error = {0: 0.8, 1: 0.4, 2: 0.3}, 0.3 / 3**0.5 / 3**0.5
+    assert report._less(less, ends) == f"-0.200 +-{4.303 * error:.3f}"
+    assert report._less(less, ends, 0.99) == f"-0.200 +-{9.92484 * error:.3f}"
     assert report._less({0: 0.8, 1: 0.4, 5: 0.0}, ends) == "-0.100 +-0.000"  # seeds of both
     assert report._less({0: 0.8}, ends) == "-"
     assert report._less(ends, ends) == "-"
 
 
-def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replies_with_grey_pictures():
+def test_an_outcome_has_the_gain_of_each_seed_and_unreadable_replies():
     grey = {"success": 0.0, "invalid_rate": 0.75}
     found = [
         {"arm": "VL-DAC", "seed": seed, "evaluations": [
@@ -55,8 +56,9 @@ def test_an_outcome_has_the_gain_of_each_seed_and_the_share_of_unreadable_replie
     assert (row.trained, row.grey, row.unreadable) == (True, [0.0] * 3, [0.75] * 3)
     assert row.p_gain == pytest.approx(ttest_1samp([0.3, 0.2, 0.4], 0).pvalue / 2)
     assert row.p_blind == student_p([each - row.blind for each in row.after])
-    short = [{**run, "evaluations": [{**each, "episodes": 4} for each in run["evaluations"]]} for run in found]
-    assert report.judge_arm(item, arms.VLDAC, short).p_gain > 0.1  # the deviation of four episodes is larger
+    brief = [[{**each, "episodes": 4} for each in run["evaluations"]] for run in found]
+    short = [{**run, "evaluations": each} for run, each in zip(found, brief, strict=True)]
+    assert report.judge_arm(item, arms.VLDAC, short).p_gain > 0.1  # they deviate more
     for option, trained, told in (
         (("--pictures", "grey"), False, False), (("--env-kwargs", "modality=none"), False, False),
         (("--env-kwargs", "modality=text"), True, True), (("--env-kwargs", "modality=both"), True, True),
@@ -83,7 +85,7 @@ def test_a_curve_is_binned_by_episodes():
     assert report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
     wide = replace(base, bin=1024)
     assert report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
-    beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that began within the budget and ended after it
+    beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that ended after the budget
     assert report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
@@ -94,7 +96,8 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     assert study.average_half([{}, {"ev": None}], "ev") is None
     end = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV}
     more = {"gradient_steps": 1, "evaluations": [end]}
-    found = [{"arm": "VL-DAC", "seed": i, "explained_variance": half, **more} for i, half in enumerate(halves)]
+    outcome = {"arm": "VL-DAC", **more}
+    found = [outcome | {"seed": i, "explained_variance": x} for i, x in enumerate(halves)]
     found += [{"arm": "LOOP", "seed": 0, "explained_variance": None, **more}]
     item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
     table = [
@@ -117,10 +120,9 @@ def test_only_arms_that_share_a_warm_start_are_said_to_begin_as_one_model():
 
 @pytest.fixture
 def small(monkeypatch):
-    """A study of two arms that takes seconds."""
     item = arms.Study(
-        title="Small", question="Does it run?", env=ENV, arms=(arms.VLDAC, arms.LOOP), env_steps=8, seeds=1,
-        options=SMALL, warm_options=WARM,
+        title="Small", question="Does it run?", env=ENV, arms=(arms.VLDAC, arms.LOOP), env_steps=8,
+        seeds=1, options=SMALL, warm_options=WARM,
     )  # fmt: skip
     monkeypatch.setitem(arms.STUDIES, "small", item)
     return item
@@ -150,24 +152,24 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
         write_record(out / "done.json", {})
         write_record(out / "evaluation.json", evaluations)
     found = study.collect_runs(tmp_path, item)
-    assert [len(run["evaluations"]) for run in found] == [2, 1]  # the other model's beginning is not this one's
+    assert [len(run["evaluations"]) for run in found] == [2, 1]  # another model began elsewhere
 
 
 def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
     calls: list[list[str]] = []
 
     def call(self, arguments, log):
-        """The command in this process."""
         calls.append(list(arguments))
         module = importlib.import_module(arguments[0])
-        getattr(module, "train", getattr(module, "run", None))(command.parse(module.Config, "", arguments[1:]))
+        config = command.parse(module.Config, "", arguments[1:])
+        getattr(module, "train", getattr(module, "run", None))(config)
         return True
 
     monkeypatch.setattr(study.Runs, "call", call)
     monkeypatch.setattr("signal.signal", lambda number, handle: None)  # the commands run in a thread
     folder = study.run_study(study.Config("small", out=tmp_path, workers=1))
     assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
-    assert all(a[a.index("--threads") + 1] == "1" for a in calls)  # as many processes as `workers` at full speed
+    assert all(a[a.index("--threads") + 1] == "1" for a in calls)
     page = (folder / "small.md").read_text()
     assert "| VL-DAC | " in page
     assert "| LOOP | " in page
@@ -178,7 +180,7 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     assert all(run["curve"][-1][0] >= 8 and len(run["evaluations"]) == 2 for run in runs)
     assert [run["explained_variance"] is None for run in runs] == [False, True]
     assert "policy" not in json.dumps(runs)
-    assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all arms, judged once
+    assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all
     assert [run["evaluations"][0]["update"] for run in runs] == [0, 0]
     assert ["--no-eval-before" in a for a in calls[1:]] == [False, True]
     calls.clear()

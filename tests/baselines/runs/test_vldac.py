@@ -1,4 +1,5 @@
-"""The learner end to end on the tiny model: exact resumption, clear refusals, guarded steps, and learning itself."""
+"""The learner end to end on the tiny model: exact resumption, clear refusals, guarded steps, and
+learning itself."""
 
 from __future__ import annotations
 
@@ -100,7 +101,7 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, t
 @pytest.mark.parametrize(
     ("option", "fewest", "most", "named"), [("--help", 30, 40, "--kl-coef"), ("--help-all", 70, 90, "--warm.noise")]
 )
-def test_help_names_the_usual_options_and_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
+def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
     monkeypatch.setattr(sys, "argv", ["vldac", option])
     with pytest.raises(SystemExit) as ended:
         main(Config, vldac.train, vldac.__doc__)

@@ -1,4 +1,5 @@
-"""Every option of every command of `baselines` with wrong values: an error of the user's, before any model is made."""
+"""Every option of every command of `baselines` with wrong values: an error of the user's, before
+any model is made."""
 
 from __future__ import annotations
 
@@ -33,7 +34,6 @@ def begin(*args: Any, **kwargs: Any) -> Any:
 
 
 def wrong_values(kind: Any, name: str) -> tuple[Any, ...]:
-    """By what an option takes."""
     words = str(kind)
     if "bool" in words:
         return ()
