@@ -111,7 +111,8 @@ class PoolOptions:
         check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
             shares = f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g}"
-            raise UserError(f"{shares} share the same games; together they may be 1 at most.")
+            most = "together they may be 1 at most"
+            raise UserError(f"{shares} are shares of the same games; {most}.")
         check_options(self, "every", group="pool.", least=1, most=10**9)
         check_options(self, "size", group="pool.", least=1, most=1000)
         check_options(self, "rating_games", group="pool.", least=0, most=10**6)

@@ -236,11 +236,13 @@ class Run(Generic[C]):
                     on_failure=self.envs.failures.append,
                 )  # fmt: skip
             except KeyboardInterrupt:
-                print("\nstopped in the warm start; the same command begins it again")
+                again = "the same command begins it again"
+                print(f"\nstopped in the warm start, which is saved when it is done; {again}")
                 raise
             finally:
                 note_failures(self.out, self._take_failures(), 0)
-            print(f"warm start ended after {warm.steps} steps, {warm.seconds:.0f} s", flush=True)
+            done = f"{warm.steps} gradient steps, {warm.seconds:.0f} s"
+            print(f"warm start ended after {done}", flush=True)
             if c.lora.rank:
                 tensors = {name: x.clone() for name, x in module_tensors("base", model).items()}
                 base = save_tensors(self.out / BASE_FILE, tensors)

@@ -227,8 +227,10 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
                 if not isinstance(rows[-1].get("update"), int):
                     raise ValueError("it says of no update")
             except (ValueError, RecursionError) as error:
-                advice = "Nothing was changed. The lines before are whole: remove this one to go on."
-                raise UserError(f"{path}, line {number}: {error}. {advice}") from None
+                raise UserError(
+                    f"{path}, line {number}: {error}. Nothing was changed. The other lines are whole as far "
+                    "as they were read: remove this one to go on."
+                ) from None
     return rows
 
 

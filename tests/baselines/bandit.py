@@ -126,9 +126,10 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     """A card of the bandit; `kwargs` and the turn limit say how its episodes end."""
     return EnvSpec(
         **{
-            "id": f"test/{name}-v0", "entry_point": "bandit:Bandit", "summary": "Two arms.", "family": "bandit",
-            "max_turns": 50, "reward_range": (0.0, 1.0), "success_rule": "The last action was right.",
-            "image_size": (28, 28), "reply_styles": ("bandit:ArmParser",), **changes,
+            "id": f"test/{name}-v0", "entry_point": "bandit:Bandit", "summary": "Two arms.",
+            "family": "bandit", "max_turns": 50, "reward_range": (0.0, 1.0), "image_size": (28, 28),
+            "success_rule": "The last action was right.", "reply_styles": ("bandit:ArmParser",),
+            **changes,
         }
     )  # fmt: skip
 
@@ -176,17 +177,17 @@ def small_engine(**options: Any) -> Engine:
 
 
 SETTINGS: dict[str, Any] = {
-    "env": f"{ENDS},{CUT},{LONG}", "num_envs": 3, "rollout_steps": 7, "minibatch": 8, "updates": 10, "epochs": 2,
-    "max_new_tokens": 4, "image_tokens": 1, "warm": WarmConfig(steps=0), "eval_episodes": 0, "threads": 1,
-    "max_grad_norm": 1e9,
+    "env": f"{ENDS},{CUT},{LONG}", "num_envs": 3, "rollout_steps": 7, "minibatch": 8, "updates": 10,
+    "epochs": 2, "max_new_tokens": 4, "image_tokens": 1, "warm": WarmConfig(steps=0),
+    "eval_episodes": 0, "threads": 1, "max_grad_norm": 1e9,
 }  # fmt: skip
 
 
 def on_stage(module: Any, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
-    keep_reference, engine = module is archer or config.kl_coef > 0, small_engine(max_new_tokens=config.max_new_tokens)
-    stage = Stage(config, keep_reference=keep_reference, engine=engine)
+    engine = small_engine(max_new_tokens=config.max_new_tokens)
+    stage = Stage(config, keep_reference=module is archer or config.kl_coef > 0, engine=engine)
     stage.policy.generator.manual_seed(1)
     stage.order.manual_seed(2)
     return learner_of(module)(stage)

@@ -65,7 +65,8 @@ def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[
         for t in range(steps):
             record = seen.rows[t][n]
             arm = arm_of(learner, record.extra)
-            reward = -penalty if arm is None else float(arm == right_arm(int(re.search(r"\d+", record.text)[0])))
+            right = right_arm(int(re.search(r"\d+", record.text)[0]))
+            reward = -penalty if arm is None else float(arm == right)
             after = seen.after[t][n]
             with torch.no_grad():
                 values.append(float(learner.steady(record.extra.hidden[None])))

@@ -27,8 +27,9 @@ from baselines.runs.logs import RunLog, read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
-    "env": ENV, "updates": 3, "num_envs": 4, "rollout_steps": 3, "minibatch": 6, "epochs": 2, "eval_episodes": 2,
-    "eval_controls": False, "save_every": 1, "image_tokens": 4, "max_new_tokens": 12, "threads": 1,
+    "env": ENV, "updates": 3, "num_envs": 4, "rollout_steps": 3, "minibatch": 6, "epochs": 2,
+    "eval_episodes": 2, "eval_controls": False, "save_every": 1, "image_tokens": 4,
+    "max_new_tokens": 12, "threads": 1,
     "warm": WarmConfig(steps=1, samples=16, batch=8, val_episodes=1),
 }  # fmt: skip
 
