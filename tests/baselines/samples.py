@@ -16,12 +16,10 @@ INSTRUCTIONS = (
 
 
 def picture(seed: int, size: tuple[int, int] = (60, 110)) -> np.ndarray:
-    """[H, W, 3] uint8 noise."""
     return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
 def messages(image: np.ndarray, text: str) -> list[dict]:
-    """One user turn."""
     return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}]
 
 

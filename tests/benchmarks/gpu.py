@@ -27,10 +27,9 @@ from report import describe_machine, make_parser
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
-from baselines.learning import setup
-from baselines.learning.batch import Passes
+from baselines.learning import run as run_module
+from baselines.learning.batch import Passes, probe
 from baselines.learning.run import Run
-from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
@@ -232,9 +231,9 @@ def update(bench: Bench) -> Iterator[Row]:
             updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
-        setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
         with Run(config) as run:
-            for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
+            for engine in run.weights.engines:  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
             run.keep(learner.optimizers, learner.collector, {"value": learner.value, "steady": learner.steady})

@@ -9,8 +9,7 @@ from samples import ANSWER, DEVICE, INSTRUCTIONS, messages, picture
 from tiny_families import EACH
 from torch.testing import assert_close
 
-from baselines.engine.engine import Engine
-from baselines.engine.prefill import common_prefix
+from baselines.engine.engine import Engine, common_prefix
 from baselines.models.load import load_family
 
 

@@ -17,7 +17,8 @@ from torch.testing import assert_close
 from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
-from baselines.engine.engine import PlainEngine, make_engine
+from baselines.engine.engine import make_engine
+from baselines.engine.generate import PlainEngine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
