@@ -109,9 +109,7 @@ class Grid:
         """Return the middle of a cell, in units."""
         return self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
 
-    def fill(
-        self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2
-    ) -> None:
+    def fill(self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2) -> None:
         x, y = self.left + column * self.side, self.top + row * self.side
         self.canvas.box(x, y, self.side, self.side, colour, edge, line)
 
@@ -124,9 +122,7 @@ class Grid:
             self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size)
 
 
-def draw_turn(
-    canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369, prefix: str = ""
-) -> None:
+def draw_turn(canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369, prefix: str = "") -> None:
     """Draw a bar that says whose turn it is: green in the picture of a seat that moves.
 
     Args:

@@ -100,19 +100,14 @@ class Battleship(SpielGame):
         """Return a shot next to a hit, else anywhere; the same each time in one state."""
         tried, hits = self.shots_of(seat), self.hits_of(seat)
         free = [cell for cell in CELLS if cell not in tried]
-        near = [
-            (r, c) for r, c in free if hits & {(r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)}
-        ]
+        near = [(r, c) for r, c in free if hits & {(r - 1, c), (r + 1, c), (r, c - 1), (r, c + 1)}]
         rng = np.random.default_rng([self.noise, len(tried), seat != self.first])
         chosen = near or free
         return name(chosen[int(rng.integers(len(chosen)))])
 
     def explain(self, seat: int, action: str) -> str:
         hits = self.hits_of(seat)
-        hit, water = (
-            " ".join(map(name, sorted(cells))) or "none"
-            for cells in (hits, set(self.shots_of(seat)) - hits)
-        )
+        hit, water = (" ".join(map(name, sorted(cells))) or "none" for cells in (hits, set(self.shots_of(seat)) - hits))
         return f"hits {hit}, water {water}; most ways in which the ships may lie cover {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -149,9 +144,7 @@ class Battleship(SpielGame):
         draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
-    def _draw_sea(
-        self, grid: Grid, seat: int, ships: Sequence[frozenset[Cell]], scale: float
-    ) -> None:
+    def _draw_sea(self, grid: Grid, seat: int, ships: Sequence[frozenset[Cell]], scale: float) -> None:
         """Draw a sea with each of these ships in one piece, and a seat's shots at it."""
         shots, hits = self.shots_of(seat), self.hits_of(seat)
         for cell in CELLS:
@@ -270,9 +263,7 @@ class TicTacToe(SpielGame):
 
     def explain(self, seat: int, action: str) -> str:
         history = self.state.history()
-        crosses, noughts = (
-            " ".join(map(self.name_action, sorted(history[player::2]))) or "none" for player in (0, 1)
-        )
+        crosses, noughts = (" ".join(map(self.name_action, sorted(history[player::2]))) or "none" for player in (0, 1))
         return f"X has {crosses}, O has {noughts}; I play {action}"
 
 

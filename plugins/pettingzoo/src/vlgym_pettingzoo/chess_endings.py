@@ -460,8 +460,7 @@ class ChessEndings(MultiVLEnv):
             for square, man in self.board.piece_map().items()
         )
         white, black = (
-            " ".join(name + square for dark, _, square, name in men if dark == side)
-            for side in (False, True)
+            " ".join(name + square for dark, _, square, name in men if dark == side) for side in (False, True)
         )
         move = self.board.san(chess.Move.from_uci(action))
         return f"White has {white}, black has {black}; {move} is the strongest move I find"

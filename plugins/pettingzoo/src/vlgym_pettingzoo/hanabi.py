@@ -146,9 +146,7 @@ def _playable_hint(view: View, allowed: set[str]) -> str | None:
             card = pair[0].card
             if card is None or not _playable(card, view) or card in known:
                 continue
-            old, new = (
-                _share(_candidates(slot, view, third), lambda card: _playable(card, view)) for slot in pair
-            )
+            old, new = (_share(_candidates(slot, view, third), lambda card: _playable(card, view)) for slot in pair)
             sure += new == 1.0 and old < 1.0
             partial += max(0.0, new - old) * (old < 1.0)
         if sure or partial > 0.15:

@@ -179,9 +179,7 @@ def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cel
     return _walk(kitchen, place, near, blocked)
 
 
-def _walk(
-    kitchen: Kitchen, place: Cell, arrived: Callable[[Cell], bool], blocked: Container[Cell]
-) -> list[Cell]:
+def _walk(kitchen: Kitchen, place: Cell, arrived: Callable[[Cell], bool], blocked: Container[Cell]) -> list[Cell]:
     waiting: deque[list[Cell]] = deque([[place]])
     visited = {place}
     while waiting:
@@ -367,9 +365,7 @@ class KitchenPair(GameAtOnce):
         elif cell in kitchen.counters:
             self._draw_thing(canvas, kitchen.counters[cell], *middle, side * 0.3)
 
-    def _draw_cook(
-        self, canvas: Canvas, cook: int, x: float, y: float, side: float, tint: Colour
-    ) -> None:
+    def _draw_cook(self, canvas: Canvas, cook: int, x: float, y: float, side: float, tint: Colour) -> None:
         down, right = COOK_STEPS[self.kitchen.facing[cook]]
         reach, wide = side * 0.48, side * 0.2
         tip = (x + right * reach, y + down * reach)

@@ -49,9 +49,7 @@ def choose(engine: Any, bodies: list[Any], seat: int, frames: int) -> str:
     return _shoot(place, heading, zombies, weights, frames)
 
 
-def _shoot(
-    place: Point, heading: float, zombies: list[Point], weights: list[float], frames: int
-) -> str:
+def _shoot(place: Point, heading: float, zombies: list[Point], weights: list[float], frames: int) -> str:
     """Return the first action of the best plan of turns, steps, turns back, waits, then a shot."""
     plans = [(0, 0, 0, wait) for wait in (0, 1, 2, 3, 5, 8)]
     for turn, steps in product(range(-3, 4), range(-4, 5)):
@@ -230,9 +228,7 @@ class KnightsArchersZombies(GameAtOnce):
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         # A reset would leave the engine's time to the next zombie as it was.
         make_engine = _load_engine()
-        self.engine = make_engine(
-            spawn_delay=SPAWN_DELAY, num_archers=1, num_knights=1, max_cycles=10**9
-        )
+        self.engine = make_engine(spawn_delay=SPAWN_DELAY, num_archers=1, num_knights=1, max_cycles=10**9)
         self.engine.reset(seed=int(rng.integers(2**31)))
         self.bodies = [self.engine.agent_map[f"{name}_0"] for name in ROLES]
         self.rounds = self.killed = 0

@@ -141,9 +141,7 @@ def distance(one: Any, other: Any) -> float:
     return math.dist(one.state.p_pos, other.state.p_pos)
 
 
-def glide(
-    place: Point, speed: Point, push: Point, frames: int, top: float | None = None
-) -> tuple[Point, Point]:
+def glide(place: Point, speed: Point, push: Point, frames: int, top: float | None = None) -> tuple[Point, Point]:
     """Return the place and speed after `frames` frames of an agent that touches nothing."""
     (x, y), (across, up) = place, speed
     for _ in range(frames):
@@ -472,9 +470,7 @@ class MPETag(ParticleGame):
         *chasers, start = map(_motion, self.engine.world.agents)
         return max(PUSHES, key=lambda action: self._safety(action, start, chasers, turns))
 
-    def _safety(
-        self, action: str, start: tuple[Point, Point], chasers: list[tuple[Point, Point]], turns: int
-    ) -> float:
+    def _safety(self, action: str, start: tuple[Point, Point], chasers: list[tuple[Point, Point]], turns: int) -> float:
         motion = place, speed = self._glide(RUNNER, action, start)
         moved = [self._chase(seat, chaser, place) for seat, chaser in enumerate(chasers)]
 

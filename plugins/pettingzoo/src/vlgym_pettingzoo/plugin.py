@@ -7,9 +7,7 @@ from typing import Any
 from vlgym import EnvSpec, hookimpl
 from vlgym.registry.suites import SuitePart
 
-OPEN_SPIEL = (
-    "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
-)
+OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning in Games, arXiv 1908.09453"
 
 
 def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
@@ -186,8 +184,7 @@ ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
 def vlgym_suites() -> list[SuitePart]:
     """Return the suite `vs-bench`: games of VS-Bench, and questions about each."""
     together = [
-        SuitePart("vs-bench", env_id, (ITSELF,), episodes=RUNS, bounds=bounds)
-        for env_id, bounds in TOGETHER.items()
+        SuitePart("vs-bench", env_id, (ITSELF,), episodes=RUNS, bounds=bounds) for env_id, bounds in TOGETHER.items()
     ]
     against = [SuitePart("vs-bench", spec.id, ({},), episodes=MATCHES) for spec in AGAINST]
     items = tuple({"game": spec.id} for spec in VS_BENCH)
