@@ -16,8 +16,20 @@ from vlgym.evaluation import without_images
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
 from vlgym.registry.making import make, unwrap
-from vlgym.sight.score import QUESTIONS, SUITE, Answer, judge, judge_answers
-from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, ProbeVerdict, SightReport
+from vlgym.sight.score import (
+    QUESTIONS,
+    SIGHTED,
+    SUITE,
+    TOLD,
+    TOO_FEW,
+    UNCLEAR,
+    UNREADABLE,
+    Answer,
+    ProbeVerdict,
+    SightReport,
+    judge,
+    judge_answers,
+)
 from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 300

@@ -1,7 +1,6 @@
-"""Let blind players play: the policy that hands them a text and the legal actions, and takes their action.
+"""The policy that hands blind players a text and the legal actions, and takes their action.
 
-Only this policy touches the environment, for its reply format. Measuring is `vlgym.testing.measure`'s business;
-`BestBlind` plays the player that registry.yaml names.
+Only it touches the environment, for its reply format.
 """
 
 from __future__ import annotations
@@ -50,12 +49,9 @@ class BestBlind:
 
 
 def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
-    """Return the best player by success that registry.yaml records; else the first that the card names; else the
-    searcher.
+    """Return the best player by success in an entry of `read_registry`.
 
-    Args:
-        spec: the card; `None` for an environment without one.
-        entry: the environment's entry, as `read_registry` returns it; `None` where there is none.
+    Where none is recorded, it is the first that the card names, else the searcher.
     """
     own = load_players(spec) if spec is not None else []
     searcher = BlindPolicy(Searcher.name, Searcher)
@@ -64,6 +60,8 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
         return RandomPolicy()
     if best in (IdlePolicy.name, "garbage"):
         return IdlePolicy()
+
+    # Players by name: those of the card, learners, constants.
     for player in (*own, searcher):
         if player.name == best:
             return player
@@ -73,16 +71,11 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
     return make_constant(constant["action"]) if constant else [*own, searcher][0]
 
 
-MakePlayer = Callable[[random.Random], BlindPlayer]
-"""Makes the player of one episode."""
+MakePlayer = Callable[[random.Random], BlindPlayer]  # makes the player of one episode
 
 
 class BlindPolicy:
-    """Plays each episode with a fresh blind player.
-
-    Args:
-        make: makes a player; called at the first turn of each episode.
-    """
+    """Plays each episode with a fresh blind player, which `make` makes."""
 
     def __init__(self, name: str, make: MakePlayer) -> None:
         self.name = name
@@ -99,7 +92,8 @@ class BlindPolicy:
 
     def _choose(self, turn: Turn) -> str:
         if not turn.text:
-            raise UserError(f"{turn.env_id}: a blind policy needs the turn's text; play it with a Runner.")
+            fix = "play it with a Runner"
+            raise UserError(f"{turn.env_id}: a blind policy needs the turn's text; {fix}.")
         episode = (turn.env_id, turn.part, turn.seed, turn.repeat)
         known, player = self._playing.get(turn.env, (None, None))
         if player is None or known != episode or turn.turn == 0:
@@ -108,7 +102,8 @@ class BlindPolicy:
         player.hear(turn.feedback)
         action = player.choose(str(turn.text), tuple(str(action) for action in turn.legal))
         if not isinstance(action, str):
-            raise UserError(f"Blind player {self.name!r} chose {type(action).__name__}; choose() returns a text.")
+            kind = type(action).__name__
+            raise UserError(f"Blind player {self.name!r} chose {kind}; choose() returns a text.")
         return action
 
 
@@ -129,7 +124,8 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
         try:
             cls = getattr(importlib.import_module(module), name)
         except Exception as error:
-            raise PluginError(f"{spec.id}: cannot import {place}: {type(error).__name__}: {error}") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise PluginError(f"{spec.id}: cannot import {place}: {reason}") from error
         if not (isinstance(cls, type) and issubclass(cls, BlindPlayer) and cls.name):
             raise PluginError(f"{spec.id}: {place} is no vlgym.sight.blind.BlindPlayer with a name.")
         players.append(BlindPolicy(cls.name, cls))

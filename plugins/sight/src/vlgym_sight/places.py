@@ -28,14 +28,14 @@ class SeeSide(Question):
     """SeeSide: tell left from right.
 
     Goal: say in which half of the picture the shape is.
-    Observation: a picture, 224 x 224 pixels by default, with one shape well inside its left or its right half; shape,
-        colour and place within the half vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one shape well inside its left or its
+        right half; shape, colour and place within the half vary. The text is the same for every
+        episode.
     Actions: `left`, `right`.
     Reward: 1 for the right half, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right half. Guessing is right in half of the episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
+    Info: `answer`, `given`. Splits differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
     """
@@ -62,14 +62,13 @@ class SeeCount(Question):
     """SeeCount: count discs.
 
     Goal: say how many discs the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do not touch; places
-        and colour vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do
+        not touch; places and colour vary. The text is the same for every episode.
     Actions: `1` to `6`; on other levels up to `16`.
     Reward: 1 for the right number, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right number. Guessing is right in 1 of 6 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
+    Info: `answer`, `given`. Splits differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
 
@@ -77,7 +76,8 @@ class SeeCount(Question):
 
     Attributes:
         places: rows and columns in which discs stand.
-        shift: largest distance of a disc from the middle of its place, in shares of the shorter side.
+        shift: largest distance of a disc from the middle of its place, in shares of the shorter
+            side.
         radius: of a disc, in shares of it.
     """
 
@@ -117,14 +117,14 @@ class SeeCell(Question):
     """SeeCell: find a mark in a labelled grid.
 
     Goal: say in which cell the mark stands.
-    Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over its columns and
-        digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C
+        over its columns and digits 1 to 3 at its rows, and one mark; its shape and colour vary. The
+        text is the same for every episode.
     Actions: `A1` to `C3`, column first; on other levels up to `G7`.
     Reward: 1 for the right cell, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right cell. Guessing is right in 1 of 9 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
+    Info: `answer`, `given`. Splits differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
 

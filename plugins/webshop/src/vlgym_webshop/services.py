@@ -1,7 +1,8 @@
-"""Services that the environments of one process share: the windows of a browser, the web server and the shops.
+"""Services that the environments of a process share: windows of a browser, web server and shops.
 
-They are made at first use and ended with the last user. A forked process shares none of them: it makes its own.
-Constructing an environment starts nothing.
+They are made at first use and ended with the last user. A forked process makes others. Constructing
+an
+environment starts nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 class Services:
     """Windows, server and shops of this process, with a count of the environments that use them.
 
-    Attributes:
-        server: `None` while none runs.
-        windows: they reach the server and nothing else; Chromium starts at the first photograph.
+    Chromium starts at the first photograph, and reaches nothing but the server.
     """
 
     def __init__(self) -> None:
@@ -44,24 +43,26 @@ class Services:
     def leave(self, user: int) -> None:
         """Forget a user; the last one to go ends the browser and the server."""
         with self._lock:
-            if user in self._users:
-                self._users.remove(user)
-                if not self._users:
-                    self.close()
+            users, self._users = self._users, self._users - {user}
+            if users and not self._users:
+                self.close()
 
     def shop(self, config: ShopConfig) -> Shop:
         """Return the shop of a configuration."""
+        return self._named_shop(config)[1]
+
+    def _named_shop(self, config: ShopConfig) -> tuple[str, Shop]:
         with self._lock:
             if config not in self._shops:
                 self._shops[config] = (f"shop{len(self._shops)}", Shop(config))
-            return self._shops[config][1]
+            return self._shops[config]
 
     def url(self, config: ShopConfig, goal: int, page: Page) -> str:
         """Return the address of a page, starting the server where none runs."""
         with self._lock:
-            shop, server = self.shop(config), self.serve()
-            server.add(self._shops[config][0], shop)
-            return server.url(self._shops[config][0], goal, page)
+            (name, shop), server = self._named_shop(config), self.serve()
+            server.add(name, shop)
+            return server.url(name, goal, page)
 
     def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
         """Return the picture of a page: `[H, W, 3] uint8`, read-only."""
@@ -98,7 +99,6 @@ def get_services() -> Services:
         if _current is None or _current[0] != os.getpid():
             services = Services()
             _current = (os.getpid(), services)
-            # Runs at the normal end of the main process and of multiprocessing's children; a killed process takes its
-            # driver with it.
+            # Runs at the end of the main process and of multiprocessing's children.
             util.Finalize(None, services.close, exitpriority=100)
         return _current[1]
