@@ -101,7 +101,7 @@ def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[st
     return write
 
 
-def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingSystemPartError, match="apt-get install -y chromium chromium-driver"):
         Chromium("test")
@@ -111,7 +111,7 @@ def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: 
 
 
 @needs_chromium
-def test_a_chromium_that_ends_at_its_start_is_given_up_at_once_with_what_it_said(
+def test_a_chromium_that_ends_at_its_start_is_given_up_at_once(
     fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fake_driver("")
@@ -121,7 +121,7 @@ def test_a_chromium_that_ends_at_its_start_is_given_up_at_once_with_what_it_said
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
-def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
     monkeypatch.delitem(sys.modules, "vlgym.browser.chromium")
     with pytest.raises(NotInstalledError, match=r"psutil.*pip install selenium psutil"):
@@ -129,7 +129,7 @@ def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch
 
 
 @needs_chromium
-def test_a_driver_that_lost_its_port_is_started_again(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_lost_driver_is_started_again(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     real, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     fake_driver(f'if [ -e {tried} ]; then exec {real} "$@"; fi; touch {tried}; exit 1', str(chromium))
@@ -142,9 +142,7 @@ def test_a_driver_that_lost_its_port_is_started_again(fake_driver: Callable[...,
         browser.close()
 
 
-def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
-    fake_driver: Callable[..., None], tmp_path: Path
-) -> None:
+def test_a_driver_that_never_starts_is_given_up(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo x >> {tmp_path}/tries; echo no such library; exit 127")
     with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
         Chromium("test")
@@ -152,7 +150,7 @@ def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
-def test_a_driver_that_answers_nobody_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_silent_driver_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo $$ >> {tmp_path}/tries; echo started successfully on port 9; exec sleep 600")
     with pytest.raises(MissingSystemPartError, match=r"3 times .*refused.*VLGYM_TEST_SANDBOX=off"):
         Chromium("test")
@@ -163,7 +161,7 @@ def test_a_driver_that_answers_nobody_is_given_up_and_killed(fake_driver: Callab
 
 
 @needs_chromium
-def test_a_killed_process_takes_its_browser_with_it_and_the_next_browser_removes_its_one_folder(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> None:
     start = (
         "import time; from vlgym.browser.chromium import Chromium; browser = Chromium('one')\n"
         "print(browser.profile, *browser.processes(), flush=True); time.sleep(60)"
@@ -218,7 +216,7 @@ def test_no_process_of_the_browser_listens_where_others_can_connect(running: Chr
 
 
 @needs_chromium
-def test_the_browser_runs_as_a_user_that_owns_nothing_and_in_its_own_sandbox(running: Chromium) -> None:
+def test_it_runs_as_a_user_that_owns_nothing_in_a_sandbox(running: Chromium) -> None:
     for process in map(psutil.Process, running.processes()):
         assert process.uids().real != 0
         assert set(process.uids()) == set(process.uids()[:1])
@@ -239,7 +237,7 @@ def test_only_the_browser_can_connect_to_its_proxy(running: Chromium) -> None:
                 said = outside.recv(5)
 
 
-def test_without_a_network_of_its_own_a_driver_is_refused_unless_it_is_allowed(
+def test_a_driver_without_a_private_network_is_refused(
     fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_driver("exit 1")
@@ -342,7 +340,7 @@ def test_the_pool_starts_nothing_before_it_is_asked_lends_again_and_replaces_the
     ("raised", "seen"),
     [(WebDriverException("tab crashed"), BrowserError), (ZeroDivisionError(), ZeroDivisionError)],
 )
-def test_an_exception_during_the_work_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
+def test_an_exception_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
     pool = BrowserPool(Pretended)
     with pytest.raises(seen), pool.borrow() as browser:
         raise raised

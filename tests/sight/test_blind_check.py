@@ -57,7 +57,7 @@ TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
 SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
 
 
-def test_where_the_text_names_the_answer_the_certificate_and_pytest_warn_and_still_pass(
+def test_where_the_text_names_the_answer_a_warning_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()

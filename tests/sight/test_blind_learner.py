@@ -57,7 +57,7 @@ class Unlisted(Silent):
 def judge(env_class: type[Walk], name: str) -> float:
     """Return the success on test of what a learner has learnt on train."""
     policy = BlindPolicy(name, learn(SPEC, lambda: env_class(vlgym_spec=SPEC), name))
-    runner = Runner([env_class(vlgym_spec=SPEC)], split="test", episodes=40)
+    runner = Runner([env_class(vlgym_spec=SPEC)], split="test", episodes=60)
     episodes = list(run_episodes(runner, policy))
     return sum(episode[-1].reward for episode in episodes) / len(episodes)
 
@@ -73,14 +73,14 @@ def judge(env_class: type[Walk], name: str) -> float:
         (Unlisted, "learnt list", 0.9, 1),
     ],
 )
-def test_what_text_list_or_feedback_tell_is_learnt_and_what_they_do_not_is_not(
+def test_only_what_is_told_is_learnt(
     monkeypatch: pytest.MonkeyPatch, env_class: type[Walk], name: str, least: float, most: float
 ) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
     assert least <= judge(env_class, name) <= most
 
 
-def test_learning_sees_train_alone_as_often_as_the_budget_says_and_is_the_same_each_time(
+def test_learning_sees_train_alone_and_is_the_same_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 12)
@@ -128,7 +128,7 @@ def test_without_a_list_the_candidates_are_those_of_train_if_any() -> None:
     assert player.choose("text", ()) == "north"
 
 
-def test_a_learner_that_the_registry_names_is_played_after_it_has_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_of_the_registry_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
     with installed(SPEC):
         policy = choose_player(SPEC, {"blind": {"success_policy": TablePlayer.name}})
@@ -136,7 +136,7 @@ def test_a_learner_that_the_registry_names_is_played_after_it_has_learnt(monkeyp
         assert evaluate(SPEC.id, policy, split="test", episodes=20).success > 0.9
 
 
-def test_a_replaced_version_that_needs_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_version_with_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.testing.measure.learn", lambda spec, make, name: None)
     old = replace(SPEC, replaced_by="vlgym/Walk-v1")
     assert [player.name for player in list_learners(old, build)] == list(LEARNERS)

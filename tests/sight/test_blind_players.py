@@ -46,7 +46,7 @@ def play(policy: BlindPolicy, episodes: int = 3) -> list[list[Any]]:
     return list(run_episodes(runner, policy))
 
 
-def test_a_player_is_handed_the_text_and_the_legal_actions_as_plain_texts_and_nothing_else() -> None:
+def test_a_player_is_handed_plain_texts_and_nothing_else() -> None:
     HANDED.clear()
     episodes = play(BlindPolicy("spy", Spy))
     records = [record for episode in episodes for record in episode]
@@ -96,7 +96,7 @@ def test_the_searcher_prefers_what_it_has_not_tried_here_then_what_the_text_name
     assert searcher.choose("nothing", ("a", "b", "c")) == "c"  # which the last action made possible
 
 
-def test_blind_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies_are_chosen_on_val_and_judged_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.testing.measure.CHOOSING_TURNS", 80)
     spec = make_spec(blind=(f"{__name__}:Spy",))
     assert find_constants(spec, lambda: Walk(vlgym_spec=spec)) == ["left", "right"]
@@ -140,7 +140,7 @@ def test_a_blind_player_that_cannot_be_had_is_refused_by_name(place: str) -> Non
         load_players(make_spec(blind=(place,)))
 
 
-def test_a_spec_names_its_players_by_module_and_class_and_its_digest_does_not_depend_on_them() -> None:
+def test_a_spec_names_its_players_outside_its_digest() -> None:
     assert make_spec(blind=["a.b:C"]).blind == ("a.b:C",)
     assert make_spec(blind=("a.b:C",)).digest() == make_spec().digest()
     for wrong in ("a.b:C", ("a.b",), (3,)):
@@ -163,7 +163,7 @@ FINED = {"return": -5.0, "se": 0.1, "success": 0.25, "episodes": 9}
         ({}, {"blind": None}, None),
     ],
 )
-def test_the_blind_share_is_the_greater_of_success_and_return_and_never_made_up(
+def test_the_blind_share_is_the_greater_and_never_made_up(
     changes: dict[str, Any], others: dict[str, Any], share: float | None
 ) -> None:
     entry = make_entry(make_spec(), **{"blind": {**FIGURES, **changes}, **others})
@@ -178,9 +178,7 @@ def test_the_blind_share_is_the_greater_of_success_and_return_and_never_made_up(
         ("Blackjack-v0", None, "searcher"), ("Blackjack-v0", "a player that is gone", "searcher"),
     ],
 )  # fmt: skip
-def test_the_player_is_the_recorded_one_else_the_cards_own_else_the_searcher(
-    title: str, best: str | None, name: str
-) -> None:
+def test_the_player_is_recorded_or_the_cards_or_the_searcher(title: str, best: str | None, name: str) -> None:
     entry: dict[str, Any] = {"blind": {"success_policy": best}} if best else {}
     assert choose_player(get_registry().get(f"vlgym/{title}"), entry).name == name
     assert choose_player(None, None).name == Searcher.name

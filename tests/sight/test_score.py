@@ -1,4 +1,4 @@
-"""Simulated models are judged as what they are: from questions of the suite, and from records of real episodes."""
+"""Simulated models are judged as what they are, from questions and from records of episodes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def find(report: SightReport, env_id: str) -> ProbeVerdict:
     return next(probe for probe in report.probes if probe.env_id == env_id)
 
 
-# ---- power -------------------------------------------------------------------------------------------------
+# ---- power -------------------------------------------------------------------------------------
 
 
 def test_the_suite_with_its_controls_stays_under_250_requests() -> None:
@@ -140,7 +140,7 @@ def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
         assert find(report, SIDE).p == 1.0
 
 
-def test_a_model_that_is_always_right_is_warned_only_where_guesses_without_pictures_happen_to_be_right() -> None:
+def test_a_model_that_is_always_right_is_hardly_ever_warned() -> None:
     reports = [simulate(know, seed) for seed in range(RUNS)]
     warned = [line for report in reports for line in report.warnings]
     assert len(warned) <= 1  # five guesses of eight colours are all right in about one of 7 times 300 runs
@@ -155,7 +155,7 @@ def test_a_model_that_is_right_in_60_of_100_is_not_called_blind() -> None:
     assert len(wrong) <= 0.02 * RUNS  # nor is it said to get the pictures in another order
 
 
-# ---- each kind of model ------------------------------------------------------------------------------------
+# ---- each kind of model ------------------------------------------------------------------------
 
 
 def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> None:
@@ -179,9 +179,7 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
     ],
     ids=["last", "reversed", "shifted"],
 )  # fmt: skip
-def test_a_model_that_names_other_pictures_is_told_which(
-    place: Callable[[int], int], named: tuple[int, ...], words: str
-) -> None:
+def test_other_pictures_are_named(place: Callable[[int], int], named: tuple[int, ...], words: str) -> None:
     report = simulate(see(place))
     order = find(report, HISTORY).order
     assert order is not None
@@ -201,7 +199,7 @@ def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_th
     assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
 
 
-def test_a_model_that_happens_to_know_a_picture_in_the_middle_is_not_said_to_get_only_that_one() -> None:
+def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
     parts = answer_parts(know, 0)
     parts[HISTORY] = [answered(asked, asked.answer if asked.asked == 1 else None) for asked in questions(HISTORY, 12)]
     parts[HISTORY][0] = answered(parts[HISTORY][0], next(x for x in COLOURS if x not in parts[HISTORY][0].shown))
@@ -241,7 +239,7 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
          "(0.17 [0.05 to 0.45] against {grey}; guessing gives 0.10): do not count on its seeing that."),
     ],
 )  # fmt: skip
-def test_one_probe_that_is_not_seen_is_named_and_the_others_are_judged(change: dict[str, Any], words: str) -> None:
+def test_one_probe_that_is_not_seen_is_named(change: dict[str, Any], words: str) -> None:
     parts = answer_parts(know, 0)
     parts[DIGIT] = [replace(answer, **change) for answer in parts[DIGIT]]
     report = judge_answers(parts)
@@ -261,7 +259,7 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
 
 
-def test_few_questions_are_not_judged_and_fewer_are_enough_for_one_probe_than_for_one_of_two() -> None:
+def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
     parts = {SIDE: [replace(asked, choice="left") for asked in questions(SIDE, 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
@@ -272,8 +270,8 @@ def test_few_questions_are_not_judged_and_fewer_are_enough_for_one_probe_than_fo
 
 
 @pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
-def test_another_order_is_named_if_it_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
-    """The first two pictures are exchanged in `swapped` answers and right in one; the other two are always right."""
+def test_another_order_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
+    """The first two pictures are exchanged in `swapped` answers; the other two are always right."""
     first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
     others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
     given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
@@ -291,7 +289,7 @@ def test_a_control_without_its_part_is_left_out_and_a_part_of_another_kind_refus
         judge_answers({f"{DIGIT} global": list(questions(DIGIT, 1))})
 
 
-# ---- from records ------------------------------------------------------------------------------------------
+# ---- from records ------------------------------------------------------------------------------
 
 
 class Simulated:

@@ -8,8 +8,7 @@
         camera.cdp("Page.captureScreenshot")
 
 It reaches only the ports that its maker names, has a profile that is thrown away, and ends with its
-process. `BrowserPool.borrow` alone lends browsers, each for a piece of work, and replaces lost
-ones.
+process. `BrowserPool.borrow` alone lends browsers, each for a piece of work, and replaces lost ones.
 """
 
 from __future__ import annotations
@@ -115,8 +114,7 @@ class Chromium:
         listeners: sockets on the ports of site and proxy, where only this browser can connect.
 
     Raises:
-        MissingSystemPartError: Chromium or its driver is missing or does not start, or others could
-            command it.
+        MissingSystemPartError: Chromium or its driver is missing or does not start, or others could command it.
     """
 
     apt: ClassVar[str] = "apt-get install -y chromium chromium-driver fonts-dejavu-core"  # on Debian

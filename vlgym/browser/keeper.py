@@ -1,10 +1,9 @@
 """The program between us and a browser's driver: it gives the browser a private network and user.
 
 `vlgym.browser.room` starts this script by its path; nothing imports it. It uses the standard
-library
-only, so that it starts in milliseconds. It makes a network namespace that holds only a loopback
-interface, gives up root and starts the driver there. Then it hands out connections into that
-network, and ends everything when the process that wanted the browser has ended. Messages are
+library only, so that it starts in milliseconds. It makes a network namespace that holds only a
+loopback interface, gives up root and starts the driver there. Then it hands out connections into
+that network, and ends everything when the process that wanted the browser has ended. Messages are
 packets of JSON on an inherited socket.
 """
 

@@ -1,7 +1,6 @@
 """A room for a browser's programs: a network that nobody else has, and a user that owns nothing.
 
-A driver of browsers listens on a port without authentication: a client that reaches it can start
-    any
+A driver of browsers listens on a port without authentication: a client that reaches it can start any
 program. In the room it listens where only we can connect. `vlgym.browser.keeper` is the program
 inside; this module is our side of it. Linux only.
 """
@@ -42,8 +41,7 @@ class Room:
         process: the keeper, the ancestor of everything in the room.
         private: if not, anybody on this machine can reach the driver.
         namespaces: whether Chromium can build its own sandbox here.
-        listeners: our sockets inside, in the order of `ports`; without a private network those
-            whose port was free.
+        listeners: our sockets inside, in the order of `ports`; without a private network those whose port was free.
 
     Raises:
         OSError: the keeper does not run.

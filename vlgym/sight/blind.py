@@ -2,8 +2,7 @@
 
 A player gets a text, the legal actions, the last feedback and a generator: no environment, no
 reward, no seed. Its attributes are its memory of its one episode. This module has two kinds that
-fit
-any environment, `blind_learner` has two that learn, and `EnvSpec.blind` names better ones of a
+fit any environment, `blind_learner` has two that learn, and `EnvSpec.blind` names better ones of a
 family. Those import this module and the standard library only, so that they cannot reach the state
 of a game. `blind_policies` runs them.
 """
@@ -33,9 +32,7 @@ class BlindPlayer:
         self.rng = rng
 
     def hear(self, feedback: str) -> None:
-        """Take `info["vlgym"]["feedback"]` of the last action before each choice; by default ignore
-        it.
-        """
+        """Take `info["vlgym"]["feedback"]` of the last action before each choice; by default ignore it."""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
         """Return the next action.

@@ -3,8 +3,7 @@
 Both learn epsilon-greedily from the mean return that followed each action. The table looks its
 action up by the text, the legal actions and the last feedback; where it does not know the text, by
 the other two. The list has one action for each turn. Neither sees a picture, and their play on
-other
-splits does not depend on rewards.
+other splits does not depend on rewards.
 """
 
 from __future__ import annotations
@@ -46,8 +45,7 @@ class Memory:
     def find_best(self, keys: Sequence[Hashable], candidates: Sequence[str], rng: random.Random) -> str:
         """Return the candidate with the highest mean return in the first row that is known.
 
-        Means are smoothed with one pseudo-return equal to the row's mean. Ties are broken at
-        random.
+        Means are smoothed with one pseudo-return equal to the row's mean. Ties are broken at random.
         """
         for key in keys:
             row = self.rows.get(key, {})

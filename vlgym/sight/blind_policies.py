@@ -92,8 +92,9 @@ class BlindPolicy:
 
     def _choose(self, turn: Turn) -> str:
         if not turn.text:
-            fix = "play it with a Runner"
-            raise UserError(f"{turn.env_id}: a blind policy needs the turn's text; {fix}.")
+            raise UserError(f"{turn.env_id}: a blind policy needs the turn's text; play it with a Runner.")
+
+        # An episode that is begun again has a new player.
         episode = (turn.env_id, turn.part, turn.seed, turn.repeat)
         known, player = self._playing.get(turn.env, (None, None))
         if player is None or known != episode or turn.turn == 0:
@@ -102,8 +103,7 @@ class BlindPolicy:
         player.hear(turn.feedback)
         action = player.choose(str(turn.text), tuple(str(action) for action in turn.legal))
         if not isinstance(action, str):
-            kind = type(action).__name__
-            raise UserError(f"Blind player {self.name!r} chose {kind}; choose() returns a text.")
+            raise UserError(f"Blind player {self.name!r} chose {type(action).__name__}; choose() returns a text.")
         return action
 
 
@@ -124,8 +124,7 @@ def load_players(spec: EnvSpec) -> list[BlindPolicy]:
         try:
             cls = getattr(importlib.import_module(module), name)
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise PluginError(f"{spec.id}: cannot import {place}: {reason}") from error
+            raise PluginError(f"{spec.id}: cannot import {place}: {type(error).__name__}: {error}") from error
         if not (isinstance(cls, type) and issubclass(cls, BlindPlayer) and cls.name):
             raise PluginError(f"{spec.id}: {place} is no vlgym.sight.blind.BlindPlayer with a name.")
         players.append(BlindPolicy(cls.name, cls))

@@ -139,9 +139,7 @@ class Simulator:
         return self.said, False, commands, self.met == 2, self.met / 2, []
 
 
-def test_frames_commands_and_conditions_come_from_the_simulator(
-    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-):
+def test_thor_drives_the_simulator(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
     folder, simulator = write_game(data, "train", 1, LOOK), Simulator()
     monkeypatch.setattr(thor, "missing_parts", list)
     monkeypatch.setattr(thor, "_make_simulator", lambda: simulator)

@@ -53,7 +53,7 @@ def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.Cap
     assert capsys.readouterr().out == ""
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingSystemPartError, match=r"not installed.*cmake.*pip install -e .*plugins/alfworld"):
         package.package_folder.__wrapped__()

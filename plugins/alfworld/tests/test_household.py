@@ -98,7 +98,7 @@ def test_an_illegal_reply_costs_1_and_a_command_must_be_spelled_wholly():
 
 
 @pytest.mark.parametrize(("compat", "success"), [("rl4vlm", 50), ("vldac", 1)])
-def test_compat_pays_the_fraction_of_met_conditions_at_every_step_and_the_papers_success(compat: str, success: int):
+def test_compat_pays_the_fraction_at_every_step_and_the_papers_success(compat: str, success: int):
     env = make(compat=compat)
     env.reset(seed=2)
     while not env.score():
@@ -178,7 +178,7 @@ def test_no_text_and_no_legal_action_names_a_thing_wherever_the_player_goes(temp
     assert all(template in observation["text"] for template in TEMPLATES)
 
 
-def test_text_actions_and_refusals_tell_neither_what_is_behind_a_door_nor_what_is_held(templated: Any):
+def test_words_tell_neither_what_is_behind_a_door_nor_what_is_held(templated: Any):
     """Go to a closed piece of furniture with something in it, and compare what is told."""
 
     def told(result: tuple[Any, ...]) -> Any:
@@ -216,7 +216,7 @@ def test_text_actions_and_refusals_tell_neither_what_is_behind_a_door_nor_what_i
         *(pytest.param(each, 10, marks=pytest.mark.exhaustive) for each in (Searcher, blind.Searcher)),
     ],
 )
-def test_a_player_without_the_picture_wins_at_most_15_in_100(templated: Any, player: type[BlindPlayer], episodes: int):
+def test_a_blind_player_wins_at_most_15_in_100(templated: Any, player: type[BlindPlayer], episodes: int):
     won = 0
     for index in range(episodes):
         observation, info = templated.reset(seed=episode_seed(TEMPLATED, "test", index))

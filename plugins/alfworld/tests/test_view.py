@@ -37,7 +37,7 @@ def test_what_lies_in_a_closed_receptacle_does_not_show(kitchen: TextGame):
         assert (hidden in " ".join(view.describe(kitchen.world))) == seen
 
 
-def test_a_closed_door_is_brown_an_open_one_green_and_the_frame_is_red_where_the_agent_is(
+def test_doors_and_the_agents_place_have_colours(
     kitchen: TextGame,
 ):
     made = show(kitchen)

@@ -1,4 +1,4 @@
-"""A canary's answer stands in one picture only: no text, legal action, feedback or other picture tells it."""
+"""A canary's answer stands in one picture only: no text, action, feedback or other picture tells it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def play(env: Any, seed: int, wrong: bool = False) -> tuple[list[Any], list[byte
 
 
 @each_canary
-def test_texts_are_the_same_for_all_seeds_and_answers_and_every_picture_is_another_one(spec: EnvSpec) -> None:
+def test_texts_are_the_same_and_pictures_others_for_all_seeds(spec: EnvSpec) -> None:
     env, episodes = make(spec.id), 12
     played = [play(env, episode_seed(spec.id, "test", n), wrong=n % 2 == 1) for n in range(episodes)]
     assert all(texts == played[0][0] for texts, _ in played)

@@ -8,11 +8,11 @@ from vlgym.registry.making import make
 SMALLEST = {"SeeDigit": 15, "SeeText": 8, "SeeCount": 22, "SeeCell": 10}
 """Height in pixels, at 224 x 224, of the smallest digit, word, disc and label on any level."""
 FAINTEST = 70
-"""Least difference (of 255) between a symbol and its ground, in the channel where they differ most."""
+"""Least difference (of 255) of a symbol from its ground, in the channel where it is greatest."""
 
 
 def measure_symbols(picture: np.ndarray, title: str) -> tuple[int, int]:
-    """Return height of the smallest symbol and contrast: of all that is drawn, or of a grid's labels."""
+    """Return height of the smallest symbol, or label of a grid, and contrast."""
     if title == "SeeCell":
         picture = picture[36:, :30]
     differs = np.abs(picture.astype(int) - picture[0, 0].astype(int)).max(axis=2)

@@ -37,7 +37,7 @@ def test_the_text_of_a_single_picture_is_the_same_in_every_episode(spec: EnvSpec
 
 
 @pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
-def test_the_answers_of_the_suite_are_balanced_so_that_one_answer_alone_cannot_look_like_sight(spec: EnvSpec) -> None:
+def test_the_answers_of_the_suite_are_balanced(spec: EnvSpec) -> None:
     env: Any = make(spec.id, image_size=SMALL)
     answers, kinds = [], []
     for number in range(EPISODES):
@@ -87,7 +87,7 @@ def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec) -> N
         ("SeeHistory", "<action>red</action>", 0.0, (True, False)),  # early
     ],
 )
-def test_a_right_answer_pays_one_and_a_wrong_or_unreadable_one_nothing(
+def test_a_right_answer_pays_one_and_others_nothing(
     title: str, reply: str, reward: float, ends: tuple[bool, bool]
 ) -> None:
     env: Any = make(f"vlgym/{title}-v0")

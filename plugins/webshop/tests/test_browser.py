@@ -1,4 +1,4 @@
-"""The browser: what it shows, that it survives being killed or hung, and that it reaches nothing but the shop."""
+"""The browser: its pictures, its replacement when killed or hung, and the shop as its only address."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def gone(processes: list[int]) -> bool:
     return soon(lambda: not any(map(runs, processes)))
 
 
-def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(
-    services: Services, shop: Shop, urls: list[str]
-) -> None:
+def test_a_page_fetched_looks_like_one_navigated_to(services: Services, shop: Shop, urls: list[str]) -> None:
     fetched = [services.photograph(CONFIG, 0, page) for page in list_pages(shop)]
     assert len({picture.tobytes() for picture in fetched}) == 6
     fresh = WindowPool(services.serve)
@@ -85,9 +83,7 @@ def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(
     fresh.close()
 
 
-def test_every_element_really_clicked_leads_where_the_rules_say(
-    services: Services, shop: Shop, urls: list[str]
-) -> None:
+def test_every_element_clicked_leads_where_the_rules_say(services: Services, shop: Shop, urls: list[str]) -> None:
     driver, pages = services.windows.driver(), list_pages(shop)
     for page, url in ((pages[1], urls[1]), (pages[3], urls[3])):
         driver.get(url)
@@ -105,7 +101,7 @@ def test_every_element_really_clicked_leads_where_the_rules_say(
                 assert driver.find_element("css selector", f'[data-click="{name}"]').is_selected()
 
 
-def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: Shop, urls: list[str]) -> None:
+def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, urls: list[str]) -> None:
     driver = services.windows.driver()
     driver.get(urls[0])
     driver.find_element("name", "q").send_keys("red & blue mug?")
@@ -116,7 +112,7 @@ def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.2"])
-def test_other_machines_and_other_servers_of_this_one_are_out_of_reach(services: Services, host: str) -> None:
+def test_other_machines_and_servers_are_out_of_reach(services: Services, host: str) -> None:
     knocks = []
 
     class Other(BaseHTTPRequestHandler):
@@ -150,9 +146,7 @@ def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> Non
 
 
 @pytest.mark.parametrize("victims", [slice(0, 1), slice(1, None)], ids=["driver", "browser"])
-def test_a_killed_process_is_replaced_and_leaves_nothing_behind(
-    services: Services, urls: list[str], victims: slice
-) -> None:
+def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
     pool.photograph(urls[1])
     family = pool.processes()
@@ -166,7 +160,7 @@ def test_a_killed_process_is_replaced_and_leaves_nothing_behind(
     assert gone(family)
 
 
-def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, urls: list[str]) -> None:
+def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:
     pool = WindowPool(services.serve)  # before and after, a browser may take its time on a busy machine
     pool.photograph(urls[0])
     pool.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
@@ -179,7 +173,7 @@ def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, 
     assert gone(family)
 
 
-def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
+def test_an_endless_page_is_given_up_after_three_browsers() -> None:
     stop, asked = threading.Event(), []
 
     class Endless(BaseHTTPRequestHandler):

@@ -75,7 +75,7 @@ def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_o
     assert (folder / "catalogue.sqlite").stat().st_mtime_ns == stamp
 
 
-def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_catalogue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     source = CatalogueSource(products=100)
     folder = tmp_path / "webshop" / source.name()

@@ -34,7 +34,7 @@ def do(env: Any, action: str) -> tuple[Any, float, bool, bool, dict[str, Any]]:
     return env.step(f"<action>{action}</action>")
 
 
-def test_environments_share_one_browser_from_the_first_reset_on_and_none_sees_another_s_page() -> None:
+def test_environments_share_one_browser_and_none_sees_another_s_page() -> None:
     envs, services = [build() for _ in range(3)], get_services()
     assert services.server is None
     assert services.windows.processes() == []
@@ -96,7 +96,7 @@ def test_the_oracle_recovers_from_any_page(env: Any) -> None:
 
 
 @pytest.mark.parametrize("form", ["<action>**{}**.</action>", r"\boxed{{{}}}"])
-def test_auto_reads_searches_and_clicks_that_the_page_accepts_and_no_others(env: Any, form: str) -> None:
+def test_auto_reads_what_the_page_accepts_and_nothing_else(env: Any, form: str) -> None:
     env.start(np.random.default_rng(0), {"split": "val"})
 
     def read(action: str) -> Any:

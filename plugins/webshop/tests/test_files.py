@@ -108,7 +108,7 @@ def test_the_environment_plays_them(data: Path) -> None:
     assert (reward, info["success"]) == (1.0, True)
 
 
-def test_arrays_of_any_size_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym_webshop.catalogue.files._CHUNK", 7)
     values = [{"a": "x" * number, "b": [number, -1.5, None, "]},{"]} for number in range(20)] + [12345678, "end"]
     path = tmp_path / "a.json"

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.nouns import load_tagger, tag_by_rule
-from vlgym_webshop.reward import (
-    COLOURS,
-    count_attributes,
-    count_options,
-    normalize_colour,
-    score_purchase,
-)
+from vlgym_webshop.reward import COLOURS, count_attributes, count_options, normalize_colour, score_purchase
 
 from vlgym.errors import UserError
 
@@ -36,9 +30,7 @@ ALL = {"color": "navy blue", "size": "9"}
         ({"price": 60.01}, ALL, 2 + 2 + 0), ({"price": 60.0}, ALL, 5),
     ],
 )  # fmt: skip
-def test_each_attribute_option_and_the_price_is_one_term_of_the_sum(
-    changes: dict[str, Any], chosen: dict[str, str], terms: int
-) -> None:
+def test_each_part_is_one_term_of_the_sum(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
     assert score_purchase(replace(BOOTS, **changes), chosen, GOAL).reward == pytest.approx(terms / 5)
 
 
@@ -86,12 +78,12 @@ OTHER = {"query": "lamps", "product_category": "Home › Lamps › Desk"}
         ({"title": "3-in-1 for the new", **OTHER}, 0.2, 0.5),  # no noun at all
     ],
 )
-def test_the_type_score_follows_title_query_and_category(changes: dict[str, str], title: float, kind: float) -> None:
+def test_the_type_score(changes: dict[str, str], title: float, kind: float) -> None:
     score = score_purchase(BOOTS, ALL, replace(GOAL, **changes))
     assert (score.title, score.type, score.reward) == (pytest.approx(title), kind, pytest.approx(kind))
 
 
-def test_an_attribute_counts_from_attributes_title_bullets_or_description_and_from_nowhere_else() -> None:
+def test_an_attribute_counts_from_attributes_and_texts_alone() -> None:
     attributes = ("water resistant", "resistant water", "rubber sole", "hiking boots", "rain out")
     assert [count_attributes(BOOTS, [wanted]) for wanted in attributes] == [1] * len(attributes)
     assert [count_attributes(BOOTS, [wanted]) for wanted in ("memory foam", "boots, hiking")] == [0, 0]
@@ -110,7 +102,7 @@ def test_the_noun_rule_leaves_out_function_words_adjectives_colours_and_numbers(
     assert tag_by_rule("Foldable Table") == ("table",)
 
 
-def test_a_missing_model_is_reported_with_its_command_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("Can't find model")
 

@@ -118,8 +118,7 @@ class Searcher(BlindPlayer):
 
 
 class Guesser(BlindPlayer):
-    """Goes where the task's thing may lie, guesses its number again and again, treats and brings
-    it.
+    """Goes where the task's thing may lie, guesses its number again and again, treats and brings it.
 
     It cannot know which guess was right, so every guess is repeated at each place of the way.
     """

@@ -1,12 +1,10 @@
 """Make TextWorld's PDDL engine fast enough to play, without changing a byte of its answers.
 
 As shipped, a kitchen takes half a second to load, as long again to reset, and 0.1 s for a step:
-every
-game is translated four times, and the text grammar is parsed again for every command of every turn.
-`fast_engine()` replaces a handful of the engine's functions while it is entered: one translation a
-game, parsed texts remembered, no deep copies of what nobody changes. On leaving, everything is as
-it
-was, `sys.argv` and `sys.stdout` included, which `fast_downward` overwrites.
+every game is translated four times, and the text grammar is parsed again for every command of every
+turn. `fast_engine()` replaces a handful of the engine's functions while it is entered: one
+translation a game, parsed texts remembered, no deep copies of what nobody changes. On leaving,
+everything is as it was, `sys.argv` and `sys.stdout` included, which `fast_downward` overwrites.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""A game: a snapshot of its facts, the six ALFRED task types with their goals, the game file's
-record.
+"""A game: a snapshot of its facts, the six ALFRED task types with their goals, the game file's record.
 
 Oracle, goal conditions and picture read the snapshot; none of them touches the engine. The
-conditions
-are those that ALFRED's simulator counts as `goal_condition_success_rate`.
+conditions are those that ALFRED's simulator counts as `goal_condition_success_rate`.
 """
 
 from __future__ import annotations
@@ -159,8 +157,7 @@ class Goal:
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
-    """Return for each of the goal's conditions whether the state meets it; together they are the
-    goal.
+    """Return for each of the goal's conditions whether the state meets it; together they are the goal.
 
     Pick: an object of the type is in or on a receptacle of the type. Pick two: one is; two are, in
     the same receptacle. Look: the object is held; a lamp that is on stands where the agent is.

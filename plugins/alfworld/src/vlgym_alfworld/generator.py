@@ -1,9 +1,7 @@
-"""Draw a game: a room, a goal that it affords, and things laid out so that it can be met and is not
-yet.
+"""Draw a game: a room, a goal that it affords, and things laid out so that it can be met and is not yet.
 
 Rooms, tables of containment, PDDL domain and sentences are the installed package's; the goals and
-the
-layout of the things are drawn here, from the generator that is passed.
+the layout of the things are drawn here, from the generator that is passed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Two oracles without search: one knows where everything is, one only what the episode has shown.
 
 The seeking oracle gives the knowing one a world without the things that were not seen, and says
-where
-to look next. Both finish every generated game, also after arbitrary commands.
+where to look next. Both finish every generated game, also after arbitrary commands.
 """
 
 from __future__ import annotations

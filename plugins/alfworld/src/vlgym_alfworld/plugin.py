@@ -16,22 +16,14 @@ _REFERENCES = (
     "VL-DAC, arXiv 2508.04280",
 )
 _COMMON: dict[str, Any] = {
-    "entry_point": "vlgym_alfworld.household:ALFWorld",
-    "family": "alfworld",
-    "max_turns": 50,
-    "success_rule": "the goal test of TextWorld's engine holds",
-    "skills": ("reading", "navigation", "planning", "memory"),
+    "entry_point": "vlgym_alfworld.household:ALFWorld", "family": "alfworld", "max_turns": 50,
+    "success_rule": "the goal test of TextWorld's engine holds", "difficulty": "hard",
+    "skills": ("reading", "navigation", "planning", "memory"), "oracle": "planner",
     "interaction": ("a sentence from a list", "a household from above", "where it has been"),
-    "difficulty": "hard",
-    "image_size": (448, 448),
-    "pictures": "exact",
-    "oracle": "planner",
-    "random_success_below": 0.5,
-    "system_requirements": ("gcc", "g++", "make", "cmake"),
-    "figure_episodes": 100,
-    "references": _REFERENCES,
-    "blind": ("vlgym_alfworld.blind:Searcher",),
-}
+    "image_size": (448, 448), "pictures": "exact", "random_success_below": 0.5,
+    "system_requirements": ("gcc", "g++", "make", "cmake"), "figure_episodes": 100,
+    "references": _REFERENCES, "blind": ("vlgym_alfworld.blind:Searcher",),
+}  # fmt: skip
 _TASKS = (
     ("Pick", "pick_and_place_simple", 51.0, "an object in a house and put it where the task says"),
     ("Look", "look_at_obj_in_light", 51.0, "an object in a house and look at it under a lamp"),
@@ -77,7 +69,8 @@ def vlgym_envs() -> list[EnvSpec]:
     published = _published()
     newer = [_with_templates(spec) for spec in published]
     newer[0] = replace(newer[0], levels=_LEVELS)
-    return [*(replace(old, replaced_by=new.id) for old, new in zip(published, newer, strict=True)), *newer]
+    pairs = zip(published, newer, strict=True)
+    return [*(replace(old, replaced_by=new.id) for old, new in pairs), *newer]
 
 
 def _with_templates(spec: EnvSpec) -> EnvSpec:
@@ -94,22 +87,18 @@ def _with_templates(spec: EnvSpec) -> EnvSpec:
 
 
 def _published() -> list[EnvSpec]:
-    single = [
-        EnvSpec(
-            id=f"vlgym/ALFWorld{name}-v0",
-            summary=f"Find {summary}.",
-            kwargs={"tasks": [task]},
-            reward_range=(-1.0, best),
-            probes=_PROBES,
-            **_COMMON,
-        )
-        for name, task, best, summary in _TASKS
-    ]
     mixed = EnvSpec(
         id="vlgym/ALFWorld-v0",
         summary="Do household tasks of six types in real room layouts, in words.",
         reward_range=(-1.0, 52.0),
-        probes=tuple(Probe(task, ("@oracle...",), {"task": task}, index=7) for _, task, _, _ in _TASKS),
+        probes=tuple(Probe(task, ("@oracle...",), {"task": task}, index=7) for _, task, *_ in _TASKS),
         **_COMMON,
     )
-    return [mixed, *single]
+
+    # The same with one type of task each.
+    specs = [mixed]
+    for name, task, best, summary in _TASKS:
+        env_id, summary = f"vlgym/ALFWorld{name}-v0", f"Find {summary}."
+        own = {"kwargs": {"tasks": [task]}, "reward_range": (-1.0, best), "probes": _PROBES}
+        specs.append(replace(mixed, id=env_id, summary=summary, **own))
+    return specs

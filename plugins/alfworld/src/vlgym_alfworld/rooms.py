@@ -1,5 +1,4 @@
-"""The 120 rooms of AI2-THOR as the alfworld package describes them: receptacles and kinds of
-object.
+"""The 120 rooms of AI2-THOR as the alfworld package describes them: receptacles and kinds of object.
 
 A receptacle without a position there (stove burner, coffee machine, toaster) is not in the room.
 """

@@ -1,9 +1,7 @@
-"""Draw a room as a plan: floor, named receptacles, open or closed, the agent, its load and its
-view.
+"""Draw a room as a plan: floor, named receptacles, open or closed, the agent, its load and its view.
 
 Contents show only where the agent stands, of receptacles that are open or have no door. In a real
-kitchen cabinets hang above drawers, so true positions coincide on a plan: each receptacle gets a
-    tile
+kitchen cabinets hang above drawers, so true positions coincide on a plan: each receptacle gets a tile
 as near to its true place as fits, by a greedy search in a fixed order.
 """
 

@@ -1,6 +1,4 @@
-"""Canary: does a picture reach the model? The answer stands in one picture of an episode and
-nowhere else.
-"""
+"""Canary: does a picture reach the model? The answer stands in one picture of an episode and nowhere else."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ class SeeColour(Question):
 class SeeHistory(Question):
     """SeeHistory: remember pictures, and their order.
 
-    Goal: look at four pictures, one a turn, and say what colour one of them had; only the last turn
-        asks which one.
+    Goal: look at four pictures, one a turn, and say what colour one of them had; only the last turn asks which one.
     Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large
         shape on grey (the same in all four pictures of an episode). The four colours differ. The text
         says which picture of four this is, and with the fourth it asks for the first, the second, the
@@ -138,8 +137,7 @@ class SeeHistory(Question):
 def find_split(order: Sequence[int], colours: int) -> str:
     """Return the split that shows these colours in this order: a tenth each is test's and val's.
 
-    Orders that differ by a turn of the colour wheel belong together, so each colour is as often at
-    each place.
+    Orders that differ by a turn of the colour wheel belong together, so each colour is as often at each place.
     """
     steps = bytes((index - order[0]) % colours for index in order)
     return {0: "test", 1: "val"}.get(zlib.crc32(steps) % 10, "train")

@@ -1,7 +1,6 @@
 """The browser: photographs pages for any number of environments with one Chromium.
 
-It holds no state of an episode: every photograph begins with a complete address. So one tab serves
-    all
+It holds no state of an episode: every photograph begins with a complete address. So one tab serves all
 environments, and a browser that crashed or hangs is replaced and asked again, without any episode
 noticing. It sees nothing but the shop.
 """

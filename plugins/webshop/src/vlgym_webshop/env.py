@@ -61,8 +61,7 @@ class WebShop(VLEnv):
     Reward: 0 until `buy now`; then r_type * (attributes met + options met + [price within limit]) /
         (attributes + options + 1), the published formula (see `vlgym_webshop.reward`), from 0 to 1;
         in `-v1` 1 where that is 1, else 0.
-    Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses
-        15 and 100).
+    Endings: terminated by the purchase; truncated after `max_turns` (50; the literature also uses 15 and 100).
     Success: the published formula gives 1.
     Info: `page`, `purchased`, `asin`, and after the purchase the sub-scores `attribute_score`,
         `option_score`, `type_score`, `price_score` (0 before); `score` is 100 times the formula.
@@ -73,8 +72,7 @@ class WebShop(VLEnv):
     Catalogue: `-v0` has 1,000 products that differ in their texts; `-v1` has groups of twelve
         look-alikes that differ in price and features alone, and goals that one of a group meets.
     Oracle: exact; it knows the product that the instruction was written for. It searches for the
-        telling words of the instruction where these list the product on the first page, else for
-        its name.
+        telling words of the instruction where these list the product on the first page, else for its name.
 
     References: Yao et al., WebShop: Towards Scalable Real-World Web Interaction with Grounded
         Language Agents, NeurIPS 2022. VL-DAC, arXiv 2508.04280.
@@ -217,8 +215,7 @@ class WebShop(VLEnv):
     def legal_actions(self) -> list[str]:
         """Clickable elements of the page, option values with `options_in_text`; one search.
 
-        With `suggest` the search has the instruction's telling words, else a word that finds
-        nothing.
+        With `suggest` the search has the instruction's telling words, else a word that finds nothing.
         """
         rules = self.shop.rules
         query = suggest_search(self.goal.instruction) if self.suggest else PLACEHOLDER
@@ -240,9 +237,10 @@ class WebShop(VLEnv):
     def state_text(self) -> str:
         if self.page.kind == DONE:
             return "The order is complete. "
-        names = {SEARCH: "search", RESULTS: f"results page {self.page.number}", ITEM: "product"}
-        name = names.get(self.page.kind, self.page.detail)
-        return f"You are on the {name}{'' if self.page.kind == RESULTS else ' page'}. "
+        if self.page.kind == RESULTS:
+            return f"You are on the results page {self.page.number}. "
+        name = {SEARCH: "search", ITEM: "product"}.get(self.page.kind, self.page.detail)
+        return f"You are on the {name} page. "
 
     def success(self) -> bool:
         return self._score is not None and self._score.reward == 1.0

@@ -1,11 +1,8 @@
 """Nouns of a product name, for the type score of the reward.
 
-Published: words that spaCy's en_core_web_sm tags NOUN or PROPN. That model is a download, so by
-    default
-a rule stands in for it: every word of letters is a noun unless it is in a list of other words or
-    ends
-like an adjective or adverb. The rule is the same on every machine; `load_tagger("spacy")` uses the
-model.
+Published: words that spaCy's en_core_web_sm tags NOUN or PROPN. That model is a download, so by default
+a rule stands in for it: every word of letters is a noun unless it is in a list of other words or ends
+like an adjective or adverb. The rule is the same on every machine; `load_tagger("spacy")` uses the model.
 """
 
 from __future__ import annotations

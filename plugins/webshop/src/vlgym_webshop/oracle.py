@@ -61,9 +61,7 @@ def missing_option(product: Product, goal: Goal, page: Page) -> str | None:
 
 
 def best_query(shop: Shop, goal: Goal) -> str | None:
-    """Return the first search that lists the goal's product on page 1, else the one with it
-    earliest.
-    """
+    """Return the first search that lists the goal's product on page 1, else the one with it earliest."""
     early: tuple[int, str] | None = None
     for query in _queries(shop, goal):
         hits = shop.search(query)

@@ -9,8 +9,7 @@
 - title_score = |nouns of the bought name that the goal's name has| / |nouns of the goal's name,
   repeats counted|; 0.2 if it has none.
 - r_type: 1 for the same query, two shared category levels or title_score > 0.2, else 0.5. Then
-  title_score < 0.1 makes it 0.1, and title_score 0 makes it 0, even with the same query or
-  category.
+  title_score < 0.1 makes it 0.1, and title_score 0 makes it 0, even with the same query or category.
 
 Yao et al., WebShop, NeurIPS 2022.
 """

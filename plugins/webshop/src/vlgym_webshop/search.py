@@ -1,14 +1,11 @@
-"""The search engine: BM25 with Lucene's formula (k1 0.9, b 0.4), scored by the bm25s library,
-without Java.
+"""The search engine: BM25 with Lucene's formula (k1 0.9, b 0.4), scored by the bm25s library, without Java.
 
 Score of a document d for a query q: sum over the query's terms t (repeated terms count again) of
- idf(t) * tf / (tf + k1 * (1 - b + b * |d| / mean |d|)),    idf(t) = ln(1 + (N - df + 0.5) / (df +
-    0.5))
+ idf(t) * tf / (tf + k1 * (1 - b + b * |d| / mean |d|)),    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
 
 Text is analysed as by Lucene's English analyser: words, possessive `'s` removed, lower case, 33
-stop
-words removed, Porter's stems. Two deviations from Lucene: document lengths are exact (Lucene rounds
-them to one byte), and words are split by a regular expression, not by the Unicode rules.
+stop words removed, Porter's stems. Two deviations from Lucene: document lengths are exact (Lucene
+rounds them to one byte), and words are split by a regular expression, not by the Unicode rules.
 """
 
 from __future__ import annotations
@@ -89,9 +86,7 @@ class SearchIndex:
         return self._model.get_scores_from_ids(numbers)
 
     def search(self, query: str) -> list[int]:
-        """Return the numbers of the best documents, best first; equals in their order, as in
-        Lucene.
-        """
+        """Return the numbers of the best documents, best first; equals in their order, as in Lucene."""
         scores = self.scores(query)
         candidates = np.flatnonzero(scores > 0)
         order = np.argsort(-scores[candidates], kind="stable")

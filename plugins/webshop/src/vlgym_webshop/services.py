@@ -1,8 +1,7 @@
 """Services that the environments of a process share: windows of a browser, web server and shops.
 
 They are made at first use and ended with the last user. A forked process makes others. Constructing
-an
-environment starts nothing.
+an environment starts nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class Services:
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[int] = set()
-        self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
+        self._shops: dict[ShopConfig, Shop] = {}
         self.server: ShopServer | None = None
         self.windows = WindowPool(self.serve)
 
@@ -49,18 +48,16 @@ class Services:
 
     def shop(self, config: ShopConfig) -> Shop:
         """Return the shop of a configuration."""
-        return self._named_shop(config)[1]
-
-    def _named_shop(self, config: ShopConfig) -> tuple[str, Shop]:
         with self._lock:
             if config not in self._shops:
-                self._shops[config] = (f"shop{len(self._shops)}", Shop(config))
+                self._shops[config] = Shop(config)
             return self._shops[config]
 
     def url(self, config: ShopConfig, goal: int, page: Page) -> str:
         """Return the address of a page, starting the server where none runs."""
         with self._lock:
-            (name, shop), server = self._named_shop(config), self.serve()
+            shop, server = self.shop(config), self.serve()
+            name = f"shop{list(self._shops).index(config)}"
             server.add(name, shop)
             return server.url(name, goal, page)
 
@@ -74,7 +71,7 @@ class Services:
             self.windows.close()
             if self.server is not None:
                 self.server.close()
-            for _, shop in self._shops.values():
+            for shop in self._shops.values():
                 shop.close()
             self.server = None
             self._shops.clear()

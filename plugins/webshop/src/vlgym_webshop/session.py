@@ -1,7 +1,6 @@
 """The rules of the shop: five kinds of page, their clickable elements, and where these lead.
 
-A `Page` is a value: the browser's picture is a function of the goal and the page, so an episode can
-    be
+A `Page` is a value: the browser's picture is a function of the goal and the page, so an episode can be
 saved, restored and replayed without a browser.
 """
 

@@ -1,6 +1,4 @@
-"""Finds a catalogue in the cache, or makes it there: once, under a lock, put in place when
-complete.
-"""
+"""Finds a catalogue in the cache, or makes it there: once, under a lock, put in place when complete."""
 
 from __future__ import annotations
 

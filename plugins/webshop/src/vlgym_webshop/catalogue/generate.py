@@ -1,5 +1,4 @@
-"""Products from a seed: product `i` of seed `s` is the same in a catalogue of any size, on any
-machine.
+"""Products from a seed: product `i` of seed `s` is the same in a catalogue of any size, on any machine.
 
 Brands and texts are invented. Nothing here looks at goals; those are written in `wishes`.
 """
@@ -8,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-import string
+
+import numpy as np
 
 from .records import Product, Review
 from .taxonomy import Kind, load_data, load_taxonomy
@@ -19,7 +19,6 @@ VERSION = 1
 CONTRADICTIONS = (
     ("slim fit", "loose fit"), ("long sleeve", "short sleeve"), ("machine washable", "hand washable"),
 )  # fmt: skip
-_LETTERS = string.digits + string.ascii_uppercase
 
 
 def generate_product(index: int, seed: int = 0) -> Product:
@@ -100,9 +99,5 @@ def _options(rng: random.Random, kind: Kind) -> dict[str, tuple[str, ...]]:
 def _asin(index: int, seed: int) -> str:
     """Return `B0`, four characters of a hash and four that count: unique up to 1,679,616 products."""
     digest = int.from_bytes(hashlib.sha256(f"{seed} {index}".encode()).digest()[:6], "big")
-    return "B0" + _base36(digest) + _base36(index * 1_000_003 + 77_777)
-
-
-def _base36(number: int) -> str:
-    """Return the last four digits of a number."""
-    return "".join(_LETTERS[number // 36**place % 36] for place in (3, 2, 1, 0))
+    numbers = digest, index * 1_000_003 + 77_777
+    return "B0" + "".join(np.base_repr(number % 36**4, 36).zfill(4) for number in numbers)

@@ -84,8 +84,7 @@ class Catalogue:
 
         A first word `<c>`, `<q>` or `<a>` lists a category, products filed under a query, or an
         attribute, in catalogue order, as published; the published `<r>` (random products) is a
-        plain
-        word here, because a page must be a function of its address.
+        plain word here, because a page must be a function of its address.
         """
         first, _, rest = query.strip().partition(" ")
         if first not in _LISTS:

@@ -1,6 +1,4 @@
-"""Reads taxonomy.yaml and phrases.yaml: kinds of product with attributes and options, and
-sentences.
-"""
+"""Reads taxonomy.yaml and phrases.yaml: kinds of product with attributes and options, and sentences."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Goals of the generated catalogue: a shopper's wish, in 48 sentence forms, for a product that
-exists.
+"""Goals of the generated catalogue: a shopper's wish, in 48 sentence forms, for a product that exists.
 
 A goal is written from one product (attributes and option values it has, a price limit above its
 price), so it can always be met. The target products of the three splits are disjoint: one product
-in
-ten is for test, one for val.
+in ten is for test, one for val.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The shop's web server: a Flask application behind Werkzeug, on the loopback interface, in a
-thread.
+"""The shop's web server: a Flask application behind Werkzeug, on the loopback interface, in a thread.
 
 Stateless: a page is a function of its address. `python -m vlgym_webshop` serves it for a person.
 """
