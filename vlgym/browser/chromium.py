@@ -138,10 +138,10 @@ class Chromium:
         # Several starts: the port that a driver chose may be taken before it listens.
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
         ports = [port for port in (site, proxy) if port is not None]
-        reason = ""
+        reason, path = "", self.profile / "driver.log"
         for attempt in range(ATTEMPTS):
-            discard(self.profile / "driver.log")
-            with open_end(self.profile / "driver.log") as log:
+            discard(path)
+            with open_end(path) as log:
                 try:
                     self.room = Room(self.profile, user, ports, log)
                 except OSError as error:
@@ -230,23 +230,20 @@ class Chromium:
         )
 
     def _write_options(
-        self,
-        chromium: str,
-        site: int | None,
-        proxy: int | None,
-        switches: Sequence[str],
-        wanted: Mapping[str, Any],
+        self, chromium: str, site: int | None, proxy: int | None, switches: Sequence[str], wanted: Mapping[str, Any]
     ) -> Options:
         options = Options()
         options.binary_location = chromium
         for key, value in wanted.items():
             options.set_capability(key, value)
+
         # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
         bypass = "<-loopback>" if site is None else f"<-loopback>;127.0.0.1:{site}"
         way_out = _NOWHERE if proxy is None else f"127.0.0.1:{self.listeners[-1].getsockname()[1]}"
         ways = f"--proxy-server={way_out}", f"--proxy-bypass-list={bypass}"
         for switch in (*_SWITCHES, *switches, *ways):
             options.add_argument(switch)
+
         # Its own sandbox does not run as root, nor without user namespaces, where root is in a container.
         off = os.environ.get(self._sandbox) == "off"
         if off or self.room.user == 0 or (os.geteuid() == 0 and not self.room.namespaces):

@@ -15,7 +15,7 @@ NOT_MEASURED = "not measured"  # stands for a blind floor that was not measured
 def find_share(blind: Mapping[str, Any], floor: Mapping[str, Any], ceiling: Mapping[str, Any]) -> float | None:
     """Return the share of the way from floor to ceiling that blind policies reach, at least 0.
 
-    It is that in `success` or in `return`, whichever is more; `None` where there is no way.
+    It is that in `success` or in `return`, whichever is more; `None` where none is left.
     """
     ways = [
         (blind[name] - floor[name]) / (ceiling[name] - floor[name])

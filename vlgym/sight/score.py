@@ -250,8 +250,8 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
         if name != "shown"
     ]
     stand = holm([p for _, p in controls], CONTROL_ALPHA)
-    told = [env_id for (env_id, _), stands in zip(controls, stand, strict=True) if stands]
-    verdicts.update(dict.fromkeys(told, TOLD))
+    leaking = [env_id for (env_id, _), stands in zip(controls, stand, strict=True) if stands]
+    verdicts.update(dict.fromkeys(leaking, TOLD))
 
     # The rest is tested together, by Holm's rule.
     judged = [env_id for env_id in grouped if env_id not in verdicts]

@@ -45,9 +45,7 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def make_plan(
-    labels: tuple[tuple[str, float, float, float, int, int], ...],
-    floor: tuple[tuple[int, int], ...],
-    area: Box,
+    labels: tuple[tuple[str, float, float, float, int, int], ...], floor: tuple[tuple[int, int], ...], area: Box
 ) -> Plan:
     """Lay out a room in the box `area`, on the reachable grid points `floor`.
 

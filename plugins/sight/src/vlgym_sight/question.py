@@ -30,9 +30,7 @@ class Question(VLEnv):
     skipped: ClassVar[int] = 0
     contrast: float = 1.0
     prompt = PromptTemplate(
-        version=1,
-        instructions="Look at the picture. {task}\n{format}",
-        turn="{state}Legal actions: {actions}",
+        version=1, instructions="Look at the picture. {task}\n{format}", turn="{state}Legal actions: {actions}"
     )
 
     def __init__(self, **kwargs: Any) -> None:

@@ -18,12 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve one catalogue until interrupted."""
     about = "Serve the shop on the loopback interface."
     parser = argparse.ArgumentParser(prog="python -m vlgym_webshop", description=about)
-    about = "TCP port (default 3000; 0 takes a free one)"
-    parser.add_argument("--port", type=int, default=3000, help=about)
-    about = "number of the goal whose instruction is shown"
-    parser.add_argument("--goal", type=int, default=0, help=about)
-    about = "folder of WebShop's own files, instead of the generated catalogue"
-    parser.add_argument("--data", help=about)
+    parser.add_argument("--port", type=int, default=3000, help="TCP port (default 3000; 0 takes a free one)")
+    parser.add_argument("--goal", type=int, default=0, help="number of the goal whose instruction is shown")
+    parser.add_argument("--data", help="folder of WebShop's own files, instead of the generated catalogue")
     chosen = parser.parse_args(arguments)
 
     # Wrong values, a missing part or a port that is taken is the user's to correct.

@@ -137,6 +137,8 @@ class Window(Chromium):
         The second way takes half the processor time, and gives the same picture.
         """
         site = url.split("/", 3)[2]
+
+        # The first page of a site needs a navigation, at the size that the pictures shall have.
         if self._site != site:
             height, width = VIEWPORT
             metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

@@ -66,6 +66,8 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
         if not isinstance(asin, str) or asin == "nan" or len(asin) > 10 or asin in asins:
             continue
         asins.add(asin)
+
+        # A damaged entry is the user's to fix, so the message names it.
         try:
             yield _product(asin, entry, known.get(asin, {}))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

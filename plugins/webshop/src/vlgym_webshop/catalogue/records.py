@@ -86,12 +86,7 @@ class Goal:
 
     @classmethod
     def of(
-        cls,
-        product: Product,
-        instruction: str,
-        attributes: tuple[str, ...],
-        options: tuple[str, ...],
-        upper: float,
+        cls, product: Product, instruction: str, attributes: tuple[str, ...], options: tuple[str, ...], upper: float
     ) -> Goal:
         """Return the goal of an instruction for a product."""
         filed = (product.title, product.query, product.product_category)

@@ -63,6 +63,8 @@ class Catalogue:
         self.folder = folder
         self._lock = RLock()
         self.product = lru_cache(512)(self._read_product)
+
+        # The file never changes, so SQLite needs no locks.
         try:
             address = f"{(folder / FILE).resolve().as_uri()}?mode=ro&immutable=1"
             self._database = sqlite3.connect(address, uri=True, check_same_thread=False)

@@ -51,12 +51,7 @@ def draw_targets(
 
 
 def write_goal(
-    product: Product,
-    kind: Kind,
-    rng: random.Random,
-    *,
-    marks: tuple[str, ...] = (),
-    limit: float | None = None,
+    product: Product, kind: Kind, rng: random.Random, *, marks: tuple[str, ...] = (), limit: float | None = None
 ) -> Goal:
     """Return a goal that buying `product` with the right options meets in full.
 

@@ -129,39 +129,24 @@ def render_page(shop: Shop, name: str, number: int, page: Page) -> str:
         ]
     elif page.kind == RESULTS:
         products = map(shop.catalogue.product, shop.rules.results(page))
-        context["items"] = [_describe(product, address) for product in products]
+        context["items"] = [(each, address(each.asin.lower()), _draw(each)) for each in products]
         context["total"] = len(shop.search(page.query))
     else:
         context |= _open_product(shop, page, goal, address)
     return render_template(f"{page.kind}.html", **context)
 
 
-def _describe(product: Product, address: Callable[[str], str]) -> dict[str, str]:
-    return {
-        "asin": product.asin,
-        "title": product.title,
-        "price": product.price_tag,
-        "stars": "★ " + product.rating.split()[0] if product.rating[:1].isdigit() else "",
-        "address": address(product.asin.lower()),
-        "picture": _draw(product),
-    }
-
-
 def _open_product(shop: Shop, page: Page, goal: Goal, address: Callable[[str], str]) -> dict[str, Any]:
     product = shop.catalogue.product(page.asin)
-    context: dict[str, Any] = {
-        "product": product, "picture": _draw(product, dict(page.options))
-    }  # fmt: skip
+    context: dict[str, Any] = {"product": product, "picture": _draw(product, dict(page.options))}
     if page.kind == DONE:
         context["score"] = shop.judge(page, goal).reward
     if page.kind == ITEM:
-        chosen = set(page.options)
         context["options"] = [
-            (name, [(value, (name, value) in chosen, address(value)) for value in values])
+            (name, [(value, (name, value) in page.options, address(value)) for value in values])
             for name, values in product.options.items()
         ]
-        context["details"] = [(click, address(click)) for click in DETAILS]
-        context["buy"] = address(BUY)
+        context |= {"details": [(click, address(click)) for click in DETAILS], "buy": address(BUY)}
     return context
 
 
