@@ -185,10 +185,7 @@ class Chromium:
 
     @property
     def intact(self) -> bool:
-        """True if none of the processes that all pages share has ended or been stopped.
-
-        Chromium restarts a lost one silently, but a page that was loading may lack a part.
-        """
+        """True if none of the processes that all pages share has ended: a page may lack its part."""
         return self.alive and all(map(_is_running, self._staff))
 
     def cdp(self, command: str, **arguments: Any) -> dict[str, Any]:

@@ -84,11 +84,7 @@ class Room:
             self._control.send(json.dumps(order).encode())
 
     def connect(self, port: int, timeout_s: float | None = None) -> socket.socket:
-        """Return a connection to a port of the room's 127.0.0.1.
-
-        Raises:
-            OSError: nobody listens there, or the room is gone.
-        """
+        """Return a connection to a port of the room's 127.0.0.1, or raise an `OSError`."""
         try:
             with self._lock:
                 self._control.send(str(port).encode())

@@ -21,10 +21,7 @@ _SEPARATORS = (", ", "\n", "; ", " ")
 
 
 class BlindPlayer:
-    """Plays one episode without its picture. Subclass it, name it, and define `choose`.
-
-    `name` stands in registry.yaml and tables.
-    """
+    """Plays one episode without its picture. Subclass it, name it, and define `choose`."""
 
     name: ClassVar[str] = ""
 
@@ -35,12 +32,7 @@ class BlindPlayer:
         """Take `info["vlgym"]["feedback"]` of the last action before each choice; by default ignore it."""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next action.
-
-        Args:
-            text: `observation["text"]` of this turn.
-            legal: the legal actions, as `info["vlgym"]["legal_actions"]` lists them; may be empty.
-        """
+        """Return the next action; `text` is `observation["text"]`, `legal` may be empty."""
         raise TypeError(f"{type(self).__name__} must define choose()")
 
 

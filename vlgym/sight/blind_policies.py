@@ -49,10 +49,7 @@ class BestBlind:
 
 
 def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
-    """Return the best player by success in an entry of `read_registry`.
-
-    Where none is recorded, it is the first that the card names, else the searcher.
-    """
+    """Return the best player by success in an entry of `read_registry`, else the card's, else the searcher."""
     own = load_players(spec) if spec is not None else []
     searcher = BlindPolicy(Searcher.name, Searcher)
     best = ((entry or {}).get("blind") or {}).get("success_policy")
@@ -83,11 +80,7 @@ class BlindPolicy:
         self._playing: WeakKeyDictionary[Any, tuple[tuple[Any, ...], BlindPlayer]] = WeakKeyDictionary()
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask each episode's player.
-
-        Raises:
-            UserError: a player answers with something else than a text, or the turns hold no text.
-        """
+        """Ask each episode's player; a `UserError` without texts in the turns or in the answers."""
         return [Reply(unwrap(turn.env).parser.format([self._choose(turn)])) for turn in turns]
 
     def _choose(self, turn: Turn) -> str:
@@ -113,11 +106,7 @@ def make_constant(action: str) -> BlindPolicy:
 
 
 def load_players(spec: EnvSpec) -> list[BlindPolicy]:
-    """Return the policies of the blind players that a spec names.
-
-    Raises:
-        PluginError: one of them cannot be imported or is no `BlindPlayer`.
-    """
+    """Return the policies of a spec's blind players; a `PluginError` if one cannot be imported."""
     players = []
     for place in spec.blind:
         module, _, name = place.partition(":")

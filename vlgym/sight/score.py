@@ -133,10 +133,7 @@ class ProbeVerdict:
 
 @dataclass(frozen=True)
 class SightReport:
-    """Verdict on the records: `sees` is `None` where it cannot be judged.
-
-    Warnings are sentences, the most important first.
-    """
+    """Verdict on the records: `sees` is `None` where it cannot be judged; warnings are sentences."""
 
     sees: bool | None
     probes: tuple[ProbeVerdict, ...]

@@ -40,11 +40,7 @@ _ALLOWED = (
 
 
 def check_grammar(grammar: str, source: str) -> None:
-    """Check every expression of a text grammar; `source` says where it comes from.
-
-    Raises:
-        UserError: the grammar cannot be read, or an expression calls, indexes, or computes.
-    """
+    """Raise a `UserError` if a grammar cannot be read, or has more than plain names in expressions."""
     try:
         expressions = _list_expressions(grammar)
     except (Exception, SystemExit) as error:
@@ -91,13 +87,7 @@ def _expressions(symbol: Any, kind: type) -> Iterator[str]:
 
 
 def wants_benchmark(games: str, split: str | None) -> bool:
-    """True if the benchmark's games are played.
-
-    With `benchmark` always, with `auto` if a split is named and its games are installed.
-
-    Raises:
-        UserError: they are demanded and not there.
-    """
+    """True for `benchmark`, whose games must be there, and for `auto` if the named split is installed."""
     root = data_folder() / FOLDER
     if games == "benchmark" and not root.is_dir():
         raise UserError(
@@ -109,11 +99,7 @@ def wants_benchmark(games: str, split: str | None) -> bool:
 
 
 def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the folders of a split's games of the given task types, sorted.
-
-    Raises:
-        UserError: there are none.
-    """
+    """Return the folders of a split's games of these task types, sorted; a `UserError` for none."""
     root = data_folder() / FOLDER / split
     folders = _list_games(root, tasks)
     if not folders:
@@ -144,11 +130,7 @@ def _numbers(env_id: str, split: str, count: int) -> dict[int, int]:
 
 
 def load_game(folder: Path) -> Game:
-    """Read and check a game.
-
-    Raises:
-        UserError: a file is missing, damaged, or holds what a game never needs.
-    """
+    """Read and check a game; a `UserError` for files that are missing, damaged, or hold code."""
     data, trajectory = _read(folder / GAME), _read(folder / TRAJECTORY)
     name = f"{folder.parent.name}/{folder.name}"
     try:

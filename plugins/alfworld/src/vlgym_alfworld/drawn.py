@@ -46,11 +46,7 @@ class TextGame:
         self._env: Any = None
 
     def open(self, game: Game, tag_seed: int | None = None) -> None:
-        """Load a game and start it; with `tag_seed` its objects get drawn numbers (`mug #37`).
-
-        Raises:
-            UserError: the engine rejects the game.
-        """
+        """Load a game and start it; with `tag_seed` its objects get drawn numbers (`mug #37`)."""
         with self._scope():
             if self._env is None:
                 self._env = _IDLE.pop() if _IDLE else _make_engine()

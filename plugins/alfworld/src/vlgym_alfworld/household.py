@@ -42,21 +42,14 @@ SUBGOAL = 1.0  # reward when a condition of the goal is met for the first time i
 
 
 def list_furniture_actions(commands: Sequence[str]) -> list[str]:
-    """Return the legal actions that need no sight.
-
-    They are `go to` each other piece of furniture, and `open` and `close` each door where the agent
-    is, whichever of the two it needs.
-    """
+    """Return the legal actions that need no sight: each `go to`, and `open` and `close` of doors here."""
     going = [command for command in commands if command.startswith("go to ")]
     doors = dict.fromkeys(match[1] for match in map(_DOOR.fullmatch, commands) if match)
     return going + [f"{verb} {place}" for place in doors for verb in ("open", "close")]
 
 
 def match_template(wanted: str, commands: Sequence[str]) -> str | None:
-    """Return the command that fits a template and that `wanted` spells, or `None`.
-
-    Case, runs of white space and the sign before an object's number do not matter.
-    """
+    """Return the command that fits a template and is spelled so, case, blanks and `#` aside."""
     for command in commands:
         if _plain(command) == _plain(wanted) and any(form.fullmatch(command) for form in _FORMS):
             return command
@@ -259,10 +252,7 @@ class ALFWorld(VLEnv):
         return Outcome(reward, terminated=backend.won, feedback=backend.feedback)
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Read the reply, act, observe.
-
-        With `compat` an illegal reply is paid its fraction of conditions, too, as published.
-        """
+        """Take a step; with `compat` an illegal reply is paid its fraction of conditions, as published."""
         observation, reward, terminated, truncated, info = super().step(action)
         if self.compat and info["invalid_action"] and not info["vlgym"]["actions"]:
             reward += self.score()

@@ -154,11 +154,7 @@ class Memory:
 
 
 def seek(goal: Goal, world: World, memory: Memory, commands: Sequence[str]) -> Advice | None:
-    """Return the next command towards the goal from what was seen, else one that looks further.
-
-    Of the things in `world` only those that `memory` recalls are used. `None`: all furniture was
-    looked into and nothing helps.
-    """
+    """Return the next command towards the goal from what `memory` recalls of the world, if any."""
     if advice := advise(goal, memory.recall(world), commands):
         return advice
 

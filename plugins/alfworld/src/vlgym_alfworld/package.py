@@ -41,11 +41,7 @@ def data_folder() -> Path:
 
 
 def import_quietly(name: str) -> ModuleType:
-    """Import a module of `alfworld` or `textworld`; the process stays as it was.
-
-    Raises:
-        MissingSystemPartError: the package, or one that it needs, is not installed.
-    """
+    """Import a module of `alfworld` or `textworld` or raise `MissingSystemPartError`."""
     with _LOCK, _process_set_aside():
         try:
             return importlib.import_module(name)
@@ -55,11 +51,7 @@ def import_quietly(name: str) -> ModuleType:
 
 @cache
 def package_folder() -> Path:
-    """Return the folder of the installed package, without importing it.
-
-    Raises:
-        MissingSystemPartError: it is not installed.
-    """
+    """Return the folder of the package, without importing it; `MissingSystemPartError` without one."""
     spec = importlib.util.find_spec("alfworld")
     if spec is None or not spec.submodule_search_locations:
         raise MissingSystemPartError(f"The package alfworld is not installed. {_FIX}")

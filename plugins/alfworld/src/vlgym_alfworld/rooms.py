@@ -90,11 +90,7 @@ class Room:
 
 @lru_cache(maxsize=128)
 def load_room(scene: int) -> Room:
-    """Read a room from the package's layout files.
-
-    Raises:
-        UserError: there is no such floor plan.
-    """
+    """Read a room from the package's layout files; a `UserError` for another floor plan."""
     if scene not in package.constants().SCENE_NUMBERS:
         raise UserError(
             f"There is no floor plan {scene!r}; kitchens are 1-30, living rooms 201-230, bedrooms "

@@ -54,11 +54,7 @@ def missing_parts() -> list[str]:
 
 
 class ThorBackend:
-    """A game in AI2-THOR, with frames of `size` (height and width in pixels).
-
-    Raises:
-        MissingSystemPartError: a part of AI2-THOR is missing; the message names all of them.
-    """
+    """A game in AI2-THOR, with frames of `size`; a `MissingSystemPartError` names all that is missing."""
 
     def __init__(self, size: tuple[int, int]) -> None:
         if parts := missing_parts():

@@ -47,10 +47,7 @@ class Plan:
 def make_plan(
     labels: tuple[tuple[str, float, float, float, int, int], ...], floor: tuple[tuple[int, int], ...], area: Box
 ) -> Plan:
-    """Lay out a room in the box `area`, on the reachable grid points `floor`.
-
-    A label is a name, x, height and z (metres), width and height of its tile (pixels).
-    """
+    """Lay out a room; a label is a name, x, height and z (metres), width and height of its tile (pixels)."""
     xs = [x for _, x, _, _, _, _ in labels] + [column * GRID for column, _ in floor]
     zs = [z for _, _, _, z, _, _ in labels] + [row * GRID for _, row in floor]
     bounds = (min(xs) - GRID, max(xs) + GRID, min(zs) - GRID, max(zs) + GRID)

@@ -135,9 +135,6 @@ class SeeHistory(Question):
 
 
 def find_split(order: Sequence[int], colours: int) -> str:
-    """Return the split that shows these colours in this order: a tenth each is test's and val's.
-
-    Orders that differ by a turn of the colour wheel belong together, so each colour is as often at each place.
-    """
+    """Return the split that shows an order of colours, or any turn of it on the colour wheel."""
     steps = bytes((index - order[0]) % colours for index in order)
     return {0: "test", 1: "val"}.get(zlib.crc32(steps) % 10, "train")

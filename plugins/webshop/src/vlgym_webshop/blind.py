@@ -68,10 +68,7 @@ class Shopper(BlindPlayer):
 
 
 def list_fitting(text: str, legal: tuple[str, ...]) -> list[str]:
-    """Return the clicks on option values whose words stand in the instruction in a row.
-
-    The longest value is last, because a later choice replaces an earlier one.
-    """
+    """Return the clicks on option values in the instruction, the longest last: a later choice counts."""
     match = _INSTRUCTION.search(text)
     wish = f" {' '.join(_WORD.findall(match[1].lower()))} " if match else ""
     values = {action: action.removeprefix("click[").removesuffix("]") for action in legal}
@@ -116,10 +113,7 @@ def read_wish(text: str) -> str:
 
 
 def list_phrases(wish: str) -> list[str]:
-    """Return the rows of up to four words between two commas, without a filler at either end.
-
-    Shorter ones are first, because a later choice replaces an earlier one.
-    """
+    """Return the rows of up to four words between commas, fillers at their ends excluded, short first."""
     phrases: dict[str, int] = {}
     for part in wish.split(","):
         words = _PHRASE_WORD.findall(part)

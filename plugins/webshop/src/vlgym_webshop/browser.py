@@ -60,9 +60,7 @@ class WindowPool(BrowserPool["Window"]):
     def photograph(self, url: str) -> Image:
         """Return the picture of a page, `VIEWPORT` large: `[H, W, 3] uint8`, read-only and shared.
 
-        Raises:
-            BrowserError: three browsers in a row failed on the page.
-            MissingSystemPartError: Chromium or its driver is not installed.
+        A `BrowserError` says that three browsers in a row failed on the page.
         """
         with self._turn:
             return self._remembered(url)
@@ -117,11 +115,7 @@ class Window(Chromium):
             self._stops = []
 
     def photograph(self, url: str) -> Image:
-        """Load a page and return its picture.
-
-        Raises:
-            BrowserError: the page did not load, or its picture is wrong.
-        """
+        """Load a page and return its picture; a `BrowserError` if it does not load or looks wrong."""
         self._load(url)
         shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         with PILImage.open(io.BytesIO(base64.b64decode(shot["data"]))) as opened:
@@ -132,10 +126,7 @@ class Window(Chromium):
         return picture
 
     def _load(self, url: str) -> None:
-        """Show a page: the first by navigating to it, a later one by fetching it into the document.
-
-        The second way takes half the processor time, and gives the same picture.
-        """
+        """Show a page: by navigating to the first one, by fetching later ones, in half the processor time."""
         site = url.split("/", 3)[2]
 
         # The first page of a site needs a navigation, at the size that the pictures shall have.

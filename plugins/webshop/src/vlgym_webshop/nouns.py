@@ -40,13 +40,8 @@ def tag_by_rule(name: str) -> tuple[str, ...]:
 def load_tagger(choice: str, generated: bool) -> tuple[str, Tagger]:
     """Return the name of the tagger used (`rules` or `spacy`) and the tagger.
 
-    Args:
-        choice: `rules`, `spacy`, or `auto`: spaCy's model for WebShop's files where it is
-            installed, else the rule, so that scores of generated catalogues agree everywhere.
-        generated: whether the catalogue is a generated one.
-
-    Raises:
-        UserError: unknown choice, or `spacy` without the model.
+    `auto` is spaCy's model for WebShop's files where it is installed, else the rule, so that scores of
+    generated catalogues agree everywhere. A `UserError` says that `spacy` lacks its model.
     """
     check_choice("nouns", choice, ("auto", "rules", "spacy"))
     if choice == "rules" or (choice == "auto" and generated):

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """Windows, server and shops of this process, with a count of the environments that use them.
-
-    Chromium starts at the first photograph, and reaches nothing but the server.
-    """
+    """Windows, server and shops of this process, with a count of the environments that use them."""
 
     def __init__(self) -> None:
         self._lock = RLock()

@@ -22,10 +22,7 @@ _ACTION = re.compile(r"\s*(search|click)\s*\[(.+)\]\s*", re.IGNORECASE | re.DOTA
 
 @dataclass(frozen=True)
 class Page:
-    """Position of the shopper: a page of results has a query and a number from 1.
-
-    `options` are the chosen (name, value) pairs, in the order of the product's options.
-    """
+    """Position of the shopper; `options` are (name, value) pairs in the order of the product's options."""
 
     kind: str = SEARCH
     query: str = ""

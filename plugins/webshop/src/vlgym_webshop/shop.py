@@ -22,11 +22,7 @@ class ShopConfig:
 
 
 class Shop:
-    """Catalogue, rules and judge. Safe for threads, not after a fork.
-
-    Raises:
-        UserError: the catalogue or the tagger cannot be had.
-    """
+    """Catalogue, rules and judge. Safe for threads, not after a fork."""
 
     def __init__(self, config: ShopConfig) -> None:
         _, self._tag = load_tagger(config.nouns, generated=config.source.data is None)

@@ -25,11 +25,7 @@ LAYOUT = 1  # version of the files in the cache
 
 @dataclass(frozen=True)
 class CatalogueSource:
-    """Source of a catalogue: generated (`products`, `seed`, `lookalikes`), or the files in `data`.
-
-    Raises:
-        UserError: a value is out of its range.
-    """
+    """Source of a catalogue: generated (`products`, `seed`, `lookalikes`), or the files in `data`."""
 
     products: int = 1000
     seed: int = 0
@@ -53,11 +49,7 @@ class CatalogueSource:
 
 
 def open_catalogue(source: CatalogueSource) -> Catalogue:
-    """Open a catalogue; make it first where the cache does not hold it.
-
-    Raises:
-        UserError: a file is missing, malformed or damaged, or the cache cannot be written.
-    """
+    """Open a catalogue; make it first where the cache does not hold it, or raise a `UserError`."""
     root = find_cache("webshop")
     folder = root / source.name()
     if (folder / FILE).is_file():

@@ -32,11 +32,7 @@ _AGAIN = "Download the file again."
 
 
 def find_files(folder: Path) -> tuple[Path, Path, Path]:
-    """Return the paths of products, attributes and human instructions, of the full files if there.
-
-    Raises:
-        UserError: one is missing.
-    """
+    """Return products, attributes and human instructions, the full files if there, or a `UserError`."""
     if not folder.is_dir():
         raise UserError(f"data={str(folder)!r} is not a folder. It must hold {ITEMS[0]}, {ATTRIBUTES[0]} and {HUMAN}.")
     for items, attributes in zip(ITEMS, ATTRIBUTES, strict=True):
@@ -53,8 +49,7 @@ def find_files(folder: Path) -> tuple[Path, Path, Path]:
 def read_products(items: Path, attributes: Path) -> Iterator[Product]:
     """Yield the products in the order of the file, without unusable and repeated article numbers.
 
-    Raises:
-        UserError: a file is not the JSON it should be; the message names file and product.
+    A `UserError` names the file and the product that is not as it should be.
     """
     known = _read_mapping(attributes)
     asins: set[str] = set()
@@ -78,11 +73,7 @@ def read_products(items: Path, attributes: Path) -> Iterator[Product]:
 
 
 def read_goals(human: Path, products: Iterable[Product]) -> list[Goal]:
-    """Return the human goals of `products` in the published order: test, dev (our val), train.
-
-    Raises:
-        UserError: the file is malformed, or has no goal for these products.
-    """
+    """Return the human goals of `products` in the published order: test, dev (our val), train."""
     instructions = _read_mapping(human)
     goals = []
     for product in products:
@@ -101,11 +92,7 @@ def read_goals(human: Path, products: Iterable[Product]) -> list[Goal]:
 
 
 def read_array(path: Path) -> Iterator[Any]:
-    """Yield the elements of a JSON array one by one, so that gigabytes need little memory.
-
-    Raises:
-        UserError: the file is not a JSON array, or ends early.
-    """
+    """Yield the elements of a JSON array one by one, so that gigabytes need little memory."""
     decoder = json.JSONDecoder()
     with path.open(encoding="utf-8") as stream:
         buffer, ended = stream.read(_CHUNK).lstrip(), False

@@ -77,10 +77,7 @@ def generate_lookalike_goals(products: int, seed: int = 0) -> Iterator[Goal]:
 
 
 def share_attributes(kind: Kind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the attributes that a kind's texts may tell, and its marks, which they never do.
-
-    They are the same in every catalogue, and no two of them contradict each other.
-    """
+    """Return the attributes that a kind's texts may tell, and its marks, which they never do."""
     return _share(kind.name, kind.attributes)
 
 

@@ -53,11 +53,7 @@ def write_goals(folder: Path, goals: Iterable[Goal]) -> None:
 
 
 class Catalogue:
-    """Products, goals and search of one catalogue folder. Safe for threads, not after a fork.
-
-    Raises:
-        UserError: the folder's files are damaged.
-    """
+    """Products, goals and search of one catalogue folder. Safe for threads, not after a fork."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -53,10 +53,7 @@ def draw_targets(
 def write_goal(
     product: Product, kind: Kind, rng: random.Random, *, marks: tuple[str, ...] = (), limit: float | None = None
 ) -> Goal:
-    """Return a goal that buying `product` with the right options meets in full.
-
-    By default up to three attributes are drawn, not `marks`, and a price limit in dollars or none.
-    """
+    """Return a goal that buying `product` meets in full; `marks` and `limit` (dollars) are drawn by default."""
     # The wish: attributes, an option value of most axes, a price limit.
     drawn = rng.sample(product.attributes, rng.randint(1, min(3, len(product.attributes))))
     attributes = marks or tuple(drawn)

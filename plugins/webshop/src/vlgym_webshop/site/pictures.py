@@ -24,10 +24,7 @@ def name_picture(text: str) -> str:
 
 
 def draw_picture(name: str, asin: str, options: dict[str, str]) -> str:
-    """Return an SVG element for a product: its drawing, or a box, in the colour of an option.
-
-    The article number decides the colour where no option names one.
-    """
+    """Return an SVG element: a product's drawing in the colour of an option, else of its number."""
     shades = (_find_shade(options.get(axis, "")) for axis in _COLOUR_AXES)
     digest = hashlib.sha256(asin.encode()).digest()
     fallback, accent = (_FALLBACK[byte % len(_FALLBACK)] for byte in digest[:2])
