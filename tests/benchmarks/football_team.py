@@ -16,7 +16,7 @@ from pathlib import Path
 
 from vlgym_football.engine import IDLE, Snapshot
 from vlgym_football.names import TEAM
-from vlgym_football.team_script import LOST, TeamScript
+from vlgym_football.team_script import LOST_WORTH, TeamScript
 
 import vlgym
 from vlgym.env.seeding import episode_seed
@@ -32,7 +32,7 @@ class Alone(TeamScript):
     """The script of a player who never passes."""
 
     def _best_pass(self, now: Snapshot, attacker: int) -> tuple[float, str]:
-        return LOST, ""
+        return LOST_WORTH, ""
 
 
 class Study:

@@ -198,7 +198,7 @@ def test_of_two_boxes_in_one_place_the_one_with_the_same_contents_is_taken() -> 
         100
     )
     (match,) = match_elements([outer], [outer, inner], compat=True)
-    assert match.found is inner  # published: fewer descendants win, so a page need not even match itself
+    assert match.partner is inner  # published: fewer descendants win, so a page need not even match itself
 
 
 @pytest.mark.parametrize(
