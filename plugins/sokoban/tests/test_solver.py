@@ -96,5 +96,3 @@ def test_limits_leave_the_answer_open() -> None:
     assert solve(level, max_steps=length).status == SOLVED
     assert solve(level, max_steps=length - 1).status == UNKNOWN
     assert solve(level, max_nodes=1).status == UNKNOWN
-
-
