@@ -1,4 +1,4 @@
-"""Every check of the kit for games of several agents finds the fault that is planted here for it."""
+"""Every check of the kit for games of several agents finds its planted fault."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
 from baselines.models.tiny import build_tiny
+from vlgym.integrations.turn_rows import make_row
 from vlgym.integrations.verl import Game, make_rows
 
 EPISODES, TURN_LIMIT, ROOM = 6, 5, 4096
@@ -112,10 +113,7 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
             texts.append(info["vlgym"]["turn_text"])
             total, turns, invalid = total + float(reward), turns + 1, invalid + info["invalid_action"]
             assert batch["turn_scores"][index] == reward
-            assert batch["turns"][index] == {
-                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
-                "success": info["success"],
-            }  # fmt: skip
+            assert batch["turns"][index] == make_row(reward, info)
         assert terminated or truncated
         assert len(batch["turns"]) == len(batch["turn_scores"]) == len(server.replies)
         assert out.reward_score == total

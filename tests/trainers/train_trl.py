@@ -34,6 +34,7 @@ from transformers import AutoProcessor, Qwen2VLForConditionalGeneration, set_see
 
 from baselines.models.tiny import build_tiny
 from vlgym.integrations.trl import ActionParser, log_episodes, make_factory, make_rows
+from vlgym.integrations.turn_rows import make_row
 
 ENV, ARGUMENTS = "vlgym/CanaryColour-v0", {"image_size": (56, 56)}
 EPISODES, BATCH, IMITATED = 768, 32, 60
@@ -119,9 +120,7 @@ class Replay:
             env.reset(seed=asked)
             for reply, told in zip(game.replies, game.turns, strict=True):
                 _, reward, _, _, info = env.step(reply)
-                form, success = info["vlgym"]["form"], info["success"]
-                due = {"reward": reward, "invalid": info["invalid_action"], "form": form, "success": success}
-                assert told == due
+                assert told == make_row(reward, info)
                 self.turns += 1
             assert game.get_reward() == sum(told["reward"] for told in game.turns)
         return [None] * len(environments)

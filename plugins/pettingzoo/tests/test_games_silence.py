@@ -1,4 +1,4 @@
-"""A reply without an action pays a seat the same on every path, in every game, and no more than the move that stood."""
+"""A reply without an action pays a seat the same on every path, and never a gain."""
 
 from __future__ import annotations
 
