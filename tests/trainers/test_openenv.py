@@ -1,4 +1,4 @@
-"""`vlgym serve ID` against OpenEnv's own client and validator: the same episodes, refusals of one line, no leaks."""
+"""`vlgym serve ID` against OpenEnv's client and validator: episodes, refusals, no leaks."""
 
 from __future__ import annotations
 
@@ -97,18 +97,21 @@ def test_episodes_are_gymnasiums_byte_for_byte(server, env_id, record_property):
     assert found == 0
 
 
-def test_openenvs_validator_passes(server):
-    command = [str(Path(sys.executable).parent / "openenv"), "validate", "--url", f"{server[0]}/{IDS[0]}"]
+def validate(*words: str) -> str:
+    """Run OpenEnv's validator, which must pass; return its output."""
+    command = [str(Path(sys.executable).parent / "openenv"), "validate", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "FAIL" not in done.stdout
+    return done.stdout
+
+
+def test_openenvs_validator_passes(server):
+    assert "FAIL" not in validate("--url", f"{server[0]}/{IDS[0]}")
 
 
 def test_the_package_for_openenvs_hub_is_valid_and_its_client_plays(server, monkeypatch):
     package = Path(__file__).parents[2] / "hub" / "openenv"
-    command = [str(Path(sys.executable).parent / "openenv"), "validate", "--level", "static", str(package)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    validate("--level", "static", str(package))
     validate_env_structure(package, strict=True)
     manifest = yaml.safe_load((package / "openenv.yaml").read_text())
     assert tuple(manifest["validation"]["reward"]["range"]) == get_registry().get(IDS[0]).reward_range
@@ -186,7 +189,8 @@ def refused(url: str, data: bytes | None = None, **headers: str) -> tuple[int, s
 def test_bad_input_is_one_line(server):
     address = server[0]
     status, line = refused(f"{address}/vlgym/Nothing-v0/health")
-    assert (status, line.startswith("No environment is here; there are /vlgym/NumberLine-v1")) == (404, True)
+    assert status == 404
+    assert line.startswith("No environment is here; there are /vlgym/NumberLine-v1")
     assert refused(f"{address}/{IDS[0]}/health", Origin="http://elsewhere.example")[0] == 403
     assert refused(f"{address}/{IDS[0]}/health", Host="elsewhere.example")[0] == 403
     with pytest.raises(ConnectionError, match="404"), GenericEnvClient(f"{address}/vlgym/Nothing-v0").sync() as env:
@@ -230,14 +234,14 @@ def test_a_long_body_is_not_read(server, path, chunks):
 @pytest.mark.parametrize(
     ("path", "body", "status", "line"),
     [
-        ("step", b'{"action": {"reply": "up"}}', 400, "Reset the environment before the first step"),
+        ("step", b'{"action": {"reply": "up"}}', 400, "Reset the environment before the first"),
         ("step", b'{"action": {"reply": NaN}}', 422, "reply"),
         ("step", b'{"action": {"reply": "up"}, "timeout_s": NaN}', 422, "timeout_s"),
         ("step", rb'{"action": {"reply": ["\ud800\u001b"]}}', 422, "reply"),
         ("step", b'{"action": "up"}', 422, "action"),
         ("step", b"[" * 100_000, 4, ""),
         ("step", b"\xff\x00", 4, ""),
-        ("reset", b'{"seed": 1, "level": 3}', 400, "A reset takes seed and episode_id, not level; leave that out"),
+        ("reset", b'{"seed": 1, "level": 3}', 400, "A reset takes seed and episode_id, not level"),
         ("reset", b'{"seed": 1' + b"0" * 5000 + b"}", 4, ""),
         ("reset", b'{"seed": -Infinity}', 422, "seed"),
     ],
@@ -276,7 +280,8 @@ def test_with_a_token_every_request_needs_it():
 
 
 @pytest.mark.parametrize(
-    ("said", "line"), [("vlgym/NumberLin-v1", "Nearest: vlgym/NumberLine-v1"), (IDS[0], "Address already in use")]
+    ("said", "line"),
+    [("vlgym/NumberLin-v1", "Nearest: vlgym/NumberLine-v1"), (IDS[0], "Address already in use")],
 )
 def test_a_server_that_cannot_begin_says_why(said, line):
     with socket.create_server(("127.0.0.1", 0)) as other:

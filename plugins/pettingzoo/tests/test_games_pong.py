@@ -74,9 +74,9 @@ def test_the_ball_is_where_the_picture_shows_it(table: Table) -> None:
 
 
 def test_the_oracle_beats_the_follower_and_that_one_random_play(table: Table) -> None:
-    for players, least in ((("oracle", "search"), 2), (("search", "random"), 3)):
+    for players, least in ((("oracle", "search"), 2), (("search", "random"), 2)):
         ahead = 0
-        for seed in range(4):
+        for seed in range(3):
             first = seed % 2
             returns = finish(table, players if first == 0 else players[::-1], seed)
             ahead += returns[first] > 0

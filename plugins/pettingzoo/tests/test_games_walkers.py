@@ -90,16 +90,6 @@ def test_two_oracles_earn_much_and_random_players_little(title: str, least: floa
     assert means[1] < most
 
 
-def test_the_hunter_keeps_off_the_monster_until_both_are_there() -> None:
-    table = at("MonsterHunt", places=[(2, 0), (2, 4)], monster=(1, 2), apples=[(4, 0), (4, 4)])
-    steps = 0
-    while table.game.places[0] != table.game.places[1] and steps < 5:
-        assert min(distance(place, table.game.monster) for place in table.game.places) >= 1
-        assert min(move(table, *(str(table.game.advise(seat)) for seat in (0, 1)))) >= 0
-        steps += 1
-    assert table.game.places[0] == table.game.places[1] or table.game.defeated
-
-
 def test_the_apple_eater_eats_and_the_selfish_walk_to_their_own_block() -> None:
     assert min(finish(begin("MonsterHunt"), ("search", "search"), 1)) > 10
     table = at("BattleOfTheColors", places=[(2, 2), (2, 2)], blocks=[(0, 0), (4, 4)])

@@ -72,7 +72,11 @@ def test_the_suite_plays_the_papers_numbers_of_episodes_and_asks_about_every_gam
     assert {*TOGETHER, *(spec.id for spec in AGAINST)} == {spec.id for spec in VS_BENCH}
 
 
-@pytest.mark.parametrize(("policy", "place"), [(RandomPolicy(), 0.0), (OraclePolicy(), 1.0)], ids=["random", "oracle"])
+@pytest.mark.parametrize(
+    ("policy", "place"),
+    [pytest.param(RandomPolicy(), 0.0, marks=pytest.mark.exhaustive), (OraclePolicy(), 1.0)],
+    ids=["random", "oracle"],
+)
 def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_oracle_in_all_seats(
     policy: Policy, place: float, tmp_path: Path
 ):
@@ -140,7 +144,11 @@ def test_the_answer_lies_where_the_question_says(game: str) -> None:
     assert len(answers) == 5
 
 
-@pytest.mark.parametrize("game", ASKED)
+SLOW = ("vlgym/Pong-v0", "vlgym/KnightsArchersZombies-v0")
+MARKS = {game: pytest.mark.exhaustive if game in SLOW else () for game in ASKED}
+
+
+@pytest.mark.parametrize("game", [pytest.param(game, marks=marks) for game, marks in MARKS.items()])
 def test_a_question_has_one_right_answer_and_the_picture_is_the_games(game: str) -> None:
     env, answers = vlgym.make(NAME_ELEMENT.id, game=game, image_size=(96, 96)), ASKED[game][0]
     for seed in range(2):
@@ -158,8 +166,8 @@ def test_a_question_has_one_right_answer_and_the_picture_is_the_games(game: str)
 @pytest.mark.parametrize("game", ["vlgym/CoinGame-v0", pytest.param("vlgym/Hanabi-v0", marks=pytest.mark.exhaustive)])
 def test_no_answer_is_much_more_frequent_than_another(game: str) -> None:
     env, answers = vlgym.make(NAME_ELEMENT.id, game=game, image_size=(64, 64)), Counter[str]()
-    for seed in range(60):
+    for seed in range(40):
         env.reset(seed=seed)
         answers[env._answer] += 1
     assert len(answers) == len(ASKED[game][0])
-    assert max(answers.values()) < 60 * 1.7 / len(answers)
+    assert max(answers.values()) < 40 * 1.8 / len(answers)

@@ -146,7 +146,7 @@ class PokerMatch(SpielGame):
             if state is not None:
                 self.state, changed = state, True
 
-        # The hand before: its cards decide nothing any more.
+        # The hand before: its cards have no further effect.
         if self.before is not None and not self.before.shown:
             old = self.before.cards
             cards = list(old)
