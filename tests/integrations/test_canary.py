@@ -128,17 +128,17 @@ def test_a_trainer_that_carries_all_pictures_passes_and_earns_all_rewards() -> N
     [
         (drop_third, r"CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 1, 2$"),
         (lambda urls: urls[::-1], r"CanaryMemory-v0, turn 2: pictures due 1, 2; arrived 2, 1"),
-        (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: pictures due 1, 2, 3, 4; arrived 4"),
+        (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: .* due 1, 2, 3, 4; arrived 4"),
         (lambda urls: urls[:1] * len(urls), r"turn 2: pictures due 1, 2; arrived 1, 1"),
         (
             lambda urls: [*urls[:-1], write_again(urls[-1], size=112)] if len(urls) > 1 else urls,
             r"turn 2: pictures due 1, 2; arrived 1, changed \(112 x 112\)",
         ),
-        (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture that .*; pictures: 224 x 224"),
-        (lambda urls: [None] * len(urls), r"turn 3: no picture that an environment drew; pictures: none"),
-        (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture that .*; pictures: unreadable"),
+        (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture .*: 224 x 224"),
+        (lambda urls: [None] * len(urls), r"turn 3: no picture .*; pictures: none"),
+        (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture .*: unreadable"),
     ],
-    ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "all dropped", "links"],
+    ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "dropped", "links"],
 )
 def test_a_trainer_that_loses_or_changes_a_picture_is_caught(change: Change, problem: str) -> None:
     said = []
@@ -153,7 +153,7 @@ def test_an_endpoint_that_heard_nothing_or_only_one_canary_has_not_passed() -> N
     with CanaryServer("train", 1) as server:
         assert not server.passed
         client = openai.OpenAI(base_url=server.url, api_key="none")
-        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Are you there?"}])
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello?"}])
         assert (server.requests, server.others) == (0, 1)
         assert asyncio.run(play(Task(COLOUR), base_url=server.url, model="m")).success
         assert not server.passed
@@ -220,8 +220,8 @@ def test_a_batch_holds_all_canaries_with_right_replies(batch: list[CanaryItem]) 
         env: Any = make(item.env_id)
         env.reset(seed=item.seed)
         assert item.answer == f"<action>{env.shown[env.asked - 1]}</action>"
-        pictures = [part for each in item.messages for part in each["content"] if part["type"] == "image"]
-        assert len(pictures) == env.vlgym_spec.history_images
+        parts = [part["type"] for each in item.messages for part in each["content"]]
+        assert parts.count("image") == env.vlgym_spec.history_images
     assert not {item.seed for item in batch} & {item.seed for item in other}
 
 
@@ -238,7 +238,7 @@ def test_a_client_that_leaves_is_no_traceback(capfd: pytest.CaptureFixture[str])
         port = int(server.url.split(":")[2].split("/")[0])
         for _ in range(5):
             with socket.create_connection(("127.0.0.1", port)) as client:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends with a reset
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")
         assert asyncio.run(play(Task(COLOUR), base_url=server.url, model="m")).success
     assert capfd.readouterr().err == ""

@@ -89,10 +89,11 @@ def test_every_turn_is_a_row_with_all_its_pictures(run, tmp_path, monkeypatch, c
         for name in (*parquet.COLUMN_TYPES, "success", "score"):
             assert row[name] == getattr(turn, name), name
         assert row["actions"] == list(turn.actions)
-        assert all(np.array_equal(a, b) for a, b in zip(row["images"], parts_of(turn.messages, "image"), strict=True))
+        images = parts_of(turn.messages, "image")
+        assert all(map(np.array_equal, row["images"], images))
         asked = json.loads(row["prompt"])
-        assert [message["role"] for message in asked] == [message["role"] for message in turn.messages]
-        assert len(parts_of(asked, "image")) == len(row["images"])
+        assert [each["role"] for each in asked] == [each["role"] for each in turn.messages]
+        assert len(parts_of(asked, "image")) == len(row["images"]) == len(images)
 
 
 def test_a_chat_ends_with_the_reply_and_invalid_ones_are_left_out(run, tmp_path, monkeypatch):
@@ -103,7 +104,8 @@ def test_a_chat_ends_with_the_reply_and_invalid_ones_are_left_out(run, tmp_path,
     data = load(tmp_path / "sft", tmp_path, monkeypatch)
     assert data.column_names == ["prompt", "completion", "images"]
     for row, turn in zip(data, valid, strict=True):
-        assert row["completion"] == [{"role": "assistant", "content": [{"type": "text", "text": turn.reply}]}]
+        content = [{"type": "text", "text": turn.reply}]
+        assert row["completion"] == [{"role": "assistant", "content": content}]
         assert parts_of(row["prompt"], "text") == parts_of(turn.messages, "text")
         marks, images = (parts_of(each, "image") for each in (row["prompt"], turn.messages))
         assert len(marks) == len(row["images"]) == len(images)
@@ -126,7 +128,7 @@ def test_minari_has_the_turns_and_the_observation_after_the_last(run, tmp_path, 
         assert list(held.truncations) == [record.truncated for record in episode]
         assert list(held.observations["text"][:-1]) == [record.text for record in episode]
         assert len(held.observations["image"]) == len(episode) + 1
-        assert all(np.array_equal(a, b.image) for a, b in zip(held.observations["image"], episode, strict=False))
+        assert all(map(np.array_equal, held.observations["image"], [turn.image for turn in episode]))
         env = make(ENV)
         env.reset(seed=episode[0].seed)
         for turn in episode:
@@ -141,7 +143,7 @@ def test_minari_refuses_what_does_not_happen_again_and_two_environments(run, tmp
     episodes = list(read_trajectories(folder, images=False))
     episodes[1][0].reward += 1
     (tmp_path / "out").mkdir()
-    with pytest.raises(FailedError, match=r"episode 1, turn 0: reward is .* as recorded, .* as replayed"):
+    with pytest.raises(FailedError, match=r"episode 1, turn 0: reward is .* as recorded"):
         write_minari([(folder, episode) for episode in episodes], tmp_path / "out")
     other = tmp_path / "other"
     record(other, max_turns=7)
@@ -159,7 +161,7 @@ def test_half_a_surrogate_pair_is_written_as_a_question_mark(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(("seed", "status"), [(2**63, 0), (2**64, 2)])
-def test_a_seed_of_64_bits_is_exported_and_no_larger_one(tmp_path, monkeypatch, capsys, seed, status):
+def test_a_seed_of_64_bits_is_exported_no_larger_one(tmp_path, monkeypatch, capsys, seed, status):
     monkeypatch.setattr("vlgym.play.rollout.episode_seed", lambda *args: seed)
     record(tmp_path / "run", episodes=1)
     assert export(tmp_path / "run", "hf", tmp_path / "out") == status
