@@ -34,7 +34,7 @@ def begin(places: list[int], **arguments: Any) -> Meet:
     return env
 
 
-def test_seats_answer_in_turn_and_a_round_is_executed_with_its_last_move_and_pays_the_mean() -> None:
+def test_seats_answer_in_turn_and_the_last_move_of_a_round_pays_the_mean() -> None:
     env = begin([0, 1, 2])
     seats, rewards = [env.seat_now], []
     for action in ("right", "stay", "left"):
@@ -54,7 +54,7 @@ def test_a_game_has_as_many_rounds_as_where_others_play() -> None:
 
 
 @pytest.mark.parametrize("invalid_action", ["noop", "random"])
-def test_a_round_with_an_unreadable_reply_pays_no_gain_and_the_next_one_does(invalid_action: str) -> None:
+def test_a_round_with_an_unreadable_reply_pays_no_gain(invalid_action: str) -> None:
     env = begin([1, 1, 1], invalid_action=invalid_action)
     env.moves = lambda seat: ["stay"]  # so that the random action is this one, too
     env.step("?")
@@ -78,8 +78,8 @@ def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
 @pytest.mark.parametrize(
     ("env_id", "arguments", "message"),
     [
-        ("vlgym/Nim-v0", {}, "opponents='self' gives one player all seats of vlgym/Nim-v0: its seats play against"),
-        (MEETING, {"seat": 1}, "opponents='self' gives one player all seats of vlgym/Meet-v0: leave out seat=1."),
+        ("vlgym/Nim-v0", {}, "one player all seats of vlgym/Nim-v0: its seats play against each other"),
+        (MEETING, {"seat": 1}, "one player all seats of vlgym/Meet-v0: leave out seat=1"),
     ],
 )
 def test_where_one_player_cannot_hold_all_seats_it_is_said(

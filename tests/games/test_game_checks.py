@@ -1,4 +1,4 @@
-"""Every check of the kit for games of several agents finds the fault that is planted here for it."""
+"""Every check of the kit for games of several agents finds its planted fault."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.testing import CHECKS, GAME_CHECKS, GameConformance, certify, checks_for
 
 NIM_ID, WALK = "vlgym/Nim-v0", "vlgym/Walk-v0"
+
+
+def moves(choose: Callable[[Any, int, list[str]], list[str]]) -> dict[str, Any]:
+    """Return `moves` of Nim with its list changed."""
+    return {"moves": lambda game, seat: choose(game, seat, Nim.moves(game, seat))}
 
 
 def advise_in_turns(game: Any, seat: int) -> str:
@@ -41,9 +46,9 @@ def move_when_read(game: Any, wanted: str, seat: int) -> str | None:
     return action
 
 
-def pay(change: Callable[[Round], Round]) -> Callable[..., Round]:
+def pay(change: Callable[[Round], Round]) -> dict[str, Any]:
     """Return `make_moves` of Nim with its round changed."""
-    return lambda game, moves: change(Nim.make_moves(game, moves))
+    return {"make_moves": lambda game, moves: change(Nim.make_moves(game, moves))}
 
 
 def pay_the_first(game: Any, moves: Any) -> Round:
@@ -54,30 +59,29 @@ def pay_the_first(game: Any, moves: Any) -> Round:
 FAULTS: list[tuple[str, type[MultiVLEnv], dict[str, Any], str]] = [
     ("seats", Nim, {"movers": lambda self: () if self.pile < 4 else Nim.movers(self)},
      "the game is not over, and the seats that move are ()"),
-    ("seats", Nim, {"moves": lambda self, seat: ["one", "two", "one"] if self.pile > 1 else ["one"]},
-     "a legal action of seat 0 is listed twice"),
-    ("seats", Nim, {"advise": lambda self, seat: "three"}, "the oracle of seat 0 names 'three', not legal"),
+    ("seats", Nim, moves(lambda game, seat, legal: [*legal, "one"]), "a legal action of seat 0 is listed twice"),
+    ("seats", Nim, {"advise": lambda self, seat: "three"}, "the oracle of seat 0 names 'three'"),
     ("seats", Nim, {"advise": advise_in_turns}, "the oracle of seat 0 says two things"),
-    ("seats", Nim, {"moves": change_when_asked}, "asking what the seats may do changes what they see"),
-    ("seats", Nim, {"make_moves": pay(lambda done: Round(done.rewards[: 2 - done.terminated], done.terminated))},
+    ("seats", Nim, {"moves": change_when_asked}, "asking what the seats may do changes"),
+    ("seats", Nim, pay(lambda done: Round(done.rewards[: 2 - done.terminated], done.terminated)),
      "make_moves() returned 1 rewards for 2 seats"),
-    ("seats", Meet, {"idle": lambda self, seat: "sleep"}, "the idle action 'sleep' of seat 0 is not legal"),
-    ("zero_sum", Nim, {"make_moves": pay(lambda done: Round((1.0, 1.0), True) if done.terminated else done)},
+    ("seats", Meet, {"idle": lambda self, seat: "sleep"}, "the idle action 'sleep' of seat 0"),
+    ("zero_sum", Nim, pay(lambda done: Round((1.0, 1.0), True) if done.terminated else done),
      "which does not add up to 0"),
     ("hidden", Nim, {"draw": show_hand}, "the picture of seat"),
     ("hidden", Nim, {"tell": lambda self, seat: f"{Nim.tell(self, seat)} Other: {self.cards[1 - seat]}."},
      "the text of seat"),
-    ("hidden", Nim, {"moves": lambda self, seat: Nim.moves(self, seat)[:: -1 if self.cards[1 - seat] > 2 else 1]},
+    ("hidden", Nim, moves(lambda game, seat, legal: legal[:: -1 if game.cards[1 - seat] > 2 else 1]),
      "the text of seat"),
     ("hidden", Nim, {"points": lambda self, seat: float(self.cards[1 - seat])}, "the info of seat"),
     ("hidden", Nim, {"redeal": lambda self, seat, rng: True}, "no seat sees it"),
-    ("hidden", Nim, {"redeal": lambda self, seat, rng: False}, "nothing that is hidden could be changed"),
+    ("hidden", Nim, {"redeal": lambda self, seat, rng: False}, "nothing that is hidden"),
     ("at_once", Meet, {"match_move": move_when_read}, "a seat's move shows before all have moved"),
     ("at_once", Meet, {"make_moves": pay_the_first}, "the order in which moves arrive matters"),
     ("at_once", Nim, {"at_once": True}, "declared at_once, and only the seats (0,) move"),
-    ("symmetry", Nim, {"moves": lambda self, seat: ["one"] if seat == 1 else Nim.moves(self, seat)},
+    ("symmetry", Nim, moves(lambda game, seat, legal: ["one"] if seat == 1 else legal),
      "mirrored, a seat has another text"),
-    ("symmetry", Nim, {"make_moves": pay(lambda done: Round((2 * done.rewards[0], done.rewards[1]), done.terminated))},
+    ("symmetry", Nim, pay(lambda done: Round((2 * done.rewards[0], done.rewards[1]), done.terminated)),
      "mirrored, a round that pays"),
 ]  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_a_seat_is_an_ordinary_environment_and_the_others_move_between_its_turns
     assert env._table.turns[1] == 1
 
 
-WAYS: list[Callable[[Any], Any]] = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
+WAYS = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
 
 
 @pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
@@ -82,7 +82,7 @@ def test_without_a_seat_each_episode_draws_one_from_its_seed() -> None:
     ("reply", "said"), [("one", "Your reply had no action. "),
                         ("<action>six</action>", "The action in your reply is not a legal action. ")],
 )  # fmt: skip
-def test_a_seat_alone_reads_what_was_wrong_with_its_reply_before_on_every_path(reply: str, said: str) -> None:
+def test_a_seat_alone_reads_what_was_wrong_with_its_reply(reply: str, said: str) -> None:
     line = f"{said}End with <action>ACTION</action>."
     env = vlgym.make("vlgym/Nim-v0", seat=0, opponents=ScriptedPolicy([ONE]), parser="tag")
     env.reset(seed=3)
@@ -124,7 +124,7 @@ def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
     assert (info["invalid_action"], reward, env.turn) == (True, 0, 1)
 
 
-def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it() -> None:
+def test_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it() -> None:
     env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
     assert (env.invalid_action, vlgym.make("vlgym/Meet-v0").invalid_action) == ("random", "noop")
     paid = set()
@@ -136,7 +136,7 @@ def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_not
         assert not restored["success"]
         assert env.won(info["seat"]) == other.won(info["seat"]) == (env.episode_return == 0)
         paid.add(env.episode_return)
-    assert paid == {0.0, -1.0}  # a game that chance won pays nothing, one that was lost costs what it costs
+    assert paid == {0.0, -1.0}  # 0.0: chance won
 
 
 def test_the_idle_action_stands_for_an_unreadable_reply_and_the_game_does_not_wait() -> None:
@@ -192,7 +192,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_wrong_seats_and_opponents_are_refused_in_one_line(arguments: dict[str, Any], message: str) -> None:
+def test_wrong_seats_and_opponents_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as error:
         vlgym.make("vlgym/Nim-v0", **arguments)
     assert message in str(error.value)
@@ -213,7 +213,7 @@ def test_a_game_without_an_oracle_has_no_such_opponent() -> None:
         ("vlgym/Nim-v0", {"invalid_action": "terminate"}, "would end the game for all"),
     ],
 )
-def test_a_table_needs_a_game_of_several_agents_with_open_seats(env_id: str, arguments: Any, message: str) -> None:
+def test_a_table_has_open_seats(env_id: str, arguments: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         vlgym.open_table(env_id, **arguments)
 
@@ -235,7 +235,7 @@ def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_count
     assert not table.info(1)["invalid_action"]
 
 
-def test_gains_before_a_seats_first_move_are_taken_back_if_a_stand_in_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gains_before_a_first_move_are_taken_back_if_it_is_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     make_moves = Nim.make_moves
 
     def pay_the_other(self: Nim, moves: Any) -> Round:

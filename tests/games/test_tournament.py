@@ -1,4 +1,4 @@
-"""Tournaments: seats are swapped, seeds paired, results and ratings right, and a kill loses and doubles nothing."""
+"""Tournaments: seatings, results, ratings, and a kill that loses and doubles nothing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_pair_plays_every_seed_from_both_seats(copied: Path) -> None:
     assert len({result.seed for result in results}) == 3
 
 
-def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_stall(played: Path) -> None:
+def test_the_oracle_wins_and_unreadable_replies_are_counted(played: Path) -> None:
     results = read_results(played)
     points = {name: np.mean([r.points(name) for r in results if name in r.players]) for name in players()}
     assert points["oracle"] > max(points["random"], points["mute"])
@@ -90,7 +90,7 @@ def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_s
             assert (result.invalid[seat] > 0) == (name == "mute")
 
 
-def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_return(played: Path) -> None:
+def test_each_seat_is_recorded_and_its_rewards_add_up_to_its_return(played: Path) -> None:
     results = read_results(played)
     episodes = list(read_trajectories(played / RECORDS))
     assert len(episodes) == 2 * len(results)
@@ -177,7 +177,7 @@ def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played
         (lambda lines: [], "turns of game .* are missing"),
     ],
 )
-def test_doubled_and_dropped_turns_are_found_at_resume(copied: Path, change: Any, named: str) -> None:
+def test_doubled_and_dropped_turns_are_found(copied: Path, change: Any, named: str) -> None:
     path = copied / RECORDS / METADATA
     lines = change(path.read_text().splitlines(keepends=True))
     path.write_text("".join(lines)) if lines else path.unlink()
@@ -192,7 +192,7 @@ def test_two_processes_do_not_play_in_one_folder(tmp_path: Path) -> None:
     assert first.play() == play(tmp_path, games=1, resume=True)
 
 
-def test_a_lock_file_that_is_a_link_is_refused_and_what_it_names_is_untouched(tmp_path: Path) -> None:
+def test_a_lock_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / ".lock").symlink_to(tmp_path / "precious")
@@ -205,7 +205,7 @@ def test_ratings_are_the_most_likely_ones_and_relative_to_their_mean() -> None:
     points = np.array([[0.0, 30.0], [10.0, 0.0]])
     one, other = fit(points)
     assert one + other == pytest.approx(0)
-    # The maximum of 30 log p + 10 log (1 - p), and of a draw of each against an average player: solved by bisection.
+    # The maximum of 30 log p + 10 log (1 - p) and the prior, by bisection.
     low, high = 0.0, 5.0
     for _ in range(40):
         half = (low + high) / 2
@@ -214,7 +214,7 @@ def test_ratings_are_the_most_likely_ones_and_relative_to_their_mean() -> None:
     assert one == pytest.approx(ELO * low, abs=0.05)
 
 
-def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrinks_with_games() -> None:
+def test_the_better_player_is_first_and_its_interval_shrinks_with_games() -> None:
     rng = np.random.default_rng(0)
 
     def results(games: int) -> list[Result]:
@@ -234,7 +234,7 @@ def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrink
 
 
 @pytest.mark.parametrize("truth", [(0.0, 0.0), pytest.param((100.0, 0.0, -100.0), marks=pytest.mark.exhaustive)])
-def test_the_interval_holds_the_true_rating_in_95_of_100_tournaments(truth: tuple[float, ...]) -> None:
+def test_the_interval_holds_the_true_rating_in_95_of_100(truth: tuple[float, ...]) -> None:
     rng = np.random.default_rng(1)
     strengths = np.array(truth)
     expected = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
@@ -258,7 +258,7 @@ def test_a_player_who_never_lost_has_a_rating_without_an_upper_end() -> None:
     assert best.low > worst.high
 
 
-def test_games_with_the_same_moves_are_counted_once_among_the_different_ones(tmp_path: Path) -> None:
+def test_games_with_the_same_moves_are_counted_once(tmp_path: Path) -> None:
     results = [replace(won(n, "a", "b", 1.0, -1.0), moves=moves) for n, moves in enumerate("xxy")]
     page = write_markdown("t", results, rate(results))
     assert "2 of the 3 games differ in their moves" in page
@@ -294,7 +294,7 @@ def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: 
 @pytest.mark.parametrize(
     ("players", "told"), [(["random", "random"], "one=random other=random"), (["random", "rndom"], "Nearest: random")]
 )
-def test_bad_input_is_one_line_and_begins_nothing(tmp_path: Path, players: list[str], told: str) -> None:
+def test_bad_input_begins_nothing(tmp_path: Path, players: list[str], told: str) -> None:
     said = invoke("tournament", *players, "--env", NIM_ID, "--out", tmp_path / "out", status=2).err
     assert told in said
     assert said.count("\n") == 1
@@ -316,7 +316,7 @@ def test_two_servers_of_one_model_play_each_other(tmp_path: Path) -> None:
     assert not any(b"hunter2" in path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
 
 
-def test_at_three_seats_each_holds_each_seat_once_against_the_other_and_one_alone_holds_them_all(
+def test_at_three_seats_each_holds_each_seat_once_and_one_alone_holds_all(
     tmp_path: Path,
 ) -> None:
     assert set(list_seatings(["a", "b"], 3)) == {tuple(each) for each in ("abb", "bab", "bba", "baa", "aba", "aab")}

@@ -46,7 +46,7 @@ def evaluate(url: str, env_id: str, **arguments: Any) -> list[list[StepRecord]]:
 
 
 def plain(record: StepRecord) -> dict[str, Any]:
-    """Return what must agree: all but the name of the evaluation's part and the time that the answer took."""
+    """Return what must agree: all but the evaluation's part and the time of the answer."""
     data = {each.name: getattr(record, each.name) for each in dataclasses.fields(record)}
     usage = data.pop("usage")
     data.pop("part")

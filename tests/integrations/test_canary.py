@@ -1,4 +1,4 @@
-"""Canaries tell a policy that sees from one that guesses, and a trainer that loses a picture from one that does not."""
+"""Canaries tell seeing policies from blind ones, and find a trainer that loses a picture."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ from vlgym.registry.making import make
 
 COLOUR, DIGIT, MEMORY = CANARIES
 EPISODES = 2
+Change = Callable[[list[Any]], list[Any]]
 
 
 def test_a_policy_that_sees_and_one_that_guesses_are_told_apart() -> None:
     for policy, verdict in ((Seer(), SEES), (Seer(bool), BLIND)):
-        found = sample_canaries(policy, 20)
+        found = sample_canaries(policy, 14)
         assert {each.verdict for each in found} == {verdict}, policy.name
         assert [each.env_id for each in found] == list(CANARIES)
         assert [each.chance for each in found] == [1 / 8, 1 / 10, 1 / 12]
-        assert all(each.right == 20 for each in found) == (verdict == SEES)
+        assert all(each.right == 14 for each in found) == (verdict == SEES)
 
 
 def test_another_environment_is_no_canary() -> None:
@@ -69,10 +70,11 @@ def test_a_blind_policy_passes_for_a_seeing_one_in_at_most_half_a_percent_of_run
 
 
 class Trainer:
-    """Passes requests on to an endpoint, after a change of their pictures; it has the form of a client."""
+    """A client that changes the pictures of its requests."""
 
-    def __init__(self, url: str, change: Callable[[list[Any]], list[Any]]) -> None:
-        self.client, self.change = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0), change
+    def __init__(self, url: str, change: Change) -> None:
+        self.client = openai.AsyncOpenAI(base_url=url, api_key="none", max_retries=0)
+        self.change = change
         self.chat = self.completions = self
 
     async def create(self, *, messages: list[dict[str, Any]], **more: Any) -> Any:
@@ -100,7 +102,7 @@ def drop_third(urls: list[Any]) -> list[Any]:
     return [None if place == 2 else url for place, url in enumerate(urls)]
 
 
-def play_through(change: Callable[[list[Any]], list[Any]], server: CanaryServer, **more: Any) -> list[float]:
+def play_through(change: Change, server: CanaryServer, **more: Any) -> list[float]:
     async def play_all() -> list[float]:
         trainer = Trainer(server.url, change)
         chosen = [Task(env_id, "train", number) for env_id in CANARIES for number in range(EPISODES)]
@@ -126,21 +128,19 @@ def test_a_trainer_that_carries_all_pictures_passes_and_earns_all_rewards() -> N
     [
         (drop_third, r"CanaryMemory-v0, turn 3: pictures due 1, 2, 3; arrived 1, 2$"),
         (lambda urls: urls[::-1], r"CanaryMemory-v0, turn 2: pictures due 1, 2; arrived 2, 1"),
-        (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: pictures due 1, 2, 3, 4; arrived 4"),
+        (lambda urls: [None] * (len(urls) - 1) + urls[-1:], r"turn 4: .* due 1, 2, 3, 4; arrived 4"),
         (lambda urls: urls[:1] * len(urls), r"turn 2: pictures due 1, 2; arrived 1, 1"),
         (
             lambda urls: [*urls[:-1], write_again(urls[-1], size=112)] if len(urls) > 1 else urls,
             r"turn 2: pictures due 1, 2; arrived 1, changed \(112 x 112\)",
         ),
-        (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture that .*; pictures: 224 x 224"),
-        (lambda urls: [None] * len(urls), r"turn 3: no picture that an environment drew; pictures: none"),
-        (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture that .*; pictures: unreadable"),
+        (lambda urls: [write_again(url, "JPEG") for url in urls], r"turn 1: no picture .*: 224 x 224"),
+        (lambda urls: [None] * len(urls), r"turn 3: no picture .*; pictures: none"),
+        (lambda urls: ["http://127.0.0.1/a.png"] * len(urls), r"turn 1: no picture .*: unreadable"),
     ],
-    ids=["third dropped", "reversed", "last only", "first repeated", "made smaller", "lossy", "all dropped", "links"],
+    ids=["third dropped", "reversed", "last", "repeated", "smaller", "lossy", "dropped", "links"],
 )
-def test_a_trainer_that_loses_or_changes_a_picture_is_caught(
-    change: Callable[[list[Any]], list[Any]], problem: str
-) -> None:
+def test_a_trainer_that_loses_or_changes_a_picture_is_caught(change: Change, problem: str) -> None:
     said = []
     with CanaryServer("train", EPISODES, on_request=lambda number, line: said.append(line)) as server:
         play_through(change, server)
@@ -153,7 +153,7 @@ def test_an_endpoint_that_heard_nothing_or_only_one_canary_has_not_passed() -> N
     with CanaryServer("train", 1) as server:
         assert not server.passed
         client = openai.OpenAI(base_url=server.url, api_key="none")
-        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Are you there?"}])
+        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "Hello?"}])
         assert (server.requests, server.others) == (0, 1)
         assert asyncio.run(play(Task(COLOUR), base_url=server.url, model="m")).success
         assert not server.passed
@@ -193,25 +193,26 @@ def score_by_sight(gain: float) -> LogProb:
 @pytest.mark.parametrize(
     ("gain", "words"),
     [
-        (2.0, "pictures arrive, and make right answers likelier (gap +2.000 nats [+2.000 to +2.000], 6 episodes)"),
-        (-2.0, "pictures arrive, and make right answers less likely (gap -2.000 nats [-2.000 to -2.000], 6 episodes)"),
-        (0.0, "blind (gap +0.000 nats [+0.000 to +0.000], 6 episodes)"),
+        (2.0, f"{ARRIVES}, and make right answers likelier (gap +2.000 nats [+2.000 to +2.000]"),
+        (-2.0, f"{ARRIVES}, and make right answers less likely (gap -2.000 nats [-2.000 to -2.000]"),
+        (0.0, "blind (gap +0.000 nats [+0.000 to +0.000]"),
     ],
 )
 def test_the_gap_of_a_score_that_drops_pictures_is_0_and_of_one_that_reads_them_is_not(
     gain: float, words: str, batch: list[CanaryItem]
 ) -> None:
     gap = sight_gap(score_by_sight(gain), batch)
-    assert (gap.mean, gap.verdict, str(gap)) == (gain, ARRIVES if gain else BLIND, words)
+    assert (gap.mean, gap.verdict) == (gain, ARRIVES if gain else BLIND)
+    assert str(gap) == f"{words}, 6 episodes)"
 
 
-def test_a_score_that_differs_from_itself_as_much_as_by_the_pictures_is_unclear(batch: list[CanaryItem]) -> None:
+def test_a_score_with_as_much_noise_as_effect_is_unclear(batch: list[CanaryItem]) -> None:
     noise = random.Random(0)
     unclear = sight_gap(lambda messages, replies: [noise.gauss(0, 2) for _ in replies], batch)
     assert unclear.verdict == CANNOT_TELL
 
 
-def test_a_batch_holds_all_canaries_with_their_pictures_and_right_replies(batch: list[CanaryItem]) -> None:
+def test_a_batch_holds_all_canaries_with_right_replies(batch: list[CanaryItem]) -> None:
     other = canary_batch(6, seed=1)
     assert [item.env_id for item in other] == [*CANARIES, *CANARIES]
     for number, item in enumerate(other):
@@ -219,8 +220,8 @@ def test_a_batch_holds_all_canaries_with_their_pictures_and_right_replies(batch:
         env: Any = make(item.env_id)
         env.reset(seed=item.seed)
         assert item.answer == f"<action>{env.shown[env.asked - 1]}</action>"
-        pictures = [part for each in item.messages for part in each["content"] if part["type"] == "image"]
-        assert len(pictures) == env.vlgym_spec.history_images
+        parts = [part["type"] for each in item.messages for part in each["content"]]
+        assert parts.count("image") == env.vlgym_spec.history_images
     assert not {item.seed for item in batch} & {item.seed for item in other}
 
 
@@ -232,12 +233,12 @@ def test_a_score_that_is_no_number_is_named(batch: list[CanaryItem]) -> None:
         sight_gap(score_by_sight(1), batch[:1])
 
 
-def test_a_client_that_leaves_before_its_answer_is_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_client_that_leaves_is_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
     with CanaryServer("train", 1) as server:
         port = int(server.url.split(":")[2].split("/")[0])
         for _ in range(5):
             with socket.create_connection(("127.0.0.1", port)) as client:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends with a reset
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")
         assert asyncio.run(play(Task(COLOUR), base_url=server.url, model="m")).success
     assert capfd.readouterr().err == ""

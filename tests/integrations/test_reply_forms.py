@@ -1,4 +1,4 @@
-"""One reply is read alike by `env.step`, an evaluation, another process, the agent function and each integration."""
+"""One reply is read alike by `env.step`, an evaluation, the agent function and integrations."""
 
 from __future__ import annotations
 

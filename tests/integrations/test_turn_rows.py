@@ -1,7 +1,8 @@
-"""Environments for other trainers: episodes equal Gymnasium's for the same seeds and replies."""
+"""TRL and VAGEN: episodes equal Gymnasium's for the same seeds and replies."""
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import pkgutil
 
@@ -13,6 +14,7 @@ from vlgym.env.seeding import episode_seed
 from vlgym.errors import NotInstalledError, UserError
 from vlgym.integrations import trl
 from vlgym.integrations.trl import HOW, ActionParser, log_episodes, make_factory, make_rows
+from vlgym.integrations.vagen import Game
 from vlgym.parsers import TagParser
 
 ENV = "vlgym/NumberLine-v1"
@@ -32,30 +34,28 @@ def test_an_episode_of_trls_is_gymnasiums(env_id):
         shown = game.reset(**row)
         text = shown[1]["text"]
         assert text.replace(ActionParser().describe(), TagParser().describe()) == observation["text"]
-        total, over, rows = 0.0, False, []
-        assert (game.seed, game.replies) == (row["seed"], [])
+        over, rows, actions = False, [], []
         while not over:
             picture, told = shown
             assert np.array_equal(np.asarray(picture["image"]), observation["image"])
             turn_text = info["vlgym"]["turn_text"].replace(" End with <action>ACTION</action>.", "")
             assert told["text"] == (turn_text if game.replies else text)
-            action = str(rng.choice([*env.unwrapped.legal_actions(), "nothing"]))
-            observation, reward, terminated, truncated, info = env.step(f"<action>{action}</action>")
-            shown = game.act(action)
-            total, over = total + float(reward), terminated or truncated
-            assert game.replies[-1] == action
-            form = "tool" if info["vlgym"]["form"] else None  # which reads the argument of a call as the action
-            rows.append({"reward": reward, "invalid": info["invalid_action"], "form": form, "success": info["success"]})
-            assert (game.get_reward(), game.over, game.success) == (total, over, info["success"])
+            actions.append(str(rng.choice([*env.unwrapped.legal_actions(), "nothing"])))
+            observation, reward, terminated, truncated, info = env.step(f"<action>{actions[-1]}</action>")
+            shown, over = game.act(actions[-1]), terminated or truncated
+            form = "tool" if info["vlgym"]["form"] else None
+            rows.append({"reward": reward, "invalid": info["invalid_action"], "form": form})
+            rows[-1]["success"] = info["success"]
+            assert (game.get_reward(), game.over) == (sum(row["reward"] for row in rows), over)
         assert shown == [{"type": "text", "text": "The episode is over."}]
         with pytest.raises(UserError, match="The episode is over"):
-            game.act(action)
-        assert game.get_reward() == total
-        assert game.turns == rows
+            game.act("nothing")
+        assert (game.seed, game.replies, game.turns) == (row["seed"], actions, rows)
+        assert game.success == info["success"]
         means = {}
-        told = log_episodes(environments=[game, None], log_metric=means.__setitem__, seed=[1, 1])
-        assert told == [None, None]
-        assert means == {"success": info["success"], "invalid_turns": sum(row["invalid"] for row in rows)}
+        assert log_episodes(environments=[game, None], log_metric=means.__setitem__, seed=[1, 1]) == [None, None]
+        invalid = sum(row["invalid"] for row in rows)
+        assert means == {"success": info["success"], "invalid_turns": invalid}
 
 
 def test_a_plan_is_the_whole_reply():
@@ -67,7 +67,7 @@ def test_a_plan_is_the_whole_reply():
 
 def test_without_trl_the_error_says_what_installs_it(monkeypatch):
     monkeypatch.setattr(trl, "TRL_MODULES", ("torch", "no_such_module"))
-    with pytest.raises(NotInstalledError, match=r"TRL needs no_such_module, .*pip install .*\[trl\]"):
+    with pytest.raises(NotInstalledError, match=r"TRL needs no_such_module, .*install .*\[trl\]"):
         make_factory(ENV)
 
 
@@ -95,3 +95,52 @@ def test_the_former_name_warns_and_has_all_modules():
         old = importlib.import_module("vlgym.doors")
     assert importlib.import_module("vlgym.doors.trl").HOW == HOW
     assert {each.name for each in pkgutil.iter_modules(old.__path__)} > {"agent", "canary", "verifiers"}
+
+
+def check_marks(seen):
+    """Check what VAGEN's `convert_obs_to_content` does."""
+    pictures = seen.get("multi_modal_input", {}).get("<image>", [])
+    assert seen["obs_str"].count("<image>") == len(pictures)
+    assert "<video>" not in seen["obs_str"]
+    return [np.asarray(picture) for picture in pictures]
+
+
+@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0"])
+def test_an_episode_of_vagens_is_gymnasiums(env_id):
+    async def compare(number):
+        game = Game({"env_id": env_id, "split": "val", "arguments": {"max_turns": 5}})
+        rng = np.random.default_rng(number)
+        env = gymnasium.make(env_id, max_turns=5, disable_env_checker=True)
+        observation, info = env.reset(seed=episode_seed(env_id, "val", number))
+        seen, _ = await game.reset(seed=number)
+        assert await game.system_prompt() == {"obs_str": info["vlgym"]["instructions"]}
+        over = False
+        while True:
+            (picture,) = check_marks(seen)
+            assert np.array_equal(picture, observation["image"])
+            assert seen["obs_str"] == "<image>" + info["vlgym"]["turn_text"]
+            if over:
+                break
+            reply = f"<action>{rng.choice([*env.unwrapped.legal_actions(), 'nothing'])}</action>"
+            reply = "no action" if rng.random() < 0.2 else reply
+            observation, reward, terminated, truncated, info = env.step(reply)
+            seen, *rest, told = await game.step(reply)
+            over = terminated or truncated
+            assert rest == [reward, over]
+            assert (told["success"], told["truncated"]) == (info["success"], truncated)
+            assert told["format_correct"] == (info["vlgym"]["parse"] == "ok")
+        await game.close()
+        env.close()
+
+    for number in range(2):
+        asyncio.run(compare(number))
+
+
+def test_a_mark_of_vagens_in_a_text_stands_for_no_picture():
+    game = Game({"env_id": "vlgym/NumberLine-v1"})
+    asyncio.run(game.reset(seed=0))
+    game.env.state_text = lambda: "<image> and <video>"
+    seen, *_ = asyncio.run(game.step("nothing"))
+    assert len(check_marks(seen)) == 1
+    assert "(image) and (video)" in seen["obs_str"]
+    asyncio.run(game.close())

@@ -16,6 +16,7 @@ from vlgym.errors import UserError
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="needs an environment of its own: make trainers")
 
 EPISODES, TURNS = 6, 5
+IDS = ("vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1")
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +34,17 @@ def read(messages):
     return np.asarray(Image.open(io.BytesIO(data))), text["text"]
 
 
-@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1"])
+@pytest.mark.parametrize("env_id", IDS)
 def test_an_episode_of_skyrls_is_gymnasiums(env_id, record_property):
     from skyrl_gym.metrics import aggregate_for_environment
 
     from vlgym.integrations.skyrl import make_rows
 
     rng, turns, metrics = np.random.default_rng(0), 0, []
-    for number, row in enumerate(make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURNS)):
-        extras = {key: row[key] for key in row if key not in ("prompt", "env_class")} | {"max_turns": 99}
+    rows = make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURNS)
+    for number, row in enumerate(rows):
+        further = row.keys() - {"prompt", "env_class"}
+        extras = {key: row[key] for key in further} | {"max_turns": 99}
         game = skyrl_gym.make(row["env_class"], env_config={}, extras=extras)
         env = gymnasium.make(env_id, max_turns=TURNS, disable_env_checker=True)
         observation, info = env.reset(seed=episode_seed(env_id, "val", number + 2))

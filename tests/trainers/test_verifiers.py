@@ -14,6 +14,7 @@ import pytest
 from fault_server import FaultServer
 
 from vlgym.env.seeding import episode_seed
+from vlgym.integrations.turn_rows import make_row
 
 pytest.importorskip("verifiers", reason="needs an environment of its own: make trainers")
 
@@ -27,16 +28,14 @@ BIN = Path(sys.executable).parent
     ("env_id", "further"),
     [("vlgym/NumberLine-v1", {}), ("vlgym/CanaryMemory-v0", {}), ("vlgym/Sokoban-v0", {"system_turn": True})],
 )
-def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, further, tmp_path, record_property):
+def test_vf_eval_plays_the_episodes_of_a_replay(env_id, further, tmp_path, record_property):
     arguments = {"max_turns": TURNS, **further}
-    (tmp_path / "eval.toml").write_text(
-        f'model = "any"\n[client]\nbase_url = "URL"\n[env.taskset]\nid = "vlgym-episodes"\nenv = "{env_id}"\n'
-        f"episodes = {EPISODES}\n[env.taskset.arguments]\n"
-        + "".join(f"{name} = {json.dumps(value)}\n" for name, value in arguments.items())
-    )
     with FaultServer() as server:
-        config = (tmp_path / "eval.toml").read_text().replace("URL", server.url)
-        (tmp_path / "eval.toml").write_text(config)
+        (tmp_path / "eval.toml").write_text(
+            f'model = "any"\n[client]\nbase_url = "{server.url}"\n[env.taskset]\nid = "vlgym-episodes"\n'
+            f'env = "{env_id}"\nepisodes = {EPISODES}\n[env.taskset.arguments]\n'
+            + "".join(f"{name} = {json.dumps(value)}\n" for name, value in arguments.items())
+        )
         variables = {
             "PYTHONPATH": os.pathsep.join([str(PACKAGE), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]]),  # its chat program is started by uv
@@ -52,11 +51,13 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
         for line in log.read_text().splitlines()
         for trace in json.loads(line)["traces"]
     }
-    assert set(traces) == {episode_seed(env_id, "train", number) for number in range(EPISODES)}, done.stderr[-2000:]
+    seeds = {episode_seed(env_id, "train", number) for number in range(EPISODES)}
+    assert set(traces) == seeds, done.stderr[-2000:]
     turns = 0
     for seed, trace in traces.items():
         assert trace["errors"] == []
-        env, total, pictures, texts = gymnasium.make(env_id, disable_env_checker=True, **arguments), 0.0, [], []
+        env = gymnasium.make(env_id, disable_env_checker=True, **arguments)
+        total, pictures, texts = 0.0, [], []
         rows = trace["info"]["turns"]
         observation, info = env.reset(seed=seed)
         texts.append(observation["text"])
@@ -65,10 +66,7 @@ def test_vf_eval_plays_the_episodes_of_a_replay_and_shows_every_picture(env_id, 
             observation, reward, terminated, truncated, info = env.step(reply)
             texts.append(info["vlgym"]["turn_text"])
             total, turns = total + float(reward), turns + 1
-            assert row == {
-                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
-                "success": info["success"],
-            }  # fmt: skip
+            assert row == make_row(reward, info)
         assert terminated or truncated
         assert trace["rewards"] == {"return": {"score": total, "weight": 1.0}}
         assert trace["metrics"]["success"] == float(info["success"])

@@ -24,9 +24,11 @@ from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
 from baselines.models.tiny import build_tiny
+from vlgym.integrations.turn_rows import make_row
 from vlgym.integrations.verl import Game, make_rows
 
 EPISODES, TURN_LIMIT, ROOM = 6, 5, 4096
+IDS = ("vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1")
 IMAGES = {"size": {"shortest_edge": 56 * 56, "longest_edge": 224 * 224}}
 
 
@@ -48,14 +50,16 @@ class Server:
     """
 
     def __init__(self, tokenizer: Any, env: gymnasium.Env, seed: int, log_probs: bool = True) -> None:
-        self.tokenizer, self.env, self.rng, self.log_probs = tokenizer, env, np.random.default_rng(seed), log_probs
+        self.tokenizer, self.env, self.log_probs = tokenizer, env, log_probs
+        self.rng = np.random.default_rng(seed)
         self.asked: list[tuple[list[int], list[Any]]] = []
         self.replies: list[str] = []
         self.results: list[tuple[Any, ...]] = []
 
     async def generate(self, request_id: str, *, prompt_ids, sampling_params, image_data) -> TokenOutput:
         self.asked.append((list(prompt_ids), image_data))
-        action = "nothing" if self.rng.random() < 0.1 else self.rng.choice(self.env.unwrapped.legal_actions())
+        legal = self.env.unwrapped.legal_actions()
+        action = "nothing" if self.rng.random() < 0.1 else self.rng.choice(legal)
         self.replies.append(f"<action>{action}</action>")
         self.results.append(self.env.step(self.replies[-1]))
         ids = self.tokenizer.encode(self.replies[-1] + "<|im_end|>")
@@ -89,12 +93,13 @@ def read_batch(out: AgentLoopOutput) -> dict[str, Any]:
     return {key: values[1] for key, values in found.items()}
 
 
-@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/OneRoomS6Fast-v1"])
+@pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("log_probs", [True, False])
 def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_property):
     turns = 0
     tokenizer = processor.tokenizer
-    for number, row in enumerate(make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURN_LIMIT)):
+    rows = make_rows(env_id, EPISODES, split="val", first=2, max_turns=TURN_LIMIT)
+    for number, row in enumerate(rows):
         env = gymnasium.make(env_id, max_turns=TURN_LIMIT, disable_env_checker=True)
         observation, info = env.reset(seed=episode_seed(env_id, "val", number + 2))
         server = Server(tokenizer, env, number, log_probs)
@@ -103,7 +108,8 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
         invalid, batch = 0, read_batch(out)
         for index in range(len(server.replies)):
             ids, shown = server.asked[index]
-            assert [np.asarray(each).tobytes() for each in shown] == [each.tobytes() for each in pictures]
+            assert all(map(np.array_equal, shown, pictures))
+            assert len(shown) == len(pictures)
             said = tokenizer.decode(ids)
             assert said.count("<|vision_start|>") == len(pictures)
             assert all(text in said for text in texts)
@@ -112,16 +118,14 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
             texts.append(info["vlgym"]["turn_text"])
             total, turns, invalid = total + float(reward), turns + 1, invalid + info["invalid_action"]
             assert batch["turn_scores"][index] == reward
-            assert batch["turns"][index] == {
-                "reward": reward, "invalid": info["invalid_action"], "form": info["vlgym"]["form"],
-                "success": info["success"],
-            }  # fmt: skip
+            assert batch["turns"][index] == make_row(reward, info)
         assert terminated or truncated
         assert len(batch["turns"]) == len(batch["turn_scores"]) == len(server.replies)
         assert out.reward_score == total
         assert (batch["success"], batch["invalid_turns"]) == (info["success"], invalid)
         kept = out.multi_modal_data["images"]
-        assert [np.asarray(each).tobytes() for each in kept] == [each.tobytes() for each in pictures[:-1]]
+        assert all(map(np.array_equal, kept, pictures))
+        assert len(kept) == len(pictures) - 1
         learnt = [token for token, mine in zip(out.response_ids, out.response_mask, strict=True) if mine]
         assert tokenizer.decode(learnt) == "".join(f"{reply}<|im_end|>" for reply in server.replies)
         assert (out.response_logprobs is not None) == log_probs
@@ -129,7 +133,7 @@ def test_an_episode_of_verls_is_gymnasiums(env_id, log_probs, processor, record_
             assert out.response_logprobs == [-1.0 if mine else 0.0 for mine in out.response_mask]
         assert out.prompt_ids == server.asked[0][0]
         assert out.num_turns == 2 * len(server.replies)
-        whole = [*out.prompt_ids, *out.response_ids]  # with as many tokens for each picture as the trainer expects
+        whole = [*out.prompt_ids, *out.response_ids]  # with the trainer's number of tokens for each picture
         text = re.sub(r"(<\|image_pad\|>)+", "<|image_pad|>", tokenizer.decode(whole))
         assert processor(text=[text], images=kept)["input_ids"][0] == whole
     record_property("comparison", f"{env_id}: {EPISODES} episodes, {turns} turns, 0 differences")

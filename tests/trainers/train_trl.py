@@ -1,9 +1,9 @@
-"""TRL's GRPOTrainer trains the tiny model, offline, on a canary whose answer stands in the picture alone.
+"""TRL's GRPOTrainer trains the tiny model, offline, on a canary.
 
     .venv-servers/bin/python tests/trainers/train_trl.py --seed 0
 
-First the model imitates an oracle, half of whose actions are random, so it can call the tool and reads pictures badly.
-The rest is TRL's. It prints the reward of each step and the means of the first and the last tenth.
+First the model imitates an oracle, half of whose actions are random. The rest is TRL's. It prints the
+reward of each step and the means of the first and the last tenth.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from transformers import AutoProcessor, Qwen2VLForConditionalGeneration, set_see
 
 from baselines.models.tiny import build_tiny
 from vlgym.integrations.trl import ActionParser, log_episodes, make_factory, make_rows
+from vlgym.integrations.turn_rows import make_row
 
 ENV, ARGUMENTS = "vlgym/CanaryColour-v0", {"image_size": (56, 56)}
 EPISODES, BATCH, IMITATED = 768, 32, 60
@@ -44,7 +45,7 @@ CALL = ('<tool_call>\n{"name": "act", "arguments": {"reply": "', '"}}\n</tool_ca
 def make_model(folder: Path, seed: int, game: Any) -> tuple[Any, Any]:
     """The tiny model with TRL's chat template for Qwen3-VL, and its processor.
 
-    Its tokenizer knows English words; what TRL and the rules repeat in every episode gets a token for each phrase.
+    Its tokenizer knows English words; phrases that each episode repeats get a token each.
     """
     model, tokenizer = build_tiny(seed=seed)
     template = (Path(trl.__file__).parent / "chat_templates" / "qwen3_vl.jinja").read_text()
@@ -104,8 +105,7 @@ def imitate(model: Any, processor: Any, episodes: list[Any], tool: Any, seed: in
 
 
 class Replay:
-    """A reward function that rewards nothing: it plays TRL's episodes in Gymnasium's environment, and compares every
-    turn's values."""
+    """A reward function without a reward: it compares every turn with Gymnasium's environment."""
 
     __name__ = "replay"
 
@@ -119,9 +119,7 @@ class Replay:
             env.reset(seed=asked)
             for reply, told in zip(game.replies, game.turns, strict=True):
                 _, reward, _, _, info = env.step(reply)
-                form, success = info["vlgym"]["form"], info["success"]
-                due = {"reward": reward, "invalid": info["invalid_action"], "form": form, "success": success}
-                assert told == due
+                assert told == make_row(reward, info)
                 self.turns += 1
             assert game.get_reward() == sum(told["reward"] for told in game.turns)
         return [None] * len(environments)
@@ -135,7 +133,8 @@ def train(seed: int, folder: Path) -> list[float]:
     model, processor = make_model(folder, seed, game)
     rows = make_rows(ENV, EPISODES, first=100_000)
     imitate(model, processor, [play_oracle(row, game, rng) for row in rows], game.act, seed)
-    pictures = [getattr(model.config, f"{name}_token_id") for name in ("image", "video", "vision_start", "vision_end")]
+    names = ("image", "video", "vision_start", "vision_end")
+    pictures = [getattr(model.config, f"{name}_token_id") for name in names]
     replay = Replay()
     trainer = trl.GRPOTrainer(
         model,
@@ -152,9 +151,10 @@ def train(seed: int, folder: Path) -> list[float]:
     )  # fmt: skip
     trainer.train()
     assert replay.turns > STEPS * ROLLOUTS / 2
-    assert all({"success", "invalid_turns"} <= entry.keys() for entry in trainer.state.log_history if "reward" in entry)
+    log = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert all({"success", "invalid_turns"} <= entry.keys() for entry in log)
     print(f"{replay.turns} turns of TRL's environments, all as Gymnasium's")
-    return [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
+    return [entry["reward"] for entry in log]
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Several agents in one game: the table and its seats, PettingZoo's two interfaces, tournaments, ratings, standings."""
+"""Several agents in one game: the table, PettingZoo's two interfaces, tournaments, ratings."""

@@ -70,8 +70,8 @@ class RunningGame:
 def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Iterator[RunningGame]:
     """Play games at several tables at once; yield each that is over.
 
-    A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies are
-    there. Any other policy gets all its turns at once.
+    A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies
+    are there. Any other policy gets all its turns at once.
 
     Args:
         begin: begins the next game at a table; `None` where no game is left for it.

@@ -1,4 +1,4 @@
-"""MultiVLEnv, the base class of games of several agents: one seat's view, a `VLEnv`. `Table` drives all seats."""
+"""MultiVLEnv, the base class of games of several agents, as a `VLEnv` of one seat."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SELF = "self"  # the value of `opponents` with which one player holds all seats
 
 
 class MultiVLEnv(MultiGame, VLEnv):
-    """One seat's view of a game, by an author's methods of `MultiGame`; `opponents` play the others.
+    """One seat's view of a game of an author's `MultiGame`; `opponents` play the others.
 
     No game waits for a readable reply: the game's idle action, else a random legal one, replaces an
     invalid one. `Table` plays and pays it by the rule of docs/games.md, on every path.
@@ -33,14 +33,17 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: the players of the other seats: `random`, `oracle`, `search` or another one of the
-            game's `named_players`, a policy, or a dict that gives each of the other seats one of these.
-            `self`: each step is the move of the next seat, so one player holds all seats. A round pays
-            the mean of the seats' rewards with its last move; it pays no gain if one of its replies was
-            unreadable.
-        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else
-            `random`. In a game without an idle action `noop` spends a turn, and the game waits.
+        opponents: the players of the other seats: `random`, `oracle`, `search` or another one of
+            the game's `named_players`, a policy, or a dict that gives each of the other seats one
+            of these. `self`: each step is the move of the next seat, so one player holds all seats.
+            A round pays the mean of the seats' rewards with its last move; it pays no gain if one
+            of its replies was unreadable.
+        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one,
+            else `random`. Without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.
+
+    Attributes:
+        seat_now: the seat of this episode, or of the next step with `opponents="self"`.
 
     Raises:
         UserError: an argument is out of its range.
@@ -55,15 +58,19 @@ class MultiVLEnv(MultiGame, VLEnv):
         super().__init__(invalid_action=invalid_action, **kwargs)
         self.seat = None if seat is None else check_seat(self, seat)
         self.opponents = opponents
+
+        # One player cannot hold seats that play against each other.
         self._alone = isinstance(opponents, str) and opponents == SELF
         if self._alone and (self.zero_sum or seat is not None):
             why = "its seats play against each other" if self.zero_sum else f"leave out seat={seat}"
             raise UserError(f"opponents='self' gives one player all seats of {self.title}: {why}.")
+
+        # Past turns are stored for policies; the game's own players need none.
         self._table = Table(self, alone=self._alone)
         self._players = [] if self._alone else self._read_opponents(opponents)
         policies = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
         self._table.remembers = policies
-        self._seat_now = self.seat or 0
+        self.seat_now = self.seat or 0
         self._readings: dict[int, Reading] = {}
 
     @property
@@ -71,17 +78,13 @@ class MultiVLEnv(MultiGame, VLEnv):
         """The id, or the class's name without a card."""
         return self._title()
 
-    @property
-    def seat_now(self) -> int:
-        return self._seat_now
-
     def match_move(self, wanted: str, seat: int) -> str | None:
         """Return the legal action of a seat that the parser's candidate means, or `None`."""
         return match_legal(wanted, self.moves(seat))
 
     def match_action(self, wanted: str) -> str | None:
-        if self._seat_now in self._table.movers:
-            return self.match_move(wanted, self._seat_now)
+        if self.seat_now in self._table.movers:
+            return self.match_move(wanted, self.seat_now)
         return match_legal(wanted, self.legal_actions())
 
     def resolve_arguments(self) -> dict[str, Any]:
@@ -104,12 +107,12 @@ class MultiVLEnv(MultiGame, VLEnv):
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the seat, deal, and let the others move until it is this seat's turn."""
         drawn, seeds = draw_seeds(rng, self.seats)
-        self._seat_now = drawn if self.seat is None else self.seat
+        self.seat_now = drawn if self.seat is None else self.seat
         self._table.seed = self.reset_seed
         self._table.begin(seeds, options)
         self._readings = {}
         if self._alone:
-            self._seat_now = next(iter(self._table.movers), self._seat_now)
+            self.seat_now = next(iter(self._table.movers), self.seat_now)
         else:
             self._let_others_move()
 
@@ -122,12 +125,12 @@ class MultiVLEnv(MultiGame, VLEnv):
         if self._alone:
             return self._hold(reading)
         if not table.over:
-            self._play_round({self._seat_now: reading})
+            self._play_round({self.seat_now: reading})
             self._let_others_move()
-        return Outcome(table.earned[self._seat_now], table.terminated, table.truncated, table.feedback)
+        return Outcome(table.earned[self.seat_now], table.terminated, table.truncated, table.feedback)
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
-        seat = self._seat_now
+        seat = self.seat_now
         effect = self.invalid_action
         waits = effect == "terminate" or (effect == "noop" and self.idle(seat) is None)
         if waits or seat not in self._table.movers:
@@ -139,45 +142,45 @@ class MultiVLEnv(MultiGame, VLEnv):
         return [*executed, reading.action], outcome, failure
 
     def image(self) -> Image:
-        return self.draw(self._seat_now)
+        return self.draw(self.seat_now)
 
     def describe(self) -> str:
-        return self.describe_view(self._seat_now)
+        return self.describe_view(self.seat_now)
 
     def task(self) -> str:
-        return self.goal(self._seat_now)
+        return self.goal(self.seat_now)
 
     def state_text(self) -> str:
         """Return this seat's part of the turn text."""
-        return self.tell(self._seat_now)
+        return self.tell(self.seat_now)
 
     def legal_actions(self) -> list[str]:
         """Return this seat's legal actions; `wait` if the game ended before its first move."""
         if self._table.over:
             return [] if self._ended else [WAIT]
-        return self._table.legal(self._seat_now)
+        return self._table.legal(self.seat_now)
 
     def success(self) -> bool:
-        return self._table.success[self._seat_now]
+        return self._table.success[self.seat_now]
 
     def oracle(self) -> str | None:
-        return self.advise(self._seat_now) if self._seat_now in self._table.movers else None
+        return self.advise(self.seat_now) if self.seat_now in self._table.movers else None
 
     def think(self, action: str) -> str:
-        return self.explain(self._seat_now, action)
+        return self.explain(self.seat_now, action)
 
     def score(self) -> float | None:
-        return self.points(self._seat_now)
+        return self.points(self.seat_now)
 
     def extra_info(self) -> dict[str, Any]:
         """Return the seat, and the game's details of it."""
-        return {**self.details(self._seat_now), "seat": self._seat_now}
+        return {**self.details(self.seat_now), "seat": self.seat_now}
 
     def save(self) -> dict[str, Any] | None:
         """Return the moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        saved = {"options": copy.deepcopy(self._start["options"]), "seat": self._seat_now}
+        saved = {"options": copy.deepcopy(self._start["options"]), "seat": self.seat_now}
         saved["table"] = self._table.save()
         if self._alone:
             readings = self._readings.items()
@@ -187,7 +190,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def load(self, state: dict[str, Any]) -> None:
         options = read_reset_options(self, state["options"])
         options.pop(LEVEL, None)
-        self._seat_now = check_seat(self, state["seat"])
+        self.seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)
         self._readings = {
@@ -200,13 +203,13 @@ class MultiVLEnv(MultiGame, VLEnv):
     def _hold(self, reading: Reading) -> Outcome:
         """Keep a seat's move until all that move now have one, then execute them."""
         table, reward = self._table, -self.invalid_penalty if reading.failure else 0.0
-        self._readings[self._seat_now] = reading
+        self._readings[self.seat_now] = reading
         if self._readings.keys() >= set(table.movers):
             moves, self._readings = self._readings, {}
             reward += table.play(moves).rewards[0]
         left = [seat for seat in table.movers if seat not in self._readings]
-        self._seat_now = left[0] if left else self._seat_now
-        self._failure = table.failures[self._seat_now]
+        self.seat_now = left[0] if left else self.seat_now
+        self._failure = table.failures[self.seat_now]
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
 
@@ -214,12 +217,12 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self.max_turns * self.seats if self._alone else self.max_turns
 
     def _turn_number(self) -> int:
-        return self._table.turns[self._seat_now] if self._alone else self.turn
+        return self._table.turns[self.seat_now] if self._alone else self.turn
 
     # ---- the others
 
     def _let_others_move(self) -> None:
-        while not self._table.over and self._seat_now not in self._table.movers:
+        while not self._table.over and self.seat_now not in self._table.movers:
             self._play_round({})
 
     def _play_round(self, own: dict[int, Reading]) -> None:
@@ -255,7 +258,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         return [players.get(seat, "random") for seat in range(self.seats)]
 
     def check_player(self, name: str, player: Any) -> Any:
-        """Return a player, one of `named_players` or a policy; the argument's name is for the error.
+        """Return a player, one of `named_players` or a policy; `name` is of the argument.
 
         Raises:
             UserError: the game has no such player, or it is no policy.

@@ -61,7 +61,7 @@ class MultiGame:
         raise TypeError(f"{type(self).__name__} must define movers()")
 
     def moves(self, seat: int) -> list[str]:
-        """Return the legal actions of a seat that moves now, as it should write them; at least one."""
+        """Return the legal actions, at least one, of a seat that moves now, in its words."""
         raise TypeError(f"{type(self).__name__} must define moves()")
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -101,7 +101,7 @@ class MultiGame:
         return self.advise(seat)
 
     def ask_player(self, player: str, seat: int) -> str | None:
-        """Return the action of one of `named_players` for a seat that moves; `None` is a random one.
+        """Return the action of one of `named_players` for a seat that moves; `None`: random.
 
         A game with further players answers for them and calls this for the others.
         """

@@ -1,8 +1,8 @@
 """Ratings of players by the model of Bradley and Terry (1952), a draw being half a win.
 
 A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games.
-The mean is 0. The prior is one draw of every player against an average one. The intervals are those of
-the posterior, sampled by Metropolis' rule; who never lost has no upper end, who never won no lower end.
+The mean is 0. The prior is one draw of every player against an average one. The intervals are those
+of the posterior, sampled by Metropolis' rule; they have no end where nobody lost or won.
 """
 
 from __future__ import annotations

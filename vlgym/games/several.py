@@ -18,7 +18,7 @@ SKILL = "several agents"  # in the cards of these games, which lists them withou
 
 
 def open_table(env_id: str, **kwargs: Any) -> Table:
-    """Return a game with every seat open; its constructor takes the arguments but `seat` and `opponents`.
+    """Return a game with every seat open; arguments are its constructor's but `seat` and `opponents`.
 
     Raises:
         UserError: the id cannot be made, is of one agent alone, or an argument is wrong.
@@ -37,6 +37,8 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
     if kwargs.get("invalid_action") == "terminate":
         why = "would end the game for all; use noop or random."
         raise UserError(f"{env_id}: invalid_action='terminate' {why}")
+
+    # The card does not say which base class a game has.
     game = build(spec, **kwargs)
     if not isinstance(game, MultiVLEnv):
         ids = sorted(each.id for each in get_registry().specs.values() if SKILL in each.skills)
@@ -46,7 +48,7 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
 
 
 def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> ParallelGame:
-    """Return a PettingZoo `ParallelEnv`: all agents answer at every step; who does not move can only `wait`.
+    """Return a PettingZoo `ParallelEnv`: all agents answer, those who do not move by `wait`.
 
     Args:
         render_mode: `"rgb_array"` (the pictures of all seats side by side) or `None`.
@@ -56,7 +58,7 @@ def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) 
 
 
 def aec_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> AecGame:
-    """Return a PettingZoo `AECEnv`, with the arguments of `parallel_env`: one agent answers at a time.
+    """Return a PettingZoo `AECEnv`, as `parallel_env`, in which one agent answers at a time.
 
     Moves made at once are executed when the last of them is there; none shows before.
     """

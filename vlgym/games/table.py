@@ -6,8 +6,8 @@
         table.step({seat: policies[seat].reply([table.turn(seat)])[0].text for seat in table.movers})
     print(table.returns)
 
-It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a state is
-restored. It has no policy and is not a Gymnasium environment.
+It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a
+state is restored. It has no policy and is not a Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ WAIT = "wait"  # the one legal action of a seat that does not move now, where al
 
 @dataclass(frozen=True)
 class Reading:
-    """Result of reading a reply: the executed action, the parser's result, the failure code or `None`."""
+    """A read reply: the executed action, the parser's result, the failure code or `None`."""
 
     action: str
     parsed: Parsed
@@ -47,7 +47,7 @@ class Reading:
 
 
 class Chair:
-    """One seat as a policy may see it in `Turn.env`: the part that random and oracle policies need."""
+    """One seat as a policy sees it in `Turn.env`, as random and oracle policies need it."""
 
     def __init__(self, table: Table, seat: int) -> None:
         self.table, self.seat = table, seat
@@ -79,13 +79,13 @@ class Table:
 
     Args:
         game: its rules, a `MultiVLEnv` freshly built; the table owns it.
-        alone: one player holds all seats, and pays its penalties itself: a round in which one of its
-            replies has no action pays no seat a gain.
+        alone: one player holds all seats, and pays its penalties itself: a round in which one of
+            its replies has no action pays no seat a gain.
 
     Attributes:
         movers: the seats that move now; none when the game is over.
         terminated, truncated: true if the rules, or a limit, ended the game.
-        earned: each seat's pay since its last move, that move's included; before it, since the beginning.
+        earned: each seat's pay since its last move, that move's included, or since the beginning.
         success: of each seat, true after a win that no stand-in move brought.
         shares: pay every seat the mean of all seats' rewards.
         invalid: number of each seat's replies that were unreadable or illegal.
@@ -116,7 +116,7 @@ class Table:
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game. The same seed gives the same game in any process, after any history.
 
-        An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
+        An option that the game does not know is left out with a warning, for PettingZoo's tests.
         """
         options = plain_options(options)
         if unknown := [name for name in options if name not in self.game.reset_options]:
@@ -162,10 +162,10 @@ class Table:
         return bool(self._start)
 
     def step(self, replies: Mapping[int, str]) -> Round:
-        """Read one reply of every seat that moves now, and execute them; other seats' replies do nothing.
+        """Execute one reply of every seat that moves now; other seats' replies do nothing.
 
-        A reply that cannot be read, is illegal or missing becomes the game's idle action, else a random
-        legal one; it is counted, costs its own seat `invalid_penalty`, and earns nothing (`book`).
+        A reply that cannot be read, is illegal or missing becomes the game's idle action, else a
+        random legal one; it is counted, costs its seat `invalid_penalty`, and earns nothing.
 
         Raises:
             gymnasium.error.ResetNeeded: the game is over, or none was begun.
@@ -192,7 +192,7 @@ class Table:
         return self.stand_in(seat, parsed, parsed.failure or "illegal_action")
 
     def stand_in(self, seat: int, parsed: Parsed, failure: str) -> Reading:
-        """Return the move that stands for a reply: the idle action, or a random one by seed and turn."""
+        """Return the move that stands for a reply: the idle action, or a random one."""
         idle = self.game.idle(seat)
         if idle is None or self.game.invalid_action in ("random", "published"):
             idle = self.draw_move(seat, 1)
@@ -220,13 +220,13 @@ class Table:
     # ---- a seat's view
 
     def legal(self, seat: int) -> list[str]:
-        """Return the legal actions of a seat: `wait` where it does not move, none when the game is over."""
+        """Return the legal actions of a seat: `wait` out of turn, none when the game is over."""
         if self.over:
             return []
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
     def listed(self, seat: int) -> list[str]:
-        """Return the legal actions of a seat that its text lists: none where the game has a `notation`."""
+        """Return the legal actions that a seat's text lists: none if the game has a `notation`."""
         legal = self.legal(seat)
         return legal if legal == [WAIT] or not self.game.notation else []
 
@@ -264,6 +264,8 @@ class Table:
         score = self.game.points(seat)
         if score is not None:
             info["score"] = float(score)
+
+        # The same keys as of an environment of one agent.
         info["vlgym"] = {
             "turn": self.turns[seat],
             "actions": [reading.action] if reading else [],
@@ -279,7 +281,7 @@ class Table:
         return info
 
     def credits(self, seat: int) -> bool:
-        """Return true if a seat can win: its last move was its reply's, and unpaid gains do not count."""
+        """True if a win is a seat's: its last move was its reply's, and no gain is unpaid."""
         return bool(self._own[seat]) and (self._unpaid[seat] <= 0 or self.returns[seat] > 0)
 
     def turn(self, seat: int) -> Turn:
@@ -313,7 +315,7 @@ class Table:
     # ---- saving
 
     def save(self) -> dict[str, Any]:
-        """Return JSON-able data that restores the position: seeds, moves, and the last ones' spans."""
+        """Return JSON-able data of the position: seeds, moves, and the last ones' spans."""
         parses = {str(seat): reading.parsed for seat, reading in self.readings.items()}
         spans = {seat: (*parsed.span, parsed.form) for seat, parsed in parses.items() if parsed.span}
         return copy.deepcopy({**self._start, "log": self.log, "spans": spans})
@@ -342,7 +344,7 @@ class Table:
             self.readings[int(seat)] = Reading(action, parsed, last.get("failures", {}).get(seat))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy or pickle the game's arguments, the moves and the generators; see `VLEnv.__reduce_ex__`."""
+        """Copy or pickle arguments, moves and generators; see `VLEnv.__reduce_ex__`."""
         names = ("spaces", "remembers", "seed", "builder", "shares", "_penalty", "_rng")
         attributes = {name: getattr(self, name) for name in names}
         return _rebuild, (self.game, self.alone, attributes, self.save() if self.begun else None)
@@ -379,14 +381,16 @@ class Table:
     def book(self, seat: int, earned: float, moved: bool, failed: bool) -> float:
         """Book a seat's gain of a round, and return its pay.
 
-        From a move that stands for a reply without an action until the seat's next move, losses are paid
-        and gains are not; if it is the seat's first, gains before it are taken back.
+        From a move that stands for a reply without an action until the seat's next move, losses are
+        paid and gains are not; if it is the seat's first, gains before it are taken back.
         """
         if moved:
             if self._own[seat] is not None:
                 self._booked[seat] += self.earned[seat]
                 self.earned[seat] = 0.0
             self._own[seat] = not failed or self.game.invalid_action == "published"
+
+        # A stand-in move earns nothing until the seat's next move.
         paid = earned
         if self._own[seat] is False:
             cost = self.game.step_cost if moved else 0.0
@@ -423,9 +427,9 @@ def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mappi
 
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
-    """Return the seat of one agent, and a game's seeds: one seed of a reset deals one game on every path.
+    """Return one agent's seat, and a game's seeds: a reset's seed deals one game on every path.
 
-    The seeds are of the game's chance, of moves that stand for replies, and of players' random moves.
+    The seeds are of the game's chance, of stand-in moves, and of players' random moves.
     """
     return int(rng.integers(seats)), rng.integers(2**62, size=3).tolist()
 

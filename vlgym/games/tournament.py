@@ -51,7 +51,7 @@ class Result:
     uncredited: tuple[int, ...] = ()
 
     def points(self, name: str) -> float:
-        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much.
+        """Return 1 if a player's seats earned more on average than the others, 1/2 if as much.
 
         With an uncredited seat it has 0 against one that has none.
         """
@@ -71,8 +71,8 @@ class Result:
 class Tournament:
     """Games of every pair of players, written down as they end.
 
-    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat once.
-    One player alone holds every seat.
+    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat
+    once. One player alone holds every seat.
 
     Args:
         env_id: a game of several agents.
@@ -80,8 +80,8 @@ class Tournament:
         games: seeds of each pair; each is played in every seating.
 
     Raises:
-        UserError: the id is no game of several agents, it has no such player, the folder holds something
-            else, or another process is at work in it.
+        UserError: the id is no game of several agents, it has no such player, the folder holds
+            something else, or another process is at work in it.
         TrajectoryError: a result is none of this tournament's, or stands there twice.
     """
 
@@ -96,6 +96,8 @@ class Tournament:
         self.env_id, self.players, self.games = env_id, dict(players), games
         self.out, self.split, self.arguments = out, split, dict(arguments or {})
         self.seatings = list_seatings(list(players), self.table.game.seats)
+
+        # The records' header decides whether a folder can be continued.
         self._header = {
             "format": FORMAT, "kind": "tournament", "title": f"tournament {env_id}", "env_id": env_id,
             "split": split, "games": games, "players": list(players),
@@ -113,8 +115,8 @@ class Tournament:
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
         """Play the games that are left; return all results.
 
-        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a player
-        with free places then has games to answer, up to the last ones.
+        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a
+        player with free places then has games to answer, up to the last ones.
         """
         games = [(names, number) for number in range(self.games) for names in self.seatings]
         left = iter([game for game in games if game not in self._done])
@@ -182,7 +184,7 @@ class Tournament:
             return results
 
     def _check(self, result: Result) -> Result:
-        """Return a result that a game of this tournament can have had, once; `TrajectoryError` else."""
+        """Return a result that a game of this tournament can have had, once, or raise."""
         seats, most = len(result.players), result.turns + 1  # a seat may earn before its first turn
         low, high = self.table.game.vlgym_spec.reward_range
         if changes_bounds(self.env_id, self.arguments):
@@ -211,7 +213,7 @@ class Tournament:
         return result
 
     def _drop_records(self, results: Sequence[Result]) -> None:
-        """Leave out records of games without a result; refuse a turn that is missing or there twice."""
+        """Leave out records of games without a result; refuse missing and doubled turns."""
         path = self.out / RECORDS / METADATA
         append_whole(path, "")
         data, begin = path.read_bytes(), 0

@@ -1,12 +1,12 @@
-"""An async agent function: plays an episode against any OpenAI-compatible address, as `vlgym eval` does.
+"""An async agent function that plays an episode against any OpenAI-compatible address.
 
     from vlgym.integrations.agent import play, tasks
 
     episode = await play(tasks("vlgym/CanaryMemory-v0", "train", 1)[0], base_url=url, model="policy")
 
 Trainers that intercept such an address (AReaL, rLLM, agent-lightning and others) take it as their
-rollout: they record tokens at the address, and the function returns the reward. Environments step in the
-event loop's thread, because OpenGL and browsers belong to a thread; only the requests are awaited.
+rollout: they record tokens at the address, and the function returns the reward. Environments step
+in the event loop's thread, because OpenGL and browsers belong to a thread; only the requests are awaited.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class FinishedEpisode:
     Attributes:
         turns: a record of each turn, as an evaluation writes it.
         messages: the last prompt and its reply, in the form of chat completions.
-        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where there is one.
+        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score`.
     """
 
     reward: float
@@ -93,8 +93,8 @@ def tasks(
 ) -> list[Task]:  # fmt: skip
     """Return the tasks `first` to `first + n - 1` of a split; a wrong argument is an error here.
 
-    With a curriculum each task is of the environment and the level that it chooses now. Once they have
-    been played, call `curriculum.note(task.place, episode.success)` for each, then ask for the next.
+    With a curriculum each task is of the environment and the level that it chooses now. Call
+    `curriculum.note(task.place, episode.success)` for each before you ask for the next.
 
     >>> tasks("vlgym/NumberLine-v1", "train", 2)[1].number
     1
@@ -123,15 +123,16 @@ async def play(
         task: from `tasks`, or its row.
         base_url: the address, such as `http://127.0.0.1:8000/v1`; not needed with a client.
         client: an `openai.AsyncOpenAI`, or a trainer's object of that form; the caller closes it.
-        history: past turns in the prompt, with their pictures; by default as the card says. With the
-            environment's `max_turns` a prompt holds the whole episode, for trainers that join turns.
+        history: past turns in the prompt, with their pictures; by default as the card says. With
+            the environment's `max_turns` a prompt holds the whole episode.
         **sampling: further fields of each request, such as `temperature` or `max_tokens`.
 
-    A prompt that the address refuses for its length, or filters, has an empty reply, as its record's `status` says.
+    A prompt that the address refuses for its length, or filters, has an empty reply.
 
     Raises:
         UserError: the environment cannot be made, or neither address nor client is given.
-        openai.OpenAIError: the address does not answer, or refuses; without the key and the address's password.
+        openai.OpenAIError: the address does not answer, or refuses; without the key and the
+        address's password.
     """
     task = task if isinstance(task, Task) else Task.from_row(task)
     if client is None:

@@ -1,11 +1,11 @@
-"""Canaries: does a picture reach the model that answers, and the score that a trainer takes gradients of?
+"""Canaries: does a picture reach the model, and the score that a trainer takes gradients of?
 
     from vlgym.integrations.canary import canary_batch, sight_gap
 
-    print(sight_gap(score, canary_batch(48)))   # score(messages, replies) -> log-probabilities, of your trainer
+    print(sight_gap(score, canary_batch(48)))   # score(messages, replies) -> log-probabilities
 
-A canary (`vlgym/Canary*`, of vlgym-sight) tells its answer in one picture of an episode and nowhere else,
-so a policy without that picture is right with a known probability.
+A canary (`vlgym/Canary*`, of vlgym-sight) tells its answer in one picture of an episode and nowhere
+else, so a policy without that picture is right with a known probability.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Sampled:
     Attributes:
         chance: probability of a right answer without its picture.
         low, high: exact interval of the share of right answers, at `CONFIDENCE`.
-        verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less than
-            halfway from chance to 1; else, and where most replies were unreadable, `cannot tell`.
+        verdict: `sees`: the interval lies above chance; `blind`: it holds chance, and ends less
+            than halfway from chance to 1; else, or if most are unreadable, `cannot tell`.
     """
 
     env_id: str
@@ -115,8 +115,8 @@ class CanaryItem:
     """The last turn of a canary episode.
 
     Attributes:
-        messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the episode that
-            the card's history holds; `vlgym.endpoint.messages.encode_messages` encodes it for a chat.
+        messages: the prompt in neutral form (`vlgym.types.Message`), with every picture of the
+            episode that the card's history holds; `vlgym.endpoint.messages.encode_messages`.
         answer: the right reply, in the form that the prompt asks for.
     """
 
@@ -127,7 +127,7 @@ class CanaryItem:
 
 
 def canary_batch(n: int, seed: int = 0, *, env_ids: Sequence[str] = CANARIES, split: str = "val") -> list[CanaryItem]:
-    """Return the last turns of `n` canary episodes, of each id in turn; each seed has other episodes."""
+    """Return the last turns of `n` canary episodes, of each id in turn, others for each seed."""
     check_number("n", n, 1)
     check_number("seed", seed, 0)
     items, oracle = [], OraclePolicy()
@@ -150,7 +150,7 @@ def canary_batch(n: int, seed: int = 0, *, env_ids: Sequence[str] = CANARIES, sp
 
 
 LogProb = Callable[[list[list[Message]], list[str]], Sequence[float]]
-"""A trainer's score: prompts and replies -> each reply's log-probability, in nats, summed over tokens."""
+"""A trainer's score: prompts and replies -> each reply's log-probability in nats."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class SightGap:
     Attributes:
         mean: mean of the gaps logp(answer | pictures) - logp(answer | grey pictures), in nats.
         low, high: the mean's 95 % Student interval.
-        verdict: `blind`: the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive`: it is at least
-            `LEAST_RATIO` times the mean difference of two equal scorings; else `cannot tell`.
+        verdict: `blind`: the gaps' mean size is below `SMALLEST_GAP`; `pictures arrive`: it is at
+            least `LEAST_RATIO` times the mean difference of two equal scorings; else `cannot tell`.
     """
 
     mean: float
@@ -182,8 +182,8 @@ class SightGap:
 def sight_gap(log_prob: LogProb, batch: Sequence[CanaryItem]) -> SightGap:
     """Return the pictures' effect on the right answers' log-probability, by the caller's score.
 
-    A score that loses the pictures has the gap 0. Pictures arrive in an untrained model, too; `vlgym
-    canary` judges if a model reads them. Each episode is scored three times.
+    A score that loses the pictures has the gap 0. Pictures arrive in an untrained model, too;
+    `vlgym canary` judges if a model reads them. Each episode is scored three times.
 
     Raises:
         UserError: the batch has fewer than two episodes, or a score is no number.

@@ -1,4 +1,4 @@
-"""A recording endpoint: answers canaries, and compares every picture that arrives with the environment's.
+"""A recording endpoint: answers canaries, and compares arriving pictures with the environment's.
 
 Point a trainer or a client at its address and let it play `vlgym/Canary*` episodes of the split. It
 listens on loopback only, and knows an episode by its pictures, no two of which are alike.
@@ -39,8 +39,8 @@ Episode = tuple[str, int]  # id and number
 class CanaryServer:
     """Serves chat completions in a thread, as a context manager.
 
-    A request is in order if its pictures are the last ones of an episode up to the present turn, in order,
-    pixel by pixel; at least as many as the card's history holds, and earlier ones are allowed.
+    A request is in order if its pictures are the last ones of an episode up to the present turn, in
+    order, pixel by pixel; at least as many as the card's history holds.
 
     Args:
         episodes: number of episodes of each canary that it knows, from the first.
@@ -98,7 +98,7 @@ class CanaryServer:
 
     @property
     def passed(self) -> bool:
-        """True if requests came, all of them were in order, and every canary was played to its end."""
+        """True if all requests were in order, and every canary was played to its end."""
         return not self.problems and all(self._finished.values())
 
     def answer(self, body: Any) -> str:

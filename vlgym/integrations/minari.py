@@ -1,7 +1,7 @@
-"""Recorded episodes as a Minari data set: observations (picture and text), replies as actions, rewards, endings.
+"""Recorded episodes as a Minari data set, with replies as actions.
 
-A record has the observation before each reply; Minari wants the one after the last, too. So every episode
-is played again from its seed and its replies, which must give the same turns.
+A record has the observation before each reply; Minari wants the one after the last, too. So every
+episode is played again from its seed and its replies, which must give the same turns.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ CHUNK = 16  # episodes that are written at once
 def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write the episodes of one environment as the Minari data set `DATA_SET` below `out`.
 
-    Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the
-    replies.
+    Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions
+    are the replies.
 
     Returns:
         the number of turns.

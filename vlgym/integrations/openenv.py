@@ -1,4 +1,4 @@
-"""OpenEnv's protocol: `vlgym serve ID` plays environments for OpenEnv's clients; needs the extra `vlgym[openenv]`.
+"""OpenEnv's protocol: `vlgym serve ID` for its clients; needs the extra `vlgym[openenv]`.
 
     from openenv.core.generic_client import GenericEnvClient
 
@@ -6,8 +6,8 @@
         seen = env.reset(seed=1).observation
         result = env.step({"reply": "<action>+</action>"})
 
-Each session has an environment in a worker process, because graphics libraries are not safe in threads.
-Workers are used again. Seen with openenv 0.10.
+Each session has an environment in a worker process, because graphics libraries are not safe in
+threads. Workers are used again. Seen with openenv 0.10.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ async def answer_error(request: Request, error: Exception) -> JSONResponse:
 
 
 class OpenEnvGuard:
-    """Refuses requests without the token (without one, of web pages), to unknown ids, or too long."""
+    """Refuses requests without the token (without one: of web pages), to unknown ids, too long."""
 
     def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
@@ -237,6 +237,8 @@ class OpenEnvGuard:
                 return 401, "This server needs the header `Authorization: Bearer TOKEN`."
         elif not is_loopback(host.rpartition(":")[0] or host) or origin not in (None, f"http://{host}"):
             return 403, "Without a token this server answers programs of this machine only."
+
+        # Several environments have no common root.
         match = _ID.match(path)
         if (match and match[1] not in self._ids) or (not match and len(self._ids) > 1):
             ids = ", ".join(f"/{env_id}" for env_id in self._ids)

@@ -4,9 +4,9 @@
 
     register(id="vlgym", entry_point="vlgym.integrations.skyrl:Game")
 
-A row's columns name the episode, and its prompt is a placeholder: `init` returns picture and text. All
-pictures stay in the context. SkyRL calls environments from several threads unless `max_env_workers` is
-0. Seen with skyrl-gym 0.4.
+A row's columns name the episode, and its prompt is a placeholder: `init` returns picture and text.
+All pictures stay in the context. SkyRL calls environments from several threads unless
+`max_env_workers` is 0. Seen with skyrl-gym 0.4.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Game(BaseTextEnv):
 
     Args:
         env_config: SkyRL's section of settings; not read.
-        extras: the row's further columns (`env_id`, `split`, `number`, `arguments`) and SkyRL's `max_turns`.
+        extras: the row's further columns (`env_id`, `split`, `number`, `arguments`) and `max_turns`.
     """
 
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:

@@ -1,18 +1,18 @@
-"""TRL's GRPOTrainer: an environment for its `environment_factory`, and rows that say which episodes are played.
+"""TRL's GRPOTrainer: an environment for its `environment_factory`, and rows of a data set.
 
     from trl import GRPOConfig, GRPOTrainer
     from vlgym.integrations.trl import log_episodes, make_factory, make_rows
 
     trainer = GRPOTrainer(
-        model, args=GRPOConfig("runs/grpo", max_steps=100), train_dataset=Dataset.from_list(make_rows(ENV, 64)),
-        environment_factory=make_factory(ENV), reward_funcs=log_episodes,
+        model, args=GRPOConfig("runs/grpo", max_steps=100), reward_funcs=log_episodes,
+        train_dataset=Dataset.from_list(make_rows(ENV, 64)), environment_factory=make_factory(ENV),
     )
 
-TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the
-whole reply where the environment reads a plan, code or a notation. An episode equals that of
-`gymnasium.make(ENV)` for the same seed and actions. TRL gives its environments to every reward function;
-`turns` of each has a row for each turn. The model's chat template must know tools (Qwen3-VL's does). TRL
-calls its interface experimental; seen with TRL 1.16.
+TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or
+the whole reply where the environment reads a plan, code or a notation. An episode equals that of
+`gymnasium.make(ENV)` for the same seed and actions. TRL gives its environments to every reward
+function; `turns` of each has a row for each turn. The model's chat template must know tools
+(Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Blocks = list[dict[str, Any]]  # parts of a message, as of `show_turn`
 
 
 class ActionParser(AutoParser):
-    """Reads the argument of a tool call as the action: no tag or JSON stands inside the call's own JSON."""
+    """Reads the argument of a tool call, which has no tag or JSON in it, as the action."""
 
     name = "tool"
     version = 2
@@ -113,7 +113,7 @@ class TrlGame:
 
 
 def log_episodes(*, environments: Sequence[Any], log_metric: Callable[[str, float], None], **_: Any) -> list[None]:
-    """Log the means of `success` and `invalid_turns`: a reward function for TRL, which rewards nothing."""
+    """Log the means of `success` and `invalid_turns`: TRL calls it as a reward function."""
     for rows in (each.turns for each in environments if isinstance(each, TrlGame)):
         for name, value in measure_rows(rows).items():
             log_metric(name, value)
@@ -138,7 +138,7 @@ def make_factory(env_id: str, **arguments: Any) -> Callable[[], TrlGame]:
 
 
 def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 0) -> list[dict[str, Any]]:
-    """Return rows of a data set: an empty prompt, which the environment fills, and an episode's seed.
+    """Return rows of a data set: an episode's seed, and a prompt that the environment fills.
 
     >>> make_rows("vlgym/NumberLine-v1", 1)[0]["prompt"]
     [{'role': 'user', 'content': ''}]

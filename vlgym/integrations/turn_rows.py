@@ -18,7 +18,7 @@ def show_turn(image: Image, text: str) -> list[dict[str, Any]]:
 
 
 def make_row(reward: Any, info: Mapping[str, Any]) -> TurnRow:
-    """Return a turn's `reward`, `success` so far, and its reply's `form`, and `invalid` if it was."""
+    """Return a turn's `reward`, `success` so far, and its reply's `form` and `invalid`."""
     return {
         "reward": float(reward),
         "invalid": bool(info["invalid_action"]),

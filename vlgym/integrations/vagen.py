@@ -1,7 +1,7 @@
-"""VAGEN: an environment in the form of its `GymImageEnv`, of commit c27067d9, which is not imported.
+"""VAGEN: an environment in the form of its `GymImageEnv` (commit c27067d9; not imported).
 
-VAGEN's registry of environments names the class, `vlgym: vlgym.integrations.vagen.Game`. Environments
-step in the event loop's thread.
+VAGEN's registry of environments names the class, `vlgym: vlgym.integrations.vagen.Game`.
+Environments step in the event loop's thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARK = "<image>"  # place of a picture in a text
 
 
 class Game:
-    """One environment as VAGEN takes it: the system prompt holds the instructions, an observation the turn.
+    """One environment; the system prompt has the instructions, an observation the turn.
 
     Args:
         env_config: `env_id`, and `split` and `arguments` where they are not `train` and none.
@@ -34,12 +34,12 @@ class Game:
         return {"obs_str": _plain(self.env.instructions)}
 
     async def reset(self, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Begin an episode; VAGEN's seed is its number in the split, whose seed is as in `vlgym eval`."""
+        """Begin the episode with this number in the split; its seed is as in `vlgym eval`."""
         observation, info = self.env.reset(seed=Task.from_row({**self.config, "number": seed}).seed)
         return _show(observation, info), info
 
     async def step(self, action_str: str) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
-        """Play a reply; `info` has success, `truncated` and `format_correct`, as VAGEN reads them."""
+        """Play a reply; `info` has VAGEN's `success`, `truncated` and `format_correct`."""
         observation, reward, terminated, truncated, info = self.env.step(action_str)
         facts = {**info, "truncated": truncated, "format_correct": info["vlgym"]["parse"] == "ok"}
         return _show(observation, info), float(reward), terminated or truncated, facts

@@ -1,4 +1,4 @@
-"""verifiers v1 and, through it, prime-rl: a taskset of episodes, and the environment that plays them.
+"""verifiers v1 and, through it, prime-rl: a taskset of episodes, and their environment.
 
 verifiers finds both by the name of a module, so write one, `my_games.py`:
 
@@ -9,8 +9,8 @@ verifiers finds both by the name of a module, so write one, `my_games.py`:
     vf-eval my_games --env.taskset.env vlgym/NumberLine-v1 -m MODEL --client.base-url http://127.0.0.1:8000/v1
 
 A turn is a user message of picture and text, the first with instructions. All pictures stay in the
-context, where `vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for each
-turn (see `turn_rows`). Environments step in the event loop's thread. Seen with verifiers 0.4.
+context, where `vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for
+each turn (see `turn_rows`). Environments step in the event loop's thread. Seen with verifiers 0.4.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
     """The episodes of one environment."""
 
     def load(self) -> Iterator[EpisodeTask]:
-        """Yield a task for each episode; the environment is made once, so a wrong argument is an error."""
+        """Yield a task for each episode; a wrong argument is an error before the first."""
         config, env_id = self.config, self.config.env
         check_choice("split", config.split, SPLITS)
         check_number("episodes", config.episodes, 1)

@@ -1,4 +1,4 @@
-"""verl: an agent loop that plays an episode, its pictures in `multi_modal_data`, and rows of a data set.
+"""verl: an agent loop that plays an episode, and rows of a data set.
 
 verl finds the loop by a file of settings, `actor_rollout_ref.rollout.agent.agent_loop_config_path`:
 
@@ -6,9 +6,9 @@ verl finds the loop by a file of settings, `actor_rollout_ref.rollout.agent.agen
       _target_: vlgym.integrations.verl.Game
 
 A row's columns name the episode. All pictures stay in the context. An episode ends, too, at
-`rollout.response_length` or `rollout.multi_turn.max_assistant_turns`; the reward is its pay until then.
-The output's `extra_fields` have the rewards of the turns (`turn_scores`) and `turns`, a row for each (see
-`turn_rows`). Seen with verl 0.9.1.
+`rollout.response_length` or `rollout.multi_turn.max_assistant_turns`; the reward is its pay until
+then. The output's `extra_fields` have the rewards of the turns (`turn_scores`) and `turns`, a row
+for each (see `turn_rows`). Seen with verl 0.9.1.
 """
 
 from __future__ import annotations

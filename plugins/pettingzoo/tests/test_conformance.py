@@ -1,8 +1,16 @@
-"""The certificate of a game and of a question about one; of a game where all move at once, what differs.
+"""The certificate of a game, of one at once, and of a question; PettingZoo's own tests."""
 
-A question's checks that take long are the sweep's.
-"""
+from __future__ import annotations
 
+import warnings
+from functools import partial
+
+import pytest
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+
+import vlgym
+from vlgym.games.several import SKILL
+from vlgym.registry import get_registry
 from vlgym.testing import CHECKS, GAME_CHECKS, EnvConformance, GameConformance
 
 SWEPT = ("floor", "blind", "history", "parser_time", "resources")
@@ -24,3 +32,18 @@ class TestQuestion(EnvConformance):
 
     env_id = "vlgym/NextMove-v0"
     checks = tuple(name for name in CHECKS if name not in SWEPT)
+
+
+GAMES = sorted(spec.id for spec in get_registry().specs.values() if SKILL in spec.skills)
+"""Every game of several seats, football's team too."""
+
+
+@pytest.mark.exhaustive  # tests/games has them for a game in turn and for one at once
+@pytest.mark.parametrize("env_id", GAMES)
+def test_pettingzoos_own_tests_pass(env_id: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parallel_api_test(vlgym.parallel_env(env_id, image_size=(96, 96)), num_cycles=30)
+        api_test(vlgym.aec_env(env_id, image_size=(96, 96)), num_cycles=30)
+        parallel_seed_test(partial(vlgym.parallel_env, env_id, image_size=(96, 96)), num_cycles=10)
+        seed_test(partial(vlgym.aec_env, env_id, image_size=(96, 96)), num_cycles=10)

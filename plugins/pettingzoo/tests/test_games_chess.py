@@ -1,4 +1,4 @@
-"""Chess endings: results by the rules, positions, moves as they are written, and Stockfish as a player."""
+"""Chess endings: results by the rules, positions, notations, and Stockfish as a player."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_mate_pays_one_and_costs_one_whatever_the_colour(fen: str) -> None:
         ("k7/8/8/8/8/8/8/KR6 w - - 98 80", ["Rc1", "Kb7"], "fifty moves"),
     ],
 )  # fmt: skip
-def test_each_kind_of_draw_ends_the_game_at_once_and_pays_nothing(fen: str, moves: list[str], result: str) -> None:
+def test_each_kind_of_draw_ends_the_game_at_once(fen: str, moves: list[str], result: str) -> None:
     table = at(fen)
     rewards = say(table, *moves[:-1])
     assert not table.over
@@ -82,7 +82,7 @@ def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -
         ("O-O", None), ("", None), ("\x00", None), ("K" * 10_000, None), ("a1a2 a1a2", None), ("\u2654a2", None),
     ],
 )  # fmt: skip
-def test_moves_are_read_in_both_notations_and_nothing_else_is(words: str, meant: str | None) -> None:
+def test_moves_are_read_in_both_notations(words: str, meant: str | None) -> None:
     table = at("2r5/1P1B4/8/8/8/7k/8/K7 w - - 0 1")
     assert table.game.match_move(words, 0) == meant
     table.game.parser = get_parser("auto")
@@ -145,7 +145,7 @@ def test_the_oracle_takes_a_mate_and_says_what_it_sees() -> None:
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
-def test_an_engine_that_dies_or_hangs_is_replaced(blow: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_dies_or_hangs_is_replaced(blow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     board, pids = chess.Board("8/8/8/3k4/8/8/8/QK6 w - - 0 1"), []
     for _ in range(2):  # one engine serves all games
         STOCKFISH.search.cache_clear()
@@ -155,7 +155,7 @@ def test_an_engine_that_dies_or_hangs_is_replaced(blow: signal.Signals, monkeypa
     assert pids[0] == pids[1]
     os.kill(pids[0], blow)
     STOCKFISH.search.cache_clear()
-    monkeypatch.setattr(chess_endings, "PATIENCE", 1.0)
+    monkeypatch.setattr(chess_endings, "PATIENCE", 2.0)
     assert STOCKFISH.choose(board, 1000) == move
     assert STOCKFISH.engine.pid != pids[0]
 

@@ -1,4 +1,4 @@
-"""The archer and the knight: what an action does, who dies and what that ends, how good the planners are, pictures."""
+"""The archer and the knight: actions, deaths and ends, and how good the planners are."""
 
 from __future__ import annotations
 

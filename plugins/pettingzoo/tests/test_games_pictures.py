@@ -34,7 +34,7 @@ def bar_of(table: Table, seat: int) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("env_id", GAMES)
-def test_the_bar_is_green_in_the_pictures_of_those_who_move_and_grey_in_the_others(env_id: str) -> None:
+def test_the_bar_is_green_in_the_pictures_of_those_who_move(env_id: str) -> None:
     table = vlgym.open_table(env_id)
     table.reset(seed=0)
     for seat, space in enumerate(table.spaces):
@@ -107,7 +107,7 @@ def test_the_rocks_of_tag_lie_apart() -> None:
         "the board (x yellow, o red, . empty), last move column 5\n" + ".......\n" * 5 + "....x..\n1234567",
     ),
 ])  # fmt: skip
-def test_the_words_of_a_board_are_its_rows_and_the_last_move(name: str, last: str, words: str) -> None:
+def test_the_words_of_a_board_are_its_rows(name: str, last: str, words: str) -> None:
     game = vlgym.open_table(f"vlgym/{name}-v0").game
     game.state = load_game(game.spiel).new_initial_state()
     game.first, game.last = 0, (0, last)

@@ -1,4 +1,4 @@
-"""Rules, by hand: moves, rewards and names of each game."""
+"""Rules, by hand: moves, rewards and names of each game, openings and levels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import vlgym_pettingzoo.spiel as spiel
 from playing import begin, move, say
 from vlgym_pettingzoo.kitchen import COOKING, Kitchen
 
@@ -166,7 +167,7 @@ def test_the_search_draws_from_the_episodes_seed_and_a_restored_game_goes_on_wit
 
 
 @pytest.mark.parametrize("title", ["TicTacToe", "Breakthrough", "ChessEndings"])
-def test_neither_text_nor_info_nor_a_turn_tells_the_position_by_a_list_of_legal_moves(title: str) -> None:
+def test_no_list_of_legal_moves_tells_the_position(title: str) -> None:
     env = vlgym.make(f"vlgym/{title}-v0", opponents="random").unwrapped
     texts: dict[str, set[str]] = {}
     for seed in range(4):
@@ -186,3 +187,41 @@ def test_neither_text_nor_info_nor_a_turn_tells_the_position_by_a_list_of_legal_
     assert table.turn(seat).text in set().union(*texts.values())
     assert len(table.legal(seat)) > 1
     env.close()
+
+
+def test_a_level_sets_the_opponents_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    monkeypatch.setattr(spiel, "search", lambda state, count, salt: (counts.append(count), state.legal_actions()[0])[1])
+    env = vlgym.make("vlgym/ConnectFour-v0")
+    for level, simulations in ((0, 2), (4, 200), (None, 50)):
+        counts.clear()
+        _, info = env.reset(seed=1, options={} if level is None else {"level": level})
+        env.step(env.unwrapped.parser.format(info["vlgym"]["legal_actions"][:1]))
+        assert set(counts) == {simulations}
+
+
+def test_breakthroughs_board_has_the_levels_side_in_rules_names_and_picture() -> None:
+    env = vlgym.make("vlgym/Breakthrough-v0", opponents="random")
+    for level, side in enumerate((5, 6, 6, 7, 8)):
+        env.reset(seed=3, options={"level": level})
+        assert str(env.unwrapped.state.get_game()).count(f"={side}") == 2 or side == 8  # OpenSpiel's own default
+        lines = str(env.unwrapped.state).splitlines()
+        assert lines[0][0] == str(side)
+        assert len(lines[0]) == side + 1
+        last = "abcdefgh"[side - 1]
+        moves = env.unwrapped.moves(env.unwrapped.seat_now)
+        assert max(max(move[0], move[3]) for move in moves) <= last
+        assert env.unwrapped.board_side == side
+    env.reset(seed=3)
+    assert env.unwrapped.board_side == 6
+
+
+def test_a_table_plays_the_level_that_is_asked_for_and_restores_it() -> None:
+    table = vlgym.open_table("vlgym/Breakthrough-v0")
+    table.reset(seed=0, options={"level": 4})
+    assert str(table.game.state).startswith("8")
+    saved = table.save()
+    table.reset(seed=1)
+    assert str(table.game.state).startswith("6")
+    table.load(saved)
+    assert str(table.game.state).startswith("8")

@@ -46,7 +46,7 @@ def test_the_monster_goes_to_the_nearest_and_who_meets_it_alone_pays_and_is_put_
     assert table.game.monster == (0, 2) != table.game.places[0]
 
 
-def test_two_who_meet_the_monster_on_one_square_earn_five_each_and_it_comes_back_elsewhere() -> None:
+def test_two_who_meet_the_monster_on_one_square_earn_five_each() -> None:
     table = at("MonsterHunt", places=[(1, 3), (1, 3)], **HUNT)
     assert move(table, "up", "up") == (5.0, 5.0)
     assert table.game.places == [(0, 3), (0, 3)]
@@ -83,21 +83,11 @@ def test_a_block_pays_two_who_stand_on_it_and_different_blocks_pay_nobody(
 
 
 @pytest.mark.parametrize(("title", "least", "most"), [("MonsterHunt", 200, 20), ("BattleOfTheColors", 45, 5)])
-def test_two_oracles_earn_much_and_random_players_next_to_nothing(title: str, least: float, most: float) -> None:
+def test_two_oracles_earn_much_and_random_players_little(title: str, least: float, most: float) -> None:
     table = begin(title)
     means = [np.mean([sum(finish(table, [player] * 2, seed)) for seed in range(3)]) for player in ("oracle", "random")]
     assert means[0] > least
     assert means[1] < most
-
-
-def test_the_hunter_keeps_off_the_monster_until_both_are_there() -> None:
-    table = at("MonsterHunt", places=[(2, 0), (2, 4)], monster=(1, 2), apples=[(4, 0), (4, 4)])
-    steps = 0
-    while table.game.places[0] != table.game.places[1] and steps < 5:
-        assert min(distance(place, table.game.monster) for place in table.game.places) >= 1
-        assert min(move(table, *(str(table.game.advise(seat)) for seat in (0, 1)))) >= 0
-        steps += 1
-    assert table.game.places[0] == table.game.places[1] or table.game.defeated
 
 
 def test_the_apple_eater_eats_and_the_selfish_walk_to_their_own_block() -> None:

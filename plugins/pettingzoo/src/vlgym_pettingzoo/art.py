@@ -58,7 +58,7 @@ class Canvas:
         self, start: tuple[float, float], along: tuple[float, float], length: float, colour: Colour,
         wing: tuple[float, float],
     ) -> None:  # fmt: skip
-        """An arrow in the direction of the unit vector `along`; its wings reach back and to the sides by `wing`."""
+        """Draw an arrow along a unit vector; `wing` is how far its wings reach back and aside."""
         (x, y), (back, side) = (start[0] + along[0] * length, start[1] + along[1] * length), wing
         self.line([start, (x, y)], colour, 3)
         for turn in (side, -side):

@@ -8,7 +8,7 @@ BOLD = ("raise", "bet", "call")
 
 
 class Bold(BlindPlayer):
-    """Raises or bets where it may, and else calls: it never folds, and wins more matches than random play."""
+    """Raises, bets or calls, and never folds; it wins more matches than random play."""
 
     name = "raises or calls"
 

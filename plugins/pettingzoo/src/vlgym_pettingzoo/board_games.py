@@ -30,15 +30,15 @@ class Battleship(SpielGame):
     Goal: sink the ships of 2, 3 and 4 squares that lie hidden on the other's sea of 6 x 6 squares.
         Chance places the ships of both; seat 0 begins.
     Observation: at the left the other's sea, with your shots: a red cross is a hit, a white ring is
-        water; at the right your sea with your ships and the other's shots. The last shot at each sea
-        stands on yellow. The text does not tell the results.
+        water; at the right your sea with your ships and the other's shots. The last shot at each
+        sea stands on yellow. The text does not tell the results.
     Actions: squares that you have not shot at, `a1` (top left) to `f6` (bottom right).
     Reward: at the end, the number of ships that you sank less those that you lost, -3 to 3.
     Endings: terminated when all ships of one are sunk or both have shot 20 times.
     Splits: train, val and test differ by seed: ships, seat, and how the opponent shoots.
     Oracle: a planner: it shoots where most placements of ships lie that fit its shots. The opponent
         `search`, the default, shoots next to its hits, and else anywhere.
-    References: OpenSpiel 2.0.2, `battleship`. Drawing, texts and the planner are this package's.
+    References: OpenSpiel 2.0.2, `battleship`.
     """
 
     spiel = (
@@ -149,6 +149,8 @@ class Battleship(SpielGame):
         shots, hits = self.shots_of(seat), self.hits_of(seat)
         for cell in CELLS:
             grid.fill(*cell, GOLD if [cell] == shots[-1:] else _SEA, WHITE, 1)
+
+        # Ships in one piece each, then the shots above them.
         for ship in ships:
             (left, top), (right, bottom) = (grid.middle(*end(ship)) for end in (min, max))
             half = 0.38 * grid.side
@@ -166,7 +168,7 @@ def name(cell: Cell) -> str:
 
 
 def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
-    """Return the squares of a ship that lies `horizontally` or `vertically` from its top left corner."""
+    """Return the squares of a ship, `horizontally` or `vertically` from its top left corner."""
     down, right = (0, 1) if way == "horizontally" else (1, 0)
     return frozenset((row + step * down, column + step * right) for step in range(length))
 
@@ -181,7 +183,7 @@ PLACES = tuple(
 
 
 def hunt(hits: set[Cell], water: set[Cell]) -> Cell:
-    """Return the square that most of `PLACES` without water cover; those through hits count far more."""
+    """Return the square that most `PLACES` without water cover; hits count far more."""
     weights = {cell: 0.0 for cell in CELLS if cell not in hits | water}
     for cells in PLACES:
         if not cells & water:
@@ -206,7 +208,7 @@ class TicTacToe(SpielGame):
         seed says which seat is played and what random opponents do.
     Oracle: exact: minimax over all states. Of moves that are worth the same it takes the one that
         wins most often against random play.
-    References: OpenSpiel 2.0.2, `tic_tac_toe`. Drawing and texts are this package's.
+    References: OpenSpiel 2.0.2, `tic_tac_toe`.
     """
 
     spiel = "tic_tac_toe"
@@ -272,10 +274,12 @@ _LINES = ({0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 
 
 @lru_cache(maxsize=20000)
 def _worth(crosses: frozenset[int], noughts: frozenset[int], player: int) -> tuple[float, float]:
-    """Return a player's value under best play by both, and that of best play against random moves."""
+    """Return a player's value under best play by both, and against random moves."""
     for owner, cells in enumerate((crosses, noughts)):
         if any(line <= cells for line in _LINES):
             return (1.0, 1.0) if owner == player else (-1.0, -1.0)
+
+    # A full board without a line is a draw; else the next moves decide.
     free = [cell for cell in range(9) if cell not in crosses | noughts]
     if not free:
         return 0.0, 0.0
@@ -295,19 +299,18 @@ def _worth(crosses: frozenset[int], noughts: frozenset[int], player: int) -> tup
 class ConnectFour(SearchedGame):
     """Connect Four: drop discs, and have four of yours in a row before the other does.
 
-    Goal: four own discs in a row: across, up or diagonally. Seat 0 plays yellow and begins; seat 1
-        plays red.
-    Observation: the rack of 6 rows and 7 numbered columns; the disc that was dropped last has a white
-        ring. The text says which colour is yours, not where the discs are.
+    Goal: four own discs in a row: across, up or diagonally. Seat 0, yellow, begins; seat 1 is red.
+    Observation: the rack of 6 rows and 7 numbered columns; the disc that was dropped last has a
+        white ring. The text says which colour is yours, not where the discs are.
     Actions: `column 1` to `column 7`, as long as the column has room.
     Reward: +1 for a win, -1 for a loss, 0 for a draw.
     Endings: terminated by four in a row or a full rack.
     Splits: each game begins after 6 random moves, whose board belongs to one split by its hash. The
         seed says which seat is played and what the opponent's search draws. Some openings are lost.
-    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000 simulations
-        a move. The opponent `search`, the default, is the same player with 50.
+    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000
+        simulations a move. The opponent `search`, the default, is the same player with 50.
     Options of `reset`: `level`, 0 to 4: the opponent `search` has 2 to 200 simulations.
-    References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`. Drawing and texts are this package's.
+    References: OpenSpiel 2.0.2, `connect_four` and `MCTSBot`.
     """
 
     spiel = "connect_four"
@@ -338,6 +341,8 @@ class ConnectFour(SearchedGame):
             for column, disc in enumerate(line):
                 colour = {"x": GOLD, "o": RED}.get(disc, (225, 230, 242))
                 canvas.disc(*grid.middle(row, column), 20, colour, INK, 2)
+
+        # A ring marks the disc that was dropped last.
         if self.last:
             column = int(self.last[1].split()[1]) - 1
             top = next(row for row, line in enumerate(board) if line[column] != ".")
@@ -351,25 +356,22 @@ class ConnectFour(SearchedGame):
 
 
 class Breakthrough(SearchedGame):
-    """Breakthrough, on a board of 6 x 6 without a level: bring a piece to the row on the other side.
+    """Breakthrough, on 6 x 6 squares without a level: bring a piece to the last row.
 
     Goal: reach the farthest row, or capture all pieces of the other. Seat 0 plays black, from the
         top down, and begins; seat 1 plays white, from the bottom up.
     Observation: the board with the names of its columns and rows; the squares of the last move are
-        yellow. The text says which colour is yours, not where the pieces are: it does not list the
-        legal moves.
+        yellow. The text says which colour is yours, and lists no legal moves.
     Actions: moves such as `a5-b4`: one step ahead or diagonally ahead to an empty square; captures
         such as `a5xb4`, only diagonally ahead.
     Reward: +1 for a win, -1 for a loss. There is no draw.
-    Endings: terminated by a win; truncated after 60 turns of a seat, which legal play does not reach.
+    Endings: terminated by a win; truncated after 60 turns of a seat.
     Splits: each game begins after 4 random moves, whose board belongs to one split by its hash. The
         seed says which seat is played and what the opponent's search draws. Some openings are lost.
-    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000 simulations
-        a move. The opponent `search`, the default, is the same player with 100.
-    Options of `reset`: `level`, 0 to 4: a board of 5 to 8 squares a side, and an opponent `search`
-        with 5 to 100 simulations.
-    References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`. Drawing and texts
-        are this package's.
+    Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000
+        simulations a move. The opponent `search`, the default, is the same player with 100.
+    Options of `reset`: `level`, 0 to 4: 5 to 8 squares a side, 5 to 100 simulations of `search`.
+    References: OpenSpiel 2.0.2, `breakthrough(rows=6,columns=6)` and `MCTSBot`.
     """
 
     spiel = "breakthrough(rows=6,columns=6)"

@@ -1,4 +1,4 @@
-"""Chess endings against Stockfish, a program that speaks UCI; one runs for all games of a process."""
+"""Chess endings against Stockfish, a program that speaks UCI; a process has one."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class Engine:
 class Stockfish:
     """The engine of this process; one version answers the same for the same game so far.
 
-    It has one thread, a fixed number of nodes, and clears its table before each search. Where it has
-    the choice (15.1 has), it evaluates by rules, which mate with fewer nodes than its network.
+    It has one thread, a fixed number of nodes, and clears its table before each search. Where it
+    has the choice (15.1 has), it evaluates by rules, which mate with fewer nodes than its network.
     """
 
     def __init__(self) -> None:
@@ -215,7 +215,7 @@ def _make_masks(kind: str, pixels: int) -> list[PILImage.Image]:
 
 
 WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")
-"""Endings that the side to move wins but for rare positions; with a pawn `solve_pawn_ending` excludes these."""
+"""Won for the side to move but for rare positions; `solve_pawn_ending` excludes those of KPvK."""
 
 HARD = ("KBNvK",)  # won as well, but mate may take more than 30 moves
 OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")  # won or drawn, and some of them lost
@@ -225,7 +225,7 @@ Squares = NDArray[np.bool_]
 
 
 def read_endings(names: str) -> tuple[str, ...]:
-    """Return the endings that are named, each once; names of `GROUPS` and endings have commas between."""
+    """Return the endings of a list of names of `GROUPS` and endings with commas, each once."""
     endings: list[str] = []
     for name in map(str.strip, str(names).split(",")):
         check_choice("endings", name, (*GROUPS, *GROUPS["all"]))
@@ -234,9 +234,9 @@ def read_endings(names: str) -> tuple[str, ...]:
 
 
 def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
-    """Return a legal position in which the first side of an ending is to move: white or black, by chance.
+    """Return a legal position in which the first side of an ending, white or black, is to move.
 
-    Nothing is in check or attacked, and there is no mate in one, so no first move decides by itself.
+    Nothing is in check or attacked, and there is no mate in one.
 
     Args:
         ending: one of `GROUPS["all"]`: the men of the side to move, `v`, those of the other.
@@ -273,8 +273,8 @@ def _fits(board: chess.Board, ending: str) -> bool:
 def solve_pawn_ending() -> Squares:
     """Return where a white pawn and its king win against the black king: `[2, 64, 64, 64] bool`.
 
-    The axes are who is to move (0: white) and the squares of pawn, white and black king, each from a1
-    along the rows. Solved backwards from safe promotions, as the table of Stockfish's classical
+    The axes are who is to move (0: white) and the squares of pawn, white and black king, each from
+    a1 along the rows. Solved backwards from safe promotions, as the table of Stockfish's classical
     evaluation (bitbase.cpp, 111,282 wins with the pawn on the files a to d), without fifty moves.
     """
     places = np.arange(64)
@@ -323,21 +323,20 @@ class ChessEndings(MultiVLEnv):
 
     Goal: mate the other king. Seat 0 has the first move, and in the endings of the default should
         win; whether it plays white or black is drawn. Seat 1 defends.
-    Observation: the board with the names of its columns and rows, white at the bottom; the squares of
-        the last move are yellow. The text says which colour is yours, not where the men are: it does
-        not list the legal moves.
+    Observation: the board with the names of its columns and rows, white at the bottom; the squares
+        of the last move are yellow. The text says which colour is yours, not where the men are: it
+        does not list the legal moves.
     Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q`
         (UCI). A move in standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
     Reward: +1 for mate, -1 for being mated, 0 for a draw.
-    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of one
-        position, and fifty moves of each without a capture or a pawn's move (the last two at once,
-        without a claim); truncated after 60 turns of a seat, a draw.
+    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of
+        one position, and fifty moves of each without a capture or a pawn's move (the last two at
+        once, without a claim); truncated after 60 turns of a seat, a draw.
     Splits: train, val and test differ by seed: ending, position and colour.
     Oracle: a planner: Stockfish with 20,000 nodes a move, one thread and an empty table; another
         version of it may answer otherwise. The same player is called `stockfish-3`; `stockfish-2`
         looks at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
-    References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0. Drawing and texts are
-        this package's.
+    References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0.
 
     Args:
         endings: names such as `KQvK` (the side that moves first has king and queen) or of groups,
@@ -429,6 +428,8 @@ class ChessEndings(MultiVLEnv):
             if man := self.board.piece_at(square):
                 x, y = grid.left + column * grid.side, grid.top + row * grid.side
                 draw_man(canvas, man.symbol().lower(), man.color, x, y, grid.side)
+
+        # White is always at the bottom; the bar says whose picture it is.
         canvas.box(36, 27, 328, 328, None, INK, 2)
         grid.name(COLUMNS, ROWS, 19)
         white = self.colour_of(seat) == chess.WHITE

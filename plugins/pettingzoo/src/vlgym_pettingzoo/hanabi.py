@@ -1,4 +1,4 @@
-"""Hanabi for two to five, and a player that goes by rules, without conventions: a hint says what it says."""
+"""Hanabi for two to five, and a player by rules, without conventions for hints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RISK = 0.6  # least chance to be playable of a card that is played while there a
 
 @dataclass(frozen=True)
 class Slot:
-    """A card in a hand (`None` to its owner), and the colours and ranks that it has for its owner."""
+    """A card in a hand (`None` to its owner), and its possible colours and ranks to its owner."""
 
     card: Card | None
     hinted: str
@@ -62,7 +62,7 @@ class View:
 
 
 def name_hint(what: str, player: int, players: int) -> str:
-    """Name a hint: `hint red`, `hint 3`; for more than two `hint player 3 red`, `hint player 3 rank 2`."""
+    """Name a hint: `hint red`, `hint 3`; among more than two `hint player 3 rank 2`."""
     if players == 2:
         return f"hint {what}"
     return f"hint player {player + 1} {'rank ' if what.isdigit() else ''}{what}"
@@ -187,7 +187,7 @@ def _after_hint(slot: Slot, what: str | int) -> Slot:
 
 
 def _candidates(slot: Slot, view: View, hide: Iterable[Slot] = ()) -> list[tuple[Card, int]]:
-    """Return the cards that a card may be to its owner, who sees `hide`, with their unseen copies."""
+    """Return a card's possible values to its owner, who sees `hide`, with their unseen copies."""
     gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
     for colour, top in view.fireworks.items():
         gone.update((colour, rank) for rank in range(1, top + 1))
@@ -224,20 +224,19 @@ WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 
 
 class Hanabi(SpielGame):
-    """Hanabi for two to five players, who build fireworks and see each other's cards, not their own.
+    """Hanabi for two to five, who build fireworks and see each other's cards, not their own.
 
-    Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. A point for every card, 25 at most.
-    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, and the
-        own cards from behind, each with what its owner was told. The line at the bottom is the last
-        action. The text tells no card. A hand is of five cards, of four where four or five play.
-    Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint 3`
-        and so on: all cards of that colour or rank in the other's hand (only with a hint left). With
-        more than two players: `hint player 3 red`, `hint player 3 rank 2`.
-    Reward: 1 for each card that fits; all are paid, also for the cards that others play until it is
-        your turn again. A card that does not fit costs one of three lives; the third ends the game
-        and takes all points back.
-    Endings: terminated by the third lost life, by 25 points, or one turn each after the last card is
-        drawn; truncated after 60 turns of a seat.
+    Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. 25 points at most.
+    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, and
+        the own cards from behind, each with what its owner was told. The line at the bottom is the
+        last action. The text tells no card. A hand is of five cards (four or five players: four).
+    Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint
+        3` and so on: all cards of that colour or rank in the other's hand (only with a hint left).
+        With more than two players: `hint player 3 red`, `hint player 3 rank 2`.
+    Reward: 1 for each card that fits; all are paid, also for the cards of others until your next
+        turn. Another card costs one of three lives; the third ends the game and takes all back.
+    Endings: terminated by the third lost life, by 25 points, or one turn each after the last card
+        is drawn; truncated after 60 turns of a seat.
     Success: the game is over with at least 14 points. `score` is the share of 25.
     Splits: train, val and test differ by seed: the cards and the seat.
     Oracle: a player by rules that uses only what a player may know. Default opponent: the same.
@@ -268,7 +267,7 @@ class Hanabi(SpielGame):
         return f"{words[0].lower()} {int(words[1]) + 1}"
 
     def public_moves(self, seat: int) -> list[str]:
-        """Return the moves that a seat may have: a list of its legal hints would tell others' cards."""
+        """Return all moves of a seat: its legal hints alone would tell others' cards."""
         places = range(1, self.cards + 1)
         cards = [f"{verb} {place}" for verb in ("play", "discard") for place in places]
         others = [player for player in range(self.seats) if player != self.player_of(seat)]
@@ -314,7 +313,7 @@ class Hanabi(SpielGame):
         return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
-        """Give a seat other cards that fit every hint it got: what OpenSpiel shows to it stays the same."""
+        """Give a seat other cards that fit every hint it got, with the same view of it."""
         history = list(self.state.history())
         player = self.player_of(seat)
         places, witness = self._dealt_at(player), (player + 1) % self.seats
@@ -404,7 +403,7 @@ class Hanabi(SpielGame):
         self, canvas: Canvas, hand: tuple[Slot, ...], box: tuple[float, float, float, float],
         gap: float, own: bool = False,
     ) -> None:  # fmt: skip
-        """Draw cards, and below what their owner was told; `box`: left, top, card to card, height."""
+        """Draw cards with their owner's hints below; `box`: left, top, card to card, height."""
         x, y, pitch, tall = box
         wide = pitch - gap
         for place, slot in enumerate(hand):
@@ -413,6 +412,8 @@ class Hanabi(SpielGame):
             label = rank or "?"
             if slot.card is not None:
                 colour, label = slot.card[0], str(slot.card[1])
+
+            # The card, its place for its owner, and the hints below.
             ink = _ink(colour) if colour else WHITE
             canvas.box(x, y, wide, tall, CARD_TINTS[colour] if colour else BACK, WHITE, 2, 7)
             canvas.text(label, x + wide / 2, y + tall / 2, min(34, tall * 0.8), ink, bold=0.8)

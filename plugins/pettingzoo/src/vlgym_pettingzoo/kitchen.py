@@ -250,16 +250,16 @@ class KitchenPair(GameAtOnce):
     Observation: the kitchen from above, with names on all things, both cooks with their things and
         where they look, and how far each pot is. The text does not tell where things are.
     Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the
-        thing ahead: take an onion or a dish, fill a pot, take soup, serve, or put down and take up on
-        a counter), `stay`. Both move at once.
+        thing ahead: take an onion or a dish, fill a pot, take soup, serve, or put down and take up
+        on a counter), `stay`. Both move at once.
     Reward: 1 for each soup served; both are paid.
     Endings: truncated after 80 turns of each.
     Success: at least 2 soups. `score` is the number of soups.
     Splits: train, val and test differ by seed: the layout, where the cooks begin, and the seat.
-    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default opponent:
-        the same.
-    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, 2019
-        (Overcooked-AI). Rules, layouts, drawing, texts and the cooks are this package's.
+    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default
+        opponent: the same.
+    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination,
+        2019 (Overcooked-AI). Rules, layouts, drawing, texts and the cooks are this package's.
 
     Args:
         layout: `galley`, `island` or `long`; `None` draws one for each episode.
@@ -331,6 +331,8 @@ class KitchenPair(GameAtOnce):
             for column in range(columns):
                 x, y = left + column * side, top + row * side
                 self._draw_cell(canvas, (row, column), x, y, side)
+
+        # Cooks stand above the floor.
         for cook in (0, 1):
             row, column = kitchen.places[cook]
             x, y = left + (column + 0.5) * side, top + (row + 0.5) * side

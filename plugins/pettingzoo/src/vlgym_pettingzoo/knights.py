@@ -1,4 +1,4 @@
-"""Knights, archers, zombies in PettingZoo's real-time game; its planners think that zombies walk straight down."""
+"""Knights, archers, zombies in PettingZoo's real-time game, with planners."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _hope(place: Point, aim: float, zombie: Point, time: int) -> float:
 
 
 def _fight(place: Point, heading: float, zombies: list[Point], frames: int) -> str:
-    """Return the first action of the way that soonest brings a zombie under the mace, none too near."""
+    """Return the first action of the way that soonest brings a zombie under the mace."""
 
     def urgency(zombie: Point) -> float:
         return _effort(place, heading, zombie) + 0.1 * (BOTTOM - zombie[1]) / FALL
@@ -196,29 +196,28 @@ _GROUND, _WALL, _TINT, _MACE = (236, 232, 220), (150, 140, 130), (176, 74, 150),
 
 
 class KnightsArchersZombies(GameAtOnce):
-    """Knights, archers, zombies: an archer and a knight keep zombies from the bottom line, together.
+    """Knights, archers, zombies: an archer and a knight keep zombies from the bottom line.
 
-    Goal: no zombie reaches the bottom line before the turns are over, and one of you stays alive. Seat
-        0 is the archer, who shoots arrows; seat 1 the knight, who swings a mace at what is close.
+    Goal: no zombie reaches the bottom line before the turns are over, and one of you stays alive.
+        Seat 0 is the archer, who shoots arrows; seat 1 the knight, who swings a mace.
     Observation: the ground from above: both players with names and the way they look, you in blue,
-        zombies (Z), arrows, the mace, the line; below it a dial with your heading, and who can attack
-        now. The text says which one you are, not where things are.
+        zombies (Z), arrows, the mace, the line; below it a dial with your heading, and who can
+        attack now. The text says which one you are, not where things are.
     Actions: `forward`, `backward` (75 pixels of the engine, where you look or away from it), `turn
         left`, `turn right` (30 degrees), `attack`, `stay`. Both act at once; each action holds for
         three frames, a fifth of a second in the engine.
     Reward: 1 for each zombie that is killed, by either; both are paid.
-    Endings: terminated when a zombie reaches the line, or both are dead; truncated after 60 turns. A
-        zombie's touch kills a player, and the other goes on.
+    Endings: terminated when a zombie reaches the line, or both are dead; truncated after 60 turns.
+        A zombie's touch kills a player, and the other goes on.
     Success: the line has held for 60 turns. `score` is the number of zombies killed.
-    Splits: train, val and test differ by seed: where zombies come from and how they stagger, and the
-        seat.
-    Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit; the
-        knight looks three decisions ahead for a swing that hits. Both keep off zombies. Default
+    Splits: train, val and test differ by seed: zombies' places and steps, and the seat.
+    Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit;
+        the knight looks three decisions ahead for a swing that hits. Both keep off zombies. Default
         opponent: the same.
-    References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021. The
-        engine is its `knights_archers_zombies_v11` with one archer and one knight. Ours: actions that
-        hold, a zombie each ten frames (the engine: 20), four at the beginning, one reward for both,
-        the end after 60 turns; drawing, texts and planners.
+    References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021.
+        The engine is its `knights_archers_zombies_v11` with one archer and one knight. Ours:
+        actions that hold, a zombie each ten frames (the engine: 20), four at the beginning, one
+        reward for both, the end after 60 turns; drawing, texts and planners.
     """
 
     at_once = False  # the dead do not act
@@ -312,6 +311,8 @@ class KnightsArchersZombies(GameAtOnce):
         for x in (_LEFT, self.at((1180, 0))[0]):
             canvas.box(x, _TOP, self.at((100, 0))[0] - _LEFT, _HIGH, _WALL, INK, 1)
         canvas.line([(_LEFT, _TOP + _HIGH), (_LEFT + _WIDE, _TOP + _HIGH)], RED, 4)
+
+        # Zombies, then players, the own one last and so on top.
         for zombie in self.engine.zombie_list:
             x, y = self.at(zombie.rect.center)
             canvas.disc(x, y, 7.5, GREEN, INK, 1)

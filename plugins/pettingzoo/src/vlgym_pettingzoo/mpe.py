@@ -167,8 +167,8 @@ class MPESpread(ParticleGame):
     Observation: the field from above: the agents with numbers, you in blue, arrows to where each
         comes to rest without a push, the landmarks with letters (green when covered), and the turns
         that are left. The text does not tell where things are.
-    Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once. Agents
-        glide on after a push, and bump into each other.
+    Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once.
+        Agents glide on after a push, and bump into each other.
     Reward: the engine's, the same for all: minus the sum of the landmarks' distances to the nearest
         agent, as the mean over the frames of a turn.
     Endings: terminated when all are covered at the end of a turn; truncated after 25 turns.
@@ -176,10 +176,10 @@ class MPESpread(ParticleGame):
     Splits: train, val and test differ by seed: all places, and the seat.
     Oracle: a planner: it shares out landmarks by the least sum of ways, and pushes so that it comes
         to rest on its own. Default opponents: the same.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments,
-        2017. The engine is MPE2's `simple_spread_v3` with `local_ratio=0` (one reward for all).
-        Ours: the four frames of a turn share the engine's push; landmarks lie at least 0.5 apart;
-        the end when all are covered, by an agent's radius; drawing, texts and planner.
+    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
+        Environments, 2017. The engine is MPE2's `simple_spread_v3` with `local_ratio=0` (one reward
+        for all). Ours: the four frames of a turn share the engine's push; landmarks lie at least
+        0.5 apart; the end when all are covered, by an agent's radius; drawing, texts and planner.
 
     Args:
         frame_skip: frames of the engine that one decision holds for; they share one push.
@@ -246,7 +246,7 @@ class MPESpread(ParticleGame):
         return {"covered": sum(self.covered()), "distance": round(away, 6)}
 
     def share(self) -> tuple[int, ...]:
-        """Return the landmark of each seat with the least sum of ways from where they come to rest."""
+        """Return the landmark of each seat by the least sum of ways from their places of rest."""
         marks = [mark.state.p_pos for mark in self.engine.world.landmarks]
         states = [body.state for body in self.engine.world.agents]
         rests = [state.p_pos + state.p_vel * DT / DAMPING for state in states]
@@ -323,18 +323,18 @@ _OTHER, _ROCK = (214, 92, 40), (92, 94, 104)
 
 
 class MPETag(ParticleGame):
-    """Tag: two chasers want to touch a runner, who is smaller and faster. Two rocks stand in the way.
+    """Tag: two chasers want to touch a runner, who is smaller and faster, among two rocks.
 
     Goal: seats 0 and 1 are the chasers: touch the runner before the turns are over, or drive it out
         of the field. Seat 2 is the runner: be neither touched nor leave the field.
-    Observation: the field from above: chasers with numbers, the runner with an R, your disc in blue,
-        an arrow for the speed of each, the rocks, and the turns that are left. The text says which
-        disc is yours, not where things are.
+    Observation: the field from above: chasers with numbers, the runner with an R, your disc in
+        blue, an arrow for the speed of each, the rocks, and the turns that are left. The text says
+        which disc is yours, not where things are.
     Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once. Discs
         glide on after a push, and bump into rocks and each other.
-    Reward: a tenth of the engine's: for each frame of a touch 1 to both chasers and -1 to the runner
-        for each chaser that touches it; the runner also loses near the field's edge. A runner who
-        leaves the field pays, and both chasers earn, as for a touch.
+    Reward: a tenth of the engine's: for each frame of a touch 1 to both chasers and -1 to the
+        runner for each chaser that touches it; the runner also loses near the field's edge. A
+        runner who leaves the field pays, and both chasers earn, as for a touch.
     Endings: terminated by a touch, or when the runner leaves the field; truncated after 25 turns.
     Success: of a chaser, that the game ended by the rules; of the runner, that it lasted 25 turns.
         `score` is the number of turns that the runner has lasted.
@@ -342,10 +342,10 @@ class MPETag(ParticleGame):
     Oracle: a planner: the runner looks two turns ahead for the way on which it keeps clear; the
         chasers head for where it can be met, from two sides. The opponent `search` runs from, or
         straight at, where the others are now. Default opponents: the oracle.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments,
-        2017. The engine is MPE2's `simple_tag_v3` with two chasers. Ours: a turn lasts two frames;
-        the game ends with a touch or beyond the edge; chasers begin at least 0.8 away, nobody on a
-        rock, and rocks lie apart; drawing, texts and players.
+    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
+        Environments, 2017. The engine is MPE2's `simple_tag_v3` with two chasers. Ours: a turn
+        lasts two frames; the game ends with a touch or beyond the edge; chasers begin at least 0.8
+        away, nobody on a rock, and rocks lie apart; drawing, texts and players.
 
     Args:
         frame_skip: frames of the engine that one decision holds for.
@@ -435,7 +435,7 @@ class MPETag(ParticleGame):
         return f"the runner is {self.way_to(seat, self.body_of(RUNNER).state.p_pos)}, so {action}"
 
     def _meet(self, seat: int) -> Point:
-        """Return a chaser's target: the runner's predicted place; of the farther, nearer the middle."""
+        """Return a chaser's target: the runner's next place; for the farther, nearer the middle."""
         runner, body = self.body_of(RUNNER).state, self.body_of(seat)
         away = [distance(self.body_of(each), self.body_of(RUNNER)) for each in range(RUNNER)]
         time = min(away[seat] / body.max_speed, 0.6)
@@ -487,7 +487,7 @@ class MPETag(ParticleGame):
         return value * 0.5 + max(self._safety(after, motion, moved, turns - 1) for after in PUSHES)
 
     def _chase(self, seat: int, chaser: tuple[Point, Point], place: Point) -> tuple[Point, Point]:
-        """Return a chaser's motion after a turn of pushing straight towards a place, in any direction."""
+        """Return a chaser's motion after a turn of pushing straight towards a place."""
         (x, y), body = chaser[0], self.body_of(seat)
         away = math.dist((x, y), place) or 1.0
         push = ((place[0] - x) / away * body.accel, (place[1] - y) / away * body.accel)

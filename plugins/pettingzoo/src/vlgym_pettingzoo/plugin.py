@@ -1,4 +1,7 @@
-"""The plugin's cards: specs only. Importing this module imports no environment code."""
+"""The plugin's cards: specs only. Importing this module imports no environment code.
+
+Drawings, texts and players are this package's where a card does not name others'.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +161,7 @@ NAME_ELEMENT = _card(
 )  # fmt: skip
 
 VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, HUNT, BATTLE, MPE_TAG, PONG)
-"""Games of VS-Bench (Xu et al., arXiv 2506.02387), each with rules, drawing and players of our own."""
+"""Games of VS-Bench (Xu et al., arXiv 2506.02387), each with our rules, drawing and players."""
 
 TOGETHER = {
     HANABI.id: (0.0, 17.42),
@@ -168,7 +171,7 @@ TOGETHER = {
     HUNT.id: (-10.98, 144.68),
     BATTLE.id: (0.225, 28.935),
 }
-"""Cooperative games and games of mixed motives, in which one model holds all seats (`opponents="self"`).
+"""Cooperative and mixed-motive games, in which one model holds all seats (`opponents="self"`).
 
 With each the mean returns of random play and of the oracle in all seats, over 100 episodes.
 """
@@ -177,7 +180,7 @@ AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)
 """Competitive games: the model meets the card's opponents, from both sides."""
 
 ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
-"""VS-Bench plays each of these ten times, and Breakthrough ten times from each side (its appendix F)."""
+"""As VS-Bench plays these: ten times, and Breakthrough ten times from each side (appendix F)."""
 
 
 @hookimpl

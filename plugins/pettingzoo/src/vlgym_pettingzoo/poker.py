@@ -1,7 +1,7 @@
 """Kuhn poker and Leduc hold'em: matches of several hands.
 
-Near-equilibrium play is a table that OpenSpiel's CFR+ made (`pyspiel.CFRPlusSolver`, 2,000 iterations for Kuhn and
-1,000 for Leduc, the average policy rounded to four digits).
+Near-equilibrium play is a table that OpenSpiel's CFR+ made (`pyspiel.CFRPlusSolver`, 2,000
+iterations for Kuhn and 1,000 for Leduc, the average policy rounded to four digits).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class PokerMatch(SpielGame):
             if state is not None:
                 self.state, changed = state, True
 
-        # The hand before: its cards decide nothing any more.
+        # The hand before: its cards have no further effect.
         if self.before is not None and not self.before.shown:
             old = self.before.cards
             cards = list(old)
@@ -241,15 +241,15 @@ class KuhnPoker(PokerMatch):
     """Kuhn poker: one card of three, one bet, ten hands.
 
     Goal: win more chips than the other in a match of ten hands.
-    Observation: the own card, the other's face down, pot, chips and moves of this hand, and the end of
-        the last hand. The text says the number of the hand and who begins it, not the cards.
+    Observation: the own card, the other's face down, pot, chips and moves of this hand, and the end
+        of the last hand. The text says the number of the hand and who begins it, not the cards.
     Actions: `check` and `bet`; after a bet `fold` and `call`.
     Reward: chips won or lost, at the end of each hand: 1, or 2 after a call.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less
-        than 0.001 chips a hand against it. Equilibrium play does not lose; it does not win the most
-        against weak players. Default opponent: the same.
+    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins
+        less than 0.001 chips a hand against it. Equilibrium play does not lose; it does not win the
+        most against weak players. Default opponent: the same.
     References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and
         `CFRPlusSolver`. Drawing and texts are this package's.
 
@@ -281,17 +281,15 @@ class LeducHoldem(PokerMatch):
 
     Goal: win more chips than the other in a match of five hands.
     Observation: the own card, the other's face down, the public card, pot, chips and moves of this
-        hand, and the end of the last hand. The text says the number of the hand and who begins it,
-        not the cards.
-    Actions: `check` and `raise`; after a raise `fold`, `call`, and `raise` if there was only one raise
-        in this round.
+        hand, and the end of the last one. The text says who begins the hand, not the cards.
+    Actions: `check` and `raise`; after a raise `fold`, `call`, and the round's second `raise`.
     Reward: chips won or lost, at the end of each hand, from -13 to 13.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less
-        than 0.01 chips a hand against it. Default opponent: the same.
-    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2,
-        `leduc_poker` and `CFRPlusSolver`. Drawing and texts are this package's.
+    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins
+        less than 0.01 chips a hand against it. Default opponent: the same.
+    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel
+        2.0.2, `leduc_poker` and `CFRPlusSolver`. Drawing and texts are this package's.
 
     Args:
         hands: hands of a match, 1 to 100.

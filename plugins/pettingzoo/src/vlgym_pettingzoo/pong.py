@@ -1,4 +1,4 @@
-"""Pong on the emulated Atari 2600, for two; the oracle plays the ball's flight on a copy of the console."""
+"""Pong on the emulated Atari 2600, for two; the oracle plays the ball's flight on a copy."""
 
 from __future__ import annotations
 
@@ -40,21 +40,19 @@ class Pong(GameAtOnce):
 
     Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the
         green paddle on the right, seat 1 the orange one on the left.
-    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and 6
-        frames before are faint. The text tells your side and the score, not where things are.
-    Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both act
-        at once, and a decision is ten frames, a sixth of a second.
+    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and
+        6 frames before are faint. The text tells your side and the score, not where things are.
+    Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both
+        act at once, and a decision is ten frames, a sixth of a second.
     Reward: 1 for a point, -1 for one of the other.
     Endings: terminated at three points; truncated after 100 turns of each.
     Success: this seat has more points when the game is over. `score` is its points.
-    Splits: train, val and test differ by seed: where the paddles begin, where the ball is served, and
-        the seat.
+    Splits: train, val and test differ by seed: the paddles' places, the serves, and the seat.
     Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it
         away from the other. `search`, the default opponent, follows the ball's present row.
-    References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge Video
-        Olympics of 1978. Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points against the
-        console's player. Ours: actions that hold, the height of serves by seed, drawing, texts and
-        players.
+    References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge
+        Video Olympics of 1978. Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points
+        against the console's player. Ours: actions that hold, the height of serves by seed.
     """
 
     prompt = game_prompt("You are playing Pong.")
@@ -84,7 +82,7 @@ class Pong(GameAtOnce):
         self.memory = self._console.getRAM().astype(int)
 
     def _serve(self) -> None:
-        """Press fire until there is a ball; draw its row and direction, and let it fly for a decision."""
+        """Press fire until there is a ball; draw its row and direction, and play a decision."""
         while self.memory[BALL_Y]:  # the old ball is there for some frames after a point
             self._frame((0, 0))
         fire = 0
@@ -232,6 +230,8 @@ def _load_console() -> Any:
     except ModuleNotFoundError as error:
         command = how_to_install("vlgym-pettingzoo[pong]")
         raise NotInstalledError(f"Pong needs {error.name}, which is not installed: {command}") from None
+
+    # Every console begins in the same state.
     ALEInterface.setLoggerMode(ALEInterface.Logger.Error)
     console = ALEInterface()
     console.setInt(b"random_seed", 0)

@@ -19,7 +19,7 @@ class SpielGame(MultiVLEnv):
     Attributes:
         spiel: OpenSpiel's name of the game, with parameters.
         state: OpenSpiel's state, never at a chance node.
-        first: the seat of OpenSpiel's player 0: seat 0, or the last one with players in reverse order.
+        first: the seat of OpenSpiel's player 0: seat 0, or the last one, in reverse order.
         last: seat and action of the last move.
         marks: names of the pieces of OpenSpiel's players 0 and 1.
         opening: random moves before the first one, an even number.
@@ -139,7 +139,7 @@ def load_game(name: str) -> Any:
 
 
 def find_split(state: Any) -> str:
-    """Return the split that an opening belongs to: one of ten to test, one to val, the others to train."""
+    """Return the split of an opening: one of ten is test, one val, the others are train."""
     return {0: "test", 1: "val"}.get(zlib.crc32(str(state).encode()) % 10, "train")
 
 

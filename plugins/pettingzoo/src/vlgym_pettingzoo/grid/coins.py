@@ -18,20 +18,19 @@ from .walkers import NAMES, STEPS, TINTS, Walkers
 class CoinGame(Walkers):
     """A coin game: take the coins of your colour, and leave the other's, if you want both to gain.
 
-    Goal: collect coins on a board of 4 x 4 squares. Seat 0 is red, seat 1 is blue. There is one coin
-        at a time, red or blue.
-    Observation: the board with both players and the coin, and the returns of both. The text says your
-        colour, not where things are.
+    Goal: collect coins, red or blue, one at a time, on 4 x 4 squares. Seat 0 is red, seat 1 blue.
+    Observation: the board with both players and the coin, and the returns of both. The text says
+        your colour, not where things are.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once; both may stand on one square.
     Reward: 1 for a coin that you take, of either colour; -2 when the other takes a coin of your
         colour. Two who take a coin at once both take it.
     Endings: truncated after 24 turns of each.
-    Success: the two have earned at least 4 together, and neither has lost. `score` is the sum of both.
+    Success: the two have earned at least 4 together, and neither has lost. `score` is the sum.
     Splits: train, val and test differ by seed: coins, places, seat.
-    Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The opponent
-        `search` takes every coin. Default opponent: the oracle.
-    References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using deep
-        reinforcement learning, 2017, describe such a game. Rules, drawing and texts are ours.
+    Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The
+        opponent `search` takes every coin. Default opponent: the oracle.
+    References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using
+        deep reinforcement learning, 2017, describe such a game.
     """
 
     side: ClassVar[int] = 4

@@ -18,21 +18,18 @@ from .walkers import NAMES, Cell, Walkers, distance
 class BattleOfTheColors(Walkers):
     """Battle of the Colors: meet on a block; the one of your colour pays you more.
 
-    Goal: earn as much as possible on a board of 5 x 5 squares with a red and a blue block. Seat 0 is
-        red, seat 1 blue.
-    Observation: the board with players and blocks, and the returns of both. The text says your colour,
-        not where things are.
+    Goal: earn as much as possible on 5 x 5 squares with two blocks. Seat 0 is red, seat 1 blue.
+    Observation: the board with players and blocks, and the returns of both. The text says your
+        colour, not where things are.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once. A wall stops a move.
-    Reward: where both stand on one block, 2 for the player of its colour and 1 for the other, and the
-        block appears elsewhere. Where they stand on different blocks both appear elsewhere, and
-        nobody is paid.
+    Reward: where both stand on one block, 2 for the player of its colour and 1 for the other, and
+        the block appears elsewhere. On different blocks nobody is paid, and both appear elsewhere.
     Endings: truncated after 50 turns of each.
     Success: the two have earned at least 30 together. `score` is the sum of both.
     Splits: train, val and test differ by seed: places, chance, seat.
     Oracle: a planner: it walks to the block that both reach first and waits there. The opponent
         `search` walks to the block of its colour. Default opponent: the oracle.
-    References: rules of Battle of the Colors in Xu et al., VS-Bench, arXiv 2506.02387, 2025. Drawing,
-        texts and players are this package's.
+    References: rules of Battle of the Colors in Xu et al., VS-Bench, arXiv 2506.02387, 2025.
     """
 
     enough: ClassVar[float] = 30.0

@@ -20,21 +20,19 @@ APPLE, MET_ALONE, MET_TOGETHER = 2.0, -2.0, 5.0
 class MonsterHunt(Walkers):
     """Monster Hunt: apples are safe, and a monster is worth more, but to both at once only.
 
-    Goal: earn as much as possible on a board of 5 x 5 squares with two apples and a monster. Seat 0 is
-        red, seat 1 is blue.
+    Goal: earn as much as possible on 5 x 5 squares with two apples and a monster. Seat 0 is red.
     Observation: the board with players, apples and monster, and the returns of both. The text says
         your colour, not where things are.
-    Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once, then the monster moves one square
-        towards the nearest player; chance decides among equals. A wall stops a move.
-    Reward: 2 for an apple, 5 for each where both meet the monster on one square, -2 for who meets it
-        alone.
+    Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once, then the monster moves one
+        square towards the nearest player; chance decides among equals. A wall stops a move.
+    Reward: 2 for an apple, 5 for each where both meet the monster on one square, -2 alone.
     Endings: truncated after 50 turns of each.
     Success: the two have earned at least 60 together. `score` is the sum of both.
     Splits: train, val and test differ by seed: places, chance, seat.
     Oracle: a planner: it goes where both can meet soonest, away from the monster, and then to the
         monster. The opponent `search` walks to the nearest apple. Default opponent: the oracle.
-    References: rules of Monster Hunt in Xu et al., VS-Bench, arXiv 2506.02387, 2025, after Peysakhovich
-        and Lerer's stag hunts. Drawing, texts and players are this package's.
+    References: rules of Monster Hunt in Xu et al., VS-Bench, arXiv 2506.02387, 2025, after
+        Peysakhovich and Lerer's stag hunts.
     """
 
     enough: ClassVar[float] = 60.0

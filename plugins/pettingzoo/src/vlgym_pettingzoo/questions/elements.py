@@ -107,19 +107,18 @@ ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
 class NameElement(NextMove):
     """You look at a game from one seat and name one element of its picture.
 
-    Goal: say what is on a square, which card is yours, where somebody looks, or in which quarter
-        something is.
+    Goal: say what is on a square, which card is yours, where one looks, or where a thing is.
     Observation: the picture of your seat, as in the game. The text has the rules of the game, the
         game's words to your seat, the question, and the answers to choose from.
     Actions: these answers.
     Reward: 1 for the right answer, else 0.
     Endings: terminated by the answer, readable or not.
-    Splits: train, val and test differ by seed: the moves before the question, the seat, the question.
+    Splits: train, val and test differ by seed: the moves before, the seat, the question.
     Oracle: exact: it knows the state.
-    References: the questions follow the element recognition of Xu et al., VS-Bench, arXiv 2506.02387,
-        2025; games, drawings, texts and questions are this package's. The answer is drawn first, each
-        with the same chance, and then a position that has it (in 12 tries), after 0 to 11 rounds as in
-        `vlgym/NextMove-v0`.
+    References: the questions follow the element recognition of Xu et al., VS-Bench, arXiv
+        2506.02387, 2025; games, drawings, texts and questions are this package's. The answer is
+        drawn first, each with the same chance, and then a position that has it (in 12 tries), after
+        0 to 11 rounds as in `vlgym/NextMove-v0`.
 
     Args:
         game: id of a game of several agents that VS-Bench has, too.

@@ -23,14 +23,13 @@ class NextMove(VLEnv):
     Observation: the picture of your seat, as in the game. The text has the rules of the game, the
         game's words to your seat, who is meant, and the moves that this player may choose from.
     Actions: these moves.
-    Reward: 1 for a move that the player makes, else 0. Where it chooses by lot or among equals, each of
-        these is right.
+    Reward: 1 for a move that the player makes, else 0. Of equal moves each is right.
     Endings: terminated by the answer, readable or not.
     Splits: train, val and test differ by seed: the game, the moves before the question, the seats.
     Oracle: exact: it asks the player.
     References: the question follows the next-action prediction of Xu et al., VS-Bench, arXiv
         2506.02387, 2025; games, drawings, texts and players are this package's. Before the question
-        both play for 0 to 11 rounds, half of the moves at random, the others as the game's `search`.
+        both play for 0 to 11 rounds, half of the moves at random, the others by `search`.
 
     Args:
         game: id of a game of several agents; by default Battleship: where does the other shoot?

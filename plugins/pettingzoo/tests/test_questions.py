@@ -1,14 +1,17 @@
-"""The prediction of moves, and the suite that asks for it."""
+"""Questions about a position: the prediction of moves, the names of elements, and their suite."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_pettingzoo.plugin import AGAINST, COINS, NAME_ELEMENT, NEXT_MOVE, TOGETHER, VS_BENCH
+from vlgym_pettingzoo.questions.elements import ASKED
 
 import vlgym
 from vlgym.evaluation.plan import plan_ids, plan_suite
@@ -69,7 +72,11 @@ def test_the_suite_plays_the_papers_numbers_of_episodes_and_asks_about_every_gam
     assert {*TOGETHER, *(spec.id for spec in AGAINST)} == {spec.id for spec in VS_BENCH}
 
 
-@pytest.mark.parametrize(("policy", "place"), [(RandomPolicy(), 0.0), (OraclePolicy(), 1.0)], ids=["random", "oracle"])
+@pytest.mark.parametrize(
+    ("policy", "place"),
+    [pytest.param(RandomPolicy(), 0.0, marks=pytest.mark.exhaustive), (OraclePolicy(), 1.0)],
+    ids=["random", "oracle"],
+)
 def test_a_model_that_holds_all_seats_is_placed_between_random_play_and_the_oracle_in_all_seats(
     policy: Policy, place: float, tmp_path: Path
 ):
@@ -110,3 +117,57 @@ def test_every_move_of_a_player_who_chooses_among_equals_is_right():
         env.reset(seed=seed)
         sizes.add(len(env._right))
     assert sizes == {1, 2}
+
+
+def test_every_game_of_the_suite_is_asked_about() -> None:
+    assert {spec.id for spec in VS_BENCH} == ASKED.keys()
+
+
+@pytest.mark.parametrize("game", ["CoinGame", "BattleOfTheColors", "MonsterHunt"])
+def test_the_answer_lies_where_the_question_says(game: str) -> None:
+    env = vlgym.make(NAME_ELEMENT.id, game=f"vlgym/{game}-v0", image_size=(64, 64))
+    answers = set()
+    for seed in range(30):
+        env.reset(seed=seed)
+        rules, me = env._table.game, env._seats[0]
+        row, column = (int(word) - 1 for word in re.findall(r"\d+", env._question))
+        things = {"you": [rules.places[me]], "the other": [rules.places[1 - me]]}
+        if game == "CoinGame":
+            things[f"{('red', 'blue')[rules.drawn]} coin"] = [rules.coin]
+        elif game == "MonsterHunt":
+            things |= {"apple": rules.apples, "monster": [rules.monster]}
+        else:
+            things |= {"red block": [rules.blocks[0]], "blue block": [rules.blocks[1]]}
+        here = [name for name, cells in things.items() if (row, column) in cells]
+        assert (here or ["nothing"]) == [env.solve().split("<action>")[1].removesuffix("</action>")]
+        answers.add(env._answer)
+    assert len(answers) == 5
+
+
+SLOW = ("vlgym/Pong-v0", "vlgym/KnightsArchersZombies-v0")
+MARKS = {game: pytest.mark.exhaustive if game in SLOW else () for game in ASKED}
+
+
+@pytest.mark.parametrize("game", [pytest.param(game, marks=marks) for game, marks in MARKS.items()])
+def test_a_question_has_one_right_answer_and_the_picture_is_the_games(game: str) -> None:
+    env, answers = vlgym.make(NAME_ELEMENT.id, game=game, image_size=(96, 96)), ASKED[game][0]
+    for seed in range(2):
+        observation, _ = env.reset(seed=seed)
+        assert np.array_equal(observation["image"], env._table.game.draw(env._seats[0]))
+        assert env._question in observation["text"]
+        assert env.legal_actions() == list(answers)
+        state, right = env.get_state(), env._answer
+        for answer in answers:
+            env.set_state(state)
+            _, reward, terminated, _, info = env.step(f"<action>{answer}</action>")
+            assert (reward, terminated, info["success"]) == (float(answer == right), True, answer == right)
+
+
+@pytest.mark.parametrize("game", ["vlgym/CoinGame-v0", pytest.param("vlgym/Hanabi-v0", marks=pytest.mark.exhaustive)])
+def test_no_answer_is_much_more_frequent_than_another(game: str) -> None:
+    env, answers = vlgym.make(NAME_ELEMENT.id, game=game, image_size=(64, 64)), Counter[str]()
+    for seed in range(40):
+        env.reset(seed=seed)
+        answers[env._answer] += 1
+    assert len(answers) == len(ASKED[game][0])
+    assert max(answers.values()) < 40 * 1.8 / len(answers)
