@@ -16,7 +16,6 @@ from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
 from vlgym.integrations.agent import Task, play
 from vlgym.integrations.trl import make_factory
-from vlgym.integrations.vagen import Game
 from vlgym.types import Reply, StepRecord, Turn
 
 ENV = "vlgym/NumberLine-v1"
@@ -76,16 +75,10 @@ def test_the_agent_function_reads_as_env_step(expected: dict[str, Reading]) -> N
     assert {name: read(episode.turns[0]) for name, episode in episodes.items()} == expected
 
 
-def test_the_tool_of_trl_and_vagens_environment_read_the_same_actions(
-    expected: dict[str, Reading], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tool_of_trl_reads_the_same_actions(expected: dict[str, Reading], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym.integrations.trl.TRL_MODULES", ())
-    tool, game = make_factory(ENV)(), Game({"env_id": ENV, "split": "test", "arguments": {}})
+    tool = make_factory(ENV)()
     for name, text in TEXTS.items():
         tool.reset(seed=episode_seed(ENV, "test", 0))
         tool.act(text)
-        asyncio.run(game.reset(seed=0))
-        *_, told = asyncio.run(game.step(text))
-        valid = expected[name][0] == "ok"
-        assert (not tool.turns[0]["invalid"], told["format_correct"]) == (valid, valid), name
-    asyncio.run(game.close())
+        assert tool.turns[0]["invalid"] == (expected[name][0] != "ok"), name

@@ -1,20 +1,21 @@
-"""TRL and VAGEN: episodes equal Gymnasium's for the same seeds and replies."""
+"""TRL, and the page's recipe for VAGEN: episodes equal Gymnasium's for the same seeds and replies."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import pkgutil
+import re
 
 import gymnasium
 import numpy as np
 import pytest
+from sources import ROOT
 
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import NotInstalledError, UserError
 from vlgym.integrations import trl
 from vlgym.integrations.trl import HOW, ActionParser, log_episodes, make_factory, make_rows
-from vlgym.integrations.vagen import Game
 from vlgym.parsers import TagParser
 
 ENV = "vlgym/NumberLine-v1"
@@ -97,6 +98,15 @@ def test_the_former_name_warns_and_has_all_modules():
     assert {each.name for each in pkgutil.iter_modules(old.__path__)} > {"agent", "canary", "verifiers"}
 
 
+@pytest.fixture
+def vagen_class():
+    """The class of the recipe, which has VAGEN's interface at c27067d9."""
+    (recipe,) = re.findall(r"```text\n(from PIL.*?)```", (ROOT / "docs/trainers.md").read_text(), re.DOTALL)
+    names = {}
+    exec(recipe, names)  # noqa: S102 - our own page
+    return names["Game"]
+
+
 def check_marks(seen):
     """Check what VAGEN's `convert_obs_to_content` does."""
     pictures = seen.get("multi_modal_input", {}).get("<image>", [])
@@ -106,9 +116,9 @@ def check_marks(seen):
 
 
 @pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0"])
-def test_an_episode_of_vagens_is_gymnasiums(env_id):
+def test_an_episode_of_vagens_is_gymnasiums(env_id, vagen_class):
     async def compare(number):
-        game = Game({"env_id": env_id, "split": "val", "arguments": {"max_turns": 5}})
+        game = vagen_class({"env_id": env_id, "split": "val", "arguments": {"max_turns": 5}})
         rng = np.random.default_rng(number)
         env = gymnasium.make(env_id, max_turns=5, disable_env_checker=True)
         observation, info = env.reset(seed=episode_seed(env_id, "val", number))
@@ -136,8 +146,8 @@ def test_an_episode_of_vagens_is_gymnasiums(env_id):
         asyncio.run(compare(number))
 
 
-def test_a_mark_of_vagens_in_a_text_stands_for_no_picture():
-    game = Game({"env_id": "vlgym/NumberLine-v1"})
+def test_a_mark_of_vagens_in_a_text_stands_for_no_picture(vagen_class):
+    game = vagen_class({"env_id": "vlgym/NumberLine-v1"})
     asyncio.run(game.reset(seed=0))
     game.env.state_text = lambda: "<image> and <video>"
     seen, *_ = asyncio.run(game.step("nothing"))

@@ -14,12 +14,12 @@ from sources import ROOT, list_files, module_name, read_tree
 pytestmark = pytest.mark.xdist_group("sources")  # which one worker reads once
 ALLOWED = {
     "Config",  # each learner has its options; docs show `Config`
-    "Game",  # configurations of SkyRL, VAGEN and verl name `Game`; an author's rules are one, too
+    "Game",  # configurations of SkyRL and verl name `Game`; an author's rules are one, too
     "FORMAT",  # each file format has its version
 }
 OTHERS = {  # names in docstrings that stand for others' things
     "pi_old", "Qwen2VLTextModel", "Qwen2_5_VLTextModel", "max_env_workers",
-    "actor_rollout_ref.rollout.agent.agent_loop_config_path", "GymImageEnv", "my_games.py",
+    "actor_rollout_ref.rollout.agent.agent_loop_config_path", "my_games.py",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import UserError
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.files import seal, unseal
-from vlgym.integrations import trl, vagen
+from vlgym.integrations import trl
 from vlgym.integrations.agent import Task, play, tasks
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry.making import make
@@ -159,8 +159,6 @@ def test_a_row_names_no_import_string() -> None:
         Task.from_row({"env_id": ENV, "arguments": "parser=x"})
     with refuse():
         asyncio.run(play(ROW, model="m", base_url="http://127.0.0.1:9/v1"))
-    with refuse():
-        vagen.Game(ROW)
     with refuse():
         Task(**ROW).to_row()
     (task,) = tasks(ENV, parser=READS)  # from code
