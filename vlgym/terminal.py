@@ -302,7 +302,7 @@ def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0
     indent = sum(widths) + 2 * len(widths)
     below = console.width - indent < LEAST_WRAPPED
     indent = 4 if below else indent
-    shape = {"max_lines": most or None, "break_long_words": False, "break_on_hyphens": False}
+    shape: dict[str, Any] = {"max_lines": most or None, "break_long_words": False, "break_on_hyphens": False}
 
     # Lines after the first are indented to the last column.
     for row in rows:

@@ -107,8 +107,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
         "model": excerpt(model, hide=hide) if isinstance(model, str) else "",
         "came": "" if text.strip() else excerpt(", ".join(came), hide=hide),
     }
-    prompt, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    counts = [prompt or usage.get("input_tokens"), written or usage.get("output_tokens")]
+    prompt = usage.get("prompt_tokens", usage.get("input_tokens"))
+    counts = [prompt, usage.get("completion_tokens") or usage.get("output_tokens")]
     half = MAX_REPLY // 2 - 3
     thought = thought if len(thought) <= MAX_REPLY else f"{thought[:half]} ... {thought[-half:]}"
     refused = bool(refusal) or status == "filtered"

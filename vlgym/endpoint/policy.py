@@ -93,7 +93,7 @@ class OpenAIPolicy:
         check_number("--policy-arg max_retries", max_retries, 0, 1000)
         check_number("--policy-arg timeout", timeout, above=0)
         check_number("max_answer_bytes", max_answer_bytes, 1000)
-        optional: dict[str, tuple[Any, dict[str, float]]] = {
+        optional: dict[str, tuple[Any, dict[str, Any]]] = {
             "--temperature": (temperature, {"least": 0}),
             "--max-tokens": (max_tokens, {"least": 1}),
             "top_p": (top_p, {"least": 0, "most": 1}),
@@ -116,7 +116,7 @@ class OpenAIPolicy:
         api_key = read_key(api_key_env, url)
         self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
-        options = {"top_p": top_p, "reasoning_effort": reasoning_effort}
+        options: dict[str, Any] = {"top_p": top_p, "reasoning_effort": reasoning_effort}
         options |= {"chat_template_kwargs": chat_template_kwargs, **(extra or {})}
         self._options = {field: value for field, value in options.items() if value is not None}
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries

@@ -43,8 +43,8 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
 
 @hookspec
 def vlgym_curricula() -> Mapping[str, Callable[..., Any]]:
-    """Return the plugin's samplers of training levels: name to subclass of `Curriculum`.
+    """Return the plugin's samplers of training levels, for learners' `--curriculum NAME:ARGUMENT`.
 
-    Learners call one for their option `--curriculum NAME:ARGUMENT`.
+    A name stands for a subclass of `vlgym.play.curriculum.Curriculum`.
     """
     return {}

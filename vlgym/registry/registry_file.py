@@ -24,7 +24,7 @@ BANNER = (
 FORMAT, LOCK_SUFFIX = 1, ".lock"
 Entries = dict[str, dict[str, Any]]  # by id, or by suite
 PACKAGED = Path(__file__).parents[1] / "registry.yaml"
-AGAIN = "Write it again: vlgym registry."
+REMEDY = "Write it again: vlgym registry."
 FLOOR_FIELDS = ("return", "se", "success", "episodes")
 """Fields of a floor or a ceiling: mean return, its standard error, share of successes, episodes."""
 BLIND_FIELDS = (*FLOOR_FIELDS, "policy", "success_policy")
@@ -49,7 +49,7 @@ def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> Entries:
             _check_entry(entry)
             spec = EnvSpec.from_dict({**entry["spec"], "id": env_id})
         except (SpecError, TypeError, AttributeError, ValueError) as error:
-            raise RegistryFileError(f"{path.name}: entry {env_id!r}: {error} {AGAIN}") from None
+            raise RegistryFileError(f"{path.name}: entry {env_id!r}: {error} {REMEDY}") from None
         shown = {"pictures": sheets.get(env_id, "")} if pictures else {}
         entries[str(env_id)] = {**entry, "spec": spec, **shown}
     return entries
@@ -76,7 +76,7 @@ def read_suites(path: Path = PACKAGED) -> Entries:
     """Return suite -> id -> what is recorded of that part (`SuitePart.to_dict`)."""
     suites = _load(path).get("suites", {})
     if not isinstance(suites, dict) or not all(isinstance(parts, dict) for parts in suites.values()):
-        raise RegistryFileError(f"{path.name}: `suites` must be a mapping of mappings. {AGAIN}")
+        raise RegistryFileError(f"{path.name}: `suites` must be a mapping of mappings. {REMEDY}")
     return suites
 
 
@@ -86,7 +86,7 @@ def find_edit(path: Path = PACKAGED) -> str | None:
         for each in (path, path.resolve().with_suffix(LOCK_SUFFIX)):
             unseal(_load(each))
     except ValueError as error:
-        return f"{path} was changed: {error}. {AGAIN}"
+        return f"{path} was changed: {error}. {REMEDY}"
     return None
 
 
@@ -189,7 +189,7 @@ def _load(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8").removeprefix(BANNER))
     except (OSError, ValueError, RecursionError) as error:
-        raise RegistryFileError(f"{path} cannot be read: {plain_line(str(error))}. {AGAIN}") from None
+        raise RegistryFileError(f"{path} cannot be read: {plain_line(str(error))}. {REMEDY}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
-        raise RegistryFileError(f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. {AGAIN}")
+        raise RegistryFileError(f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. {REMEDY}")
     return data

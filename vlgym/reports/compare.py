@@ -95,7 +95,8 @@ def check_comparable(first: RecordedRun, second: RecordedRun) -> None:
 
 def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
-    places, names = [], ("first", "second")
+    names = ("first", "second")
+    places = []
     for key in [key for key in first.parts if key in second.parts]:
         part = first.parts[key]
         sides = [index_pairs(run.parts[key], run.played[key]) for run in (first, second)]

@@ -82,7 +82,7 @@ def show_start(request: Request, form: Mapping[str, str] | None = None, error: s
     return render_page(
         request, "play.html", 400 if error else 200, families=families, splits=SPLITS, error=error, out=games.out,
         first=[env_id for env_id in FIRST_IDS if env_id in registry.specs], games=list(games.open.values()),
-        said={name: form.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
+        form={name: form.get(name, "") for name in ("env", "split", "episodes", "arguments", "opponents")},
         others=["self", *PLAYERS],
     )  # fmt: skip
 

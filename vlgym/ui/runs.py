@@ -155,7 +155,7 @@ def show_run(request: Request) -> Response:
     logged, others = draw_curves(run.path)
     return render_page(
         request, "run.html", card=make_run_card(run, episodes), runs=index.runs, why_not=why_not,
-        **(results or {"report": None}), logged=logged, others=others, found=len(episodes),
+        **(results or {"report": None}), logged=logged, others=others, count=len(episodes),
         shown=episodes[:EPISODES_OF_RUN], has_page=(run.path / PAGE).is_file(),
         record=json.dumps(peek_header(run.path), indent=2),
     )  # fmt: skip

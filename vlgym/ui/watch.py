@@ -90,7 +90,7 @@ def show_list(request: Request) -> Response:
     episodes = index.episodes()
     matches = filter_episodes(episodes, choice)
     return render_page(
-        request, "episodes.html", choice=choice, query=write_query(choice), found=len(matches), total=len(episodes),
+        request, "episodes.html", choice=choice, query=write_query(choice), count=len(matches), total=len(episodes),
         index=index, orders=ORDERS, results=RESULT_WORDS, envs=sorted({episode.env_id for episode in episodes}),
         codes=sorted({code for episode in episodes for code in episode.failures}),
         won=sum(episode.success for episode in matches), ended=sum(episode.over for episode in matches),
