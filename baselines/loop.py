@@ -84,8 +84,7 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
 
 
 class LOOP:
-    """The learner: a policy (the run's weights), its optimizer, and what plays groups of
-    episodes."""
+    """The learner: a policy (the run's weights), its optimizer, and a collector of groups."""
 
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
     """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
@@ -115,8 +114,7 @@ class LOOP:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play an episode in every environment; return batch, episodes' returns [G, K] and
-        metrics."""
+        """Play an episode in every environment; return batch, returns [G, K] and metrics."""
         return self.collector.play(self.config.gamma)
 
     def compute_advantages(self, batch: Batch, returns: Tensor) -> None:
@@ -171,8 +169,7 @@ class LOOP:
 
 
 def token_shares(batch: Batch) -> Tensor:
-    """Share of each step in the tokens of its episode, [B]: all tokens of an episode count
-    alike."""
+    """Share of each step in the tokens of its episode, [B]: all its tokens count alike."""
     tokens = batch.mask.sum(-1)
     whole = torch.empty(len(tokens), device=tokens.device)
     for unit in batch.units:

@@ -82,18 +82,15 @@ class Config(ClippedConfig):
     value_lr: float = 1e-3
     """Learning rate of the value head."""
     value_epochs: int = 8
-    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the
-    policy's."""
+    """Passes of the value head over a rollout, those with the policy included."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
     """Keep the value loss from changing the model."""
     target_kl: float | None = None
-    """End the passes of an update once the policy is so far from the one that sampled: KL per token
-    (k3)."""
+    """End an update's passes beyond this KL per token (k3) to the policy that sampled."""
     value_coef: float = 0.15
-    """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a
-    stop-gradient only."""
+    """Weight of the value loss in the model's gradient (alpha of eq. 6), if it is not stopped."""
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
@@ -117,8 +114,7 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
 
 
 class VLDAC:
-    """The learner: a policy (the run's weights), a value head, their optimizers, and a collector of
-    rollouts."""
+    """The learner: a policy (the run's weights), a value head, optimizers, and a collector."""
 
     whole: ClassVar[bool] = False  # the policy's ratio is taken of whole replies, not of single tokens
 
@@ -164,8 +160,7 @@ class VLDAC:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Rows, dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, its records and the
-        metrics."""
+        """Play `rollout_steps` steps of every environment; return batch, records and metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         return batch, rows, metrics
@@ -197,8 +192,7 @@ class VLDAC:
         return {"value/explained_variance": losses.explained_variance(values.now.flatten(), batch.returns)}
 
     def update(self, batch: Batch, update: int) -> dict[str, float]:
-        """Train the value head, then the policy, at rest while the value head warms up; return the
-        metrics."""
+        """Train the value head, then the policy, at rest in the warm-up; return the metrics."""
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
@@ -282,8 +276,7 @@ class Values(NamedTuple):
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
-    """Weight of each row [b] in a minibatch of `size` environment steps: every step counts
-    alike."""
+    """Weight of each row [b] in a minibatch of `size` environment steps: all count alike."""
     return torch.full((len(rows),), 1.0 / size, device=batch.old.device)
 
 
@@ -317,8 +310,7 @@ class Standardise(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Two-layer MLP on standardised states, 0 before training; no global generator is read or
-    moved."""
+    """Two-layer MLP on standardised states, 0 before training; moves no global generator."""
 
     def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -445,10 +437,8 @@ def kl_loss(
     new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator, *, whole: bool = False
 ) -> Tensor:
     """`kl_estimate` (same arguments) of each reply, summed over steps by their weights [B]; scalar.
-
     One coefficient means the same with either policy loss: the token loss is a mean over a reply's
-    tokens, and so is the KL; the step loss is of the `whole` reply, a sum, and so is its KL.
-    """
+    tokens, and so is the KL; the step loss is of the `whole` reply, a sum, and so is its KL."""
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
 

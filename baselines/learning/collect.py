@@ -47,8 +47,7 @@ from .recording import EpisodeRecorder
 # ---- environments --------------------------------------------------------------------------------
 
 FAMILY_IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
-"""Most tokens per image of the models built here, by family or by an environment's name; 64
-elsewhere."""
+"""Most tokens per image of the models built here, by family or environment; 64 elsewhere."""
 
 
 class Environments:
@@ -161,8 +160,7 @@ class RewardOptions:
     """Reward shaping; by default only the penalty for unreadable replies."""
 
     unreadable_penalty: float = 0.5
-    """Subtracted in training where no legal action was read from the reply, in addition to
-    --invalid-penalty."""
+    """Subtracted in training where no legal action was read, in addition to --invalid-penalty."""
     scale: float = 1.0
     """Factor on the environment's reward."""
     repetition_penalty: float = 0.0

@@ -117,9 +117,7 @@ def memory_advice(advice: str) -> Iterator[None]:
 @contextmanager
 def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
     """Let what exceeds this process's share of free memory fail in the block, as on a card.
-
-    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited.
-    """
+    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited."""
     if device.type != "cpu" or not sys.platform.startswith("linux"):
         yield
         return

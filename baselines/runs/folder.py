@@ -62,9 +62,7 @@ def environment_ids(text: str) -> list[str]:
 
 def check_new(out: Path, mark: str = RUN_FILE) -> None:
     """Refuse a folder that cannot be written to, or that holds more than a run without a checkpoint.
-
-    `mark` is the file that says what a folder of this kind holds.
-    """
+    `mark` is the file that says what a folder of this kind holds."""
     check_writable("--out", out)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file; choose a folder.")

@@ -1,5 +1,4 @@
-"""The policy `hf:`: who its replies depend on, what it prefers and tells of itself, and what it
-refuses."""
+"""The policy `hf:`: what its replies depend on, what it tells of itself, what it refuses."""
 
 from __future__ import annotations
 

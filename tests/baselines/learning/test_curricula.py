@@ -1,5 +1,4 @@
-"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on
-the highest."""
+"""`--curriculum`: exact resuming, levels in log and curve, held-out episodes on the highest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The losses against numbers computed by hand and against the identities that tie the losses
-together."""
+"""The losses against numbers computed by hand and identities between them."""
 
 from __future__ import annotations
 
