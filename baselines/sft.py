@@ -49,7 +49,7 @@ class Config:
     image_tokens: int | None = None
     """Most tokens per image; default 16 to 64 for tiny, for others what their processor allows."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further arguments of the environments, as name=value (JSON, else text); again adds."""
+    """Further arguments of the environments, as name=value (JSON, else text); may be repeated."""
     device: str = "auto"
     """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA, else MPS, else the CPU."""
     threads: int = 0

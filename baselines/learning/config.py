@@ -73,9 +73,9 @@ class RunConfig:
     updates: int | None = None
     """Updates in all; default 80, or what --env-steps takes."""
     env_steps: int | None = None
-    """End after the update that reaches so many environment steps, or at --updates if sooner."""
+    """End after the update that reaches these environment steps, or at --updates if sooner."""
     num_envs: int = 32
-    """Environments played side by side; 128, with --rollout-steps 2, for published models on CUDA."""
+    """Environments side by side; 128, with --rollout-steps 2, for a published model on CUDA."""
     envs: str = "local"
     """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N],
     ray://HOST:PORT[:N] or tcp://HOST:PORT[,HOST:PORT...][:N]. N worker processes, or actors; by
@@ -101,7 +101,7 @@ class RunConfig:
     recompute: bool = False
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
     lr: float | None = None
-    """First learning rate of the policy; default 3e-4 for tiny, 1e-6, or 5e-5 for adapters."""
+    """First learning rate of the policy; default 3e-4 for tiny, else 1e-6, or 5e-5 for adapters."""
     final_lr: float = 0.05
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
@@ -120,17 +120,17 @@ class RunConfig:
     history_images: int | None = None
     """Images in the prompt with the current one; default each environment's own (the paper: 4)."""
     pictures: str = "shown"
-    """Pictures in training: shown, their own; grey, plain grey ones; shuffled, another episode's."""
+    """Pictures in training: shown, their own; grey, plain grey; shuffled, another episode's."""
     parser: str | None = None
     """Reply style; default each environment's own."""
     system: str | None = None
-    """System message, put first; default that of the model's training, else of its chat template."""
+    """System message, put first; default that of the model's training or chat template."""
     temperature: float = 1.0
     """Divisor of logits wherever a token is sampled or scored (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further arguments of the environments, as name=value (JSON, else text); again adds."""
+    """Further arguments of the environments, as name=value (JSON, else text); may be repeated."""
     invalid_action: str | None = None
-    """Effect of an unreadable or illegal reply: noop, random or terminate; default each own."""
+    """Effect of an illegal or unreadable reply: noop, random, terminate; default by environment."""
     invalid_penalty: float | None = None
     """Subtracted from the reward of such a reply; default each environment's own."""
     reward: RewardOptions = field(default_factory=RewardOptions)
@@ -148,14 +148,14 @@ class RunConfig:
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
-    """Play them before the training, too; --no-eval-before where the model's are known."""
+    """Play them before the training, too; --no-eval-before where the result is known."""
     eval_minutes: float = 5.0
-    """Minutes for those before the training of a published model; fewer are played beyond it."""
+    """Minutes for those before the training of a published model; fewer are played beyond them."""
     eval_controls: bool = True
     """Play half as many with grey pictures, and with shuffled ones, where prompts show pictures.
     They can be half of a run's turns: a player who sees nothing often plays to the turn limit."""
     eval_every: int = 0
-    """Updates between validations (split val), whose best model is kept in best/; 0 for none."""
+    """Updates between validations (split val), whose best model stays in best/; 0 for none."""
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
@@ -176,7 +176,7 @@ class RunConfig:
     """float32 or bfloat16 weights; log-probabilities are float32 always. bfloat16 is for adapters;
     their default for published models on CUDA."""
     threads: int | None = None
-    """CPU threads of torch, 0 for its choice; default 1 for tiny. Others may change the last bits."""
+    """CPU threads of torch, 0 for its choice; default 1 for tiny. It may change the last bits."""
 
     @property
     def policy_lr(self) -> float:

@@ -17,8 +17,8 @@ from vlgym.errors import UserError
 from vlgym.play.curriculum import Course, Place
 
 PLAY = {
-    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3, "lr": 1e-2,
-    "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
+    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3,
+    "lr": 1e-2, "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
 }  # fmt: skip
 RUNS = {
     "vldac": (vldac, "success", {"value_warmup": 1}),

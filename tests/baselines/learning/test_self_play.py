@@ -73,8 +73,8 @@ def test_where_the_model_holds_every_seat_every_turn_is_data(tmp_path):
         assert len(both) == 2
         assert sum(record.reward for trajectory in both for record in trajectory) == 0
         assert {trajectory[-1].reward for trajectory in both} == {1.0, -1.0}
-        assert [trajectory[-1].success for trajectory in both] == [t[-1].reward == 1.0 for t in both]
-        assert all(trajectory[-1].terminated and not trajectory[-1].truncated for trajectory in both)
+        assert [t[-1].success for t in both] == [t[-1].reward == 1.0 for t in both]
+        assert all(t[-1].terminated and not t[-1].truncated for t in both)
         assert [record.turn for record in both[0]] == list(range(len(both[0])))
     assert len(games.policy.asked) == sum(map(len, played))
 
