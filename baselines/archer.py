@@ -1,5 +1,4 @@
-"""ArCHer: critics that judge whole replies, an actor trained token by token by their advantages,
-and a replay buffer.
+"""ArCHer: critics that judge whole replies, an actor trained token by token, a replay buffer.
 
     python -m baselines.archer --env vlgym/NumberLine-v1                 # from the newest 100,000 steps
     python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # from this rollout: 32 times 8

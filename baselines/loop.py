@@ -5,13 +5,11 @@
 The method (Chen et al., 2025, arXiv 2502.01600; VL-DAC eq. 2): K episodes are played from each
 start state; each has the advantage of its return over the mean of the K - 1 others, shared by all
 its tokens. The clipped objective is averaged over the tokens of an episode and then over episodes.
-Returns are not divided by their deviation, there is no KL, and episodes whose advantage is nearly
-zero are left out.
+Returns are not divided by their deviation, there is no KL, and episodes of no advantage stay out.
 
 Departures from the source: episodes are discounted if `--gamma` is below 1; the ratio is clipped to
 [1 - eps, 1 + eps] as in its paper, not to [1 / (1 + eps), 1 + eps] as in its code; all K episodes
-are finished before the update, where the source stops the slowest; the learning rate falls by a
-cosine.
+are finished before the update, where the source stops the slowest; a cosine for the learning rate.
 
 A rollout is one episode of every environment, so updates differ in length; compare runs by
 environment steps (`--env-steps`).

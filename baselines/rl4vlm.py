@@ -12,8 +12,7 @@ is. Departures from the published code:
 - the action's tokens are found by what the environment's parser read (`Batch.spans`); of a reply in
   which no action was read, the last four are the action, as in the code; one of fewer tokens is all
   action, where the code gives it no gradient;
-- each step is scored under the prompt that it answered; the code scores all steps under the first
-  prompt;
+- each step is scored under the prompt that it answered; the code scores all under the first;
 - log-probabilities are float32, at temperature 1; the code's are bfloat16, at 0.2;
 - the value loss is not clipped, no step is skipped for a ratio above 10, truncated episodes
   bootstrap.

@@ -6,8 +6,7 @@
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a
 reply's tokens and then over steps (eq. 3); one step-level GAE advantage per environment step; a
 value MLP on the hidden state of the last prompt token behind a stop-gradient (eq. 4); a per-token
-KL penalty to the reference (eq. 5), the model as it was before; the first updates train the value
-head alone.
+KL penalty to the reference (eq. 5), the model as it began; the first updates train that head alone.
 
 `VLDAC.train` is the loop over updates: play, value, advantage, update, log. Its parts stand below
 it in this order, then the value head and the equations. To try another loss, copy this file.
@@ -22,14 +21,12 @@ Departures from the paper, and what it leaves open:
   values the rollouts;
 - where the value loss reaches the model, the head reads the state as it is: the division by its
   deviation would make the model's gradient the critic's;
-- truncated episodes bootstrap with V(final observation); the published code treats them as
-  terminal;
+- truncated episodes bootstrap with V(final observation), in the published code they do not;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the
   published code samples greedily;
 - `pi_old` is noted while sampling; the scorer must agree with it (`--max-logp-gap`);
 - the KL is to the frozen base, as in the published code, by k2; eq. 5 is printed with `pi_old`;
-- the learning rate falls by a cosine; clip range, rollout length and reply length are ours (not
-  given).
+- the learning rate falls by a cosine; clip range, rollout and reply length are ours.
 
 The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`,
 `--no-stop-gradient`. RL4VLM (`baselines/rl4vlm.py`) has all of them and another loss;

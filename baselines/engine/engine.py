@@ -1,12 +1,10 @@
-"""The engine of the learners: it samples replies, and scores stored ones, by the same prefill and
-tokens.
+"""The engine of the learners: it samples replies and scores stored ones, by the same prefill.
 
 Within a batch many prompts begin alike (the instructions) and many are equal, so the forward pass
 is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because attention
 is causal. What was computed is kept until the weights change.
 
-Replies are sampled over the whole vocabulary except the special tokens, at the engine's
-temperature.
+Replies are sampled over the vocabulary without special tokens, at the engine's temperature.
 """
 
 from __future__ import annotations

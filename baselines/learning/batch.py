@@ -1,10 +1,8 @@
-"""One rollout as tensors: minibatches and forward passes, log-probabilities, gradient steps,
-metrics.
+"""One rollout as tensors: minibatches, forward passes, log-probabilities, gradient steps, metrics.
 
 Replies are sampled by one computation and scored by another: other shapes, other kernels. Rounding
 makes the two differ a little; a bug makes them differ a lot, and every ratio of the update is then
-wrong. Each update measures the difference before its first gradient step; a run beyond a bound
-ends.
+wrong. Each update measures the difference before its first gradient step, and may end the run.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
 `GroupCollector` plays whole episodes, several from each start, for learners that compare returns.
 
 Training sees shaped rewards (`RewardOptions`); evaluations never do. In most environments an
-unreadable reply costs nothing but a turn; where a wrong action costs more, a model would learn to
-be unreadable.
+unreadable reply costs a turn; where a wrong action costs more, a model would learn to write it.
 """
 
 from __future__ import annotations

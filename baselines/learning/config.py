@@ -1,5 +1,4 @@
-"""The options that every learner has, and presets: named sets of values, of the papers and of two
-cards.
+"""The options that every learner has, and presets: named sets of values of papers and cards.
 
 Each learner's `Config` extends `RunConfig`. A frozen dataclass holds the resolved values; `tyro`
 makes the command line of it; `run.json` stores it.

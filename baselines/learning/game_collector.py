@@ -1,5 +1,4 @@
-"""Self-play: whole games in which the model holds one seat or all of them, and every turn of its
-seats is data.
+"""Whole games for self-play, in which the model holds one seat or all of them.
 
 An update plays its games to the end, so no game is open between updates. Every seat's turns are one
 trajectory, paid as one seat's view of the game pays them (`vlgym.games.table.Table`).

@@ -1,8 +1,7 @@
 """The folder of a run: the record of how the run was made, and its checkpoints.
 
 Tensors are in safetensors, everything else in JSON, each written whole or not at all. No pickle, so
-loading one runs no code. A list of a checkpoint's files with their checksums is compared before
-anything is read.
+loading one runs no code. The checksums of a checkpoint's files are compared before any is read.
 
 A checkpoint holds all that the next update depends on: weights, optimizer states, generators, the
 environments' episodes and the counters. Nothing in the learners reads a global generator.
