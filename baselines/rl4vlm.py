@@ -43,8 +43,7 @@ UNREAD_TOKENS = 4  # tokens at the end of a reply that count as its action where
 def action_mask(
     family: Family, samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], width: int
 ) -> Tensor:
-    """True on the tokens from the one in which the action begins to the end of the turn, [B, width]
-    bool.
+    """True on the tokens from the action's first one to the end of the turn, [B, width] bool.
 
     Of a reply in which no action was read, the last `UNREAD_TOKENS` are the action, as in RL4VLM's
     code: its penalty counts whatever weight the thoughts have.

@@ -163,14 +163,10 @@ class RewardOptions:
     scale: float = 1.0
     """Factor on the environment's reward."""
     repetition_penalty: float = 0.0
-    """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the
-    action.
-
-    MageBench (fig. 6, "+rep"): 0.2. What counts as repetition is ours; the paper does not say.
-    """
+    """Subtracted when a reply has the same 4 words in a row 3 times outside the action (MageBench,
+    fig. 6, "+rep": 0.2; what counts as repetition is ours)."""
     length_bonus: float = 0.0
-    """Added per reply token, for replies shorter than --reward.length-limit (MageBench, "+enc":
-    0.001)."""
+    """Added per token of replies below --reward.length-limit (MageBench, "+enc": 0.001)."""
     length_limit: int = 200
     """Tokens from which on a reply gets no length bonus (MageBench: 200)."""
 
