@@ -46,10 +46,8 @@ def describe_missing(missing: list[str], what: str = "The learners need") -> str
 
 def _is_about_to_run() -> bool:
     """True if a module of this package is about to be run, as by `python -m baselines.vldac`.
-
     Until then `sys.argv` is `-m` and what stands behind the module's name, as for `python -m
-    vlgym`.
-    """
+    vlgym`."""
     words = getattr(sys, "orig_argv", ())
     return sys.argv[:1] == ["-m"] and len(words) >= len(sys.argv) and "baselines." in words[-len(sys.argv)]
 

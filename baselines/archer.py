@@ -1,5 +1,4 @@
-"""ArCHer: critics that judge whole replies, an actor trained token by token by their advantages,
-and a replay buffer.
+"""ArCHer: critics that judge whole replies, an actor trained token by token, a replay buffer.
 
     python -m baselines.archer --env vlgym/NumberLine-v1                 # from the newest 100,000 steps
     python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # from this rollout: 32 times 8
@@ -198,8 +197,7 @@ def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
 
 
 Outcome = tuple[float, Prompt | None]
-"""Result of a step: the reward as training sees it, and the prompt after it, None where the episode
-terminated."""
+"""Reward of a step as training sees it, and the prompt after it, None after termination."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +209,7 @@ class Config(RunConfig):
     keeps_reference: ClassVar[bool] = True
 
     buffer: int = 100_000
-    """Environment steps that the replay buffer holds; --num-envs times --rollout-steps is
-    on-policy."""
+    """Steps that the replay buffer holds; --num-envs times --rollout-steps is on-policy."""
     gamma: float = 0.95
     """Discount."""
     critic_lr: float = 1e-3
@@ -224,8 +221,7 @@ class Config(RunConfig):
     critic_warmup: int = 5
     """First updates, which train the critics alone. The source: 10 or 20, of 2,000."""
     tau: float = 0.1
-    """Share of the way that the target critics move towards the critics after each of their
-    steps."""
+    """Share of the way that the target critics move towards the critics after each step."""
     epochs: int = 1
     """Passes of the policy over the new replies of an update."""
     normalise_advantages: bool = True
@@ -325,12 +321,10 @@ class ArCHer:
                 for rows, size in minibatches(fresh.units, c.minibatch, run.world, run.order):
                     self.policy_step(fresh, rows, size, metrics)
         return metrics.means() | {
-            "critic/q": float(q.mean()),
-            "critic/v": float(v.mean()),
+            "critic/q": float(q.mean()), "critic/v": float(v.mean()),
             "critic/advantage_std": float(advantages.std()),
-            "buffer/steps": float(len(self.replay.rows)),
-            "buffer/prompts": float(len(self.replay.states)),
-        }
+            "buffer/steps": float(len(self.replay.rows)), "buffer/prompts": float(len(self.replay.states)),
+        }  # fmt: skip
 
     @torch.no_grad()
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -5,13 +5,11 @@
 The method (Chen et al., 2025, arXiv 2502.01600; VL-DAC eq. 2): K episodes are played from each
 start state; each has the advantage of its return over the mean of the K - 1 others, shared by all
 its tokens. The clipped objective is averaged over the tokens of an episode and then over episodes.
-Returns are not divided by their deviation, there is no KL, and episodes whose advantage is nearly
-zero are left out.
+Returns are not divided by their deviation, there is no KL, and episodes of no advantage stay out.
 
 Departures from the source: episodes are discounted if `--gamma` is below 1; the ratio is clipped to
 [1 - eps, 1 + eps] as in its paper, not to [1 / (1 + eps), 1 + eps] as in its code; all K episodes
-are finished before the update, where the source stops the slowest; the learning rate falls by a
-cosine.
+are finished before the update, where the source stops the slowest; a cosine for the learning rate.
 
 A rollout is one episode of every environment, so updates differ in length; compare runs by
 environment steps (`--env-steps`).
@@ -84,8 +82,7 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
 
 
 class LOOP:
-    """The learner: a policy (the run's weights), its optimizer, and what plays groups of
-    episodes."""
+    """The learner: a policy (the run's weights), its optimizer, and a collector of groups."""
 
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
     """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
@@ -115,8 +112,7 @@ class LOOP:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play an episode in every environment; return batch, episodes' returns [G, K] and
-        metrics."""
+        """Play an episode in every environment; return batch, returns [G, K] and metrics."""
         return self.collector.play(self.config.gamma)
 
     def compute_advantages(self, batch: Batch, returns: Tensor) -> None:
@@ -171,8 +167,7 @@ class LOOP:
 
 
 def token_shares(batch: Batch) -> Tensor:
-    """Share of each step in the tokens of its episode, [B]: all tokens of an episode count
-    alike."""
+    """Share of each step in the tokens of its episode, [B]: all its tokens count alike."""
     tokens = batch.mask.sum(-1)
     whole = torch.empty(len(tokens), device=tokens.device)
     for unit in batch.units:

@@ -1,5 +1,4 @@
-"""The core's plugin for the policy `hf:PATH-OR-NAME`; torch is imported when the policy is asked
-for."""
+"""The core's plugin for the policy `hf:PATH-OR-NAME`, which imports torch when it is made."""
 
 from __future__ import annotations
 

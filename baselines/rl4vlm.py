@@ -12,8 +12,7 @@ is. Departures from the published code:
 - the action's tokens are found by what the environment's parser read (`Batch.spans`); of a reply in
   which no action was read, the last four are the action, as in the code; one of fewer tokens is all
   action, where the code gives it no gradient;
-- each step is scored under the prompt that it answered; the code scores all steps under the first
-  prompt;
+- each step is scored under the prompt that it answered; the code scores all under the first;
 - log-probabilities are float32, at temperature 1; the code's are bfloat16, at 0.2;
 - the value loss is not clipped, no step is skipped for a ratio above 10, truncated episodes
   bootstrap.
@@ -44,8 +43,7 @@ UNREAD_TOKENS = 4  # tokens at the end of a reply that count as its action where
 def action_mask(
     family: Family, samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], width: int
 ) -> Tensor:
-    """True on the tokens from the one in which the action begins to the end of the turn, [B, width]
-    bool.
+    """True on the tokens from the action's first one to the end of the turn, [B, width] bool.
 
     Of a reply in which no action was read, the last `UNREAD_TOKENS` are the action, as in RL4VLM's
     code: its penalty counts whatever weight the thoughts have.

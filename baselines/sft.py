@@ -34,14 +34,12 @@ WARM = "warm.json"  # the report in the model's folder
 
 @dataclass(frozen=True)
 class Config:
-    """Supervised warm start from oracle trajectories: writes a folder for `--model` of the other
-    commands."""
+    """Supervised warm start: writes a folder for `--model` of the other commands."""
 
     env: str = "vlgym/NumberLine-v1"
     """Environment id, or several with commas between."""
     model: str = "tiny"
-    """`tiny` (built offline), `smollm2` (pretrained language), a folder, or the Hub name of a chat
-    model."""
+    """`tiny` (built offline), `smollm2` (pretrained language), a folder, or a Hub name."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
     seed: int = 0
@@ -49,14 +47,11 @@ class Config:
     max_new_tokens: int | None = None
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
-    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their
-    processor allows."""
+    """Most tokens per image; default 16 to 64 for tiny, for others what their processor allows."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it
-    again adds."""
+    """Further arguments of the environments, as name=value (JSON, else text); may be repeated."""
     device: str = "auto"
-    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else
-    the CPU."""
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA, else MPS, else the CPU."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice."""
     warm: WarmConfig = field(default_factory=WarmConfig)

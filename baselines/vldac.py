@@ -6,8 +6,7 @@
 The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a
 reply's tokens and then over steps (eq. 3); one step-level GAE advantage per environment step; a
 value MLP on the hidden state of the last prompt token behind a stop-gradient (eq. 4); a per-token
-KL penalty to the reference (eq. 5), the model as it was before; the first updates train the value
-head alone.
+KL penalty to the reference (eq. 5), the model as it began; the first updates train that head alone.
 
 `VLDAC.train` is the loop over updates: play, value, advantage, update, log. Its parts stand below
 it in this order, then the value head and the equations. To try another loss, copy this file.
@@ -22,14 +21,12 @@ Departures from the paper, and what it leaves open:
   values the rollouts;
 - where the value loss reaches the model, the head reads the state as it is: the division by its
   deviation would make the model's gradient the critic's;
-- truncated episodes bootstrap with V(final observation); the published code treats them as
-  terminal;
+- truncated episodes bootstrap with V(final observation), in the published code they do not;
 - replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the
   published code samples greedily;
 - `pi_old` is noted while sampling; the scorer must agree with it (`--max-logp-gap`);
 - the KL is to the frozen base, as in the published code, by k2; eq. 5 is printed with `pi_old`;
-- the learning rate falls by a cosine; clip range, rollout length and reply length are ours (not
-  given).
+- the learning rate falls by a cosine; clip range, rollout and reply length are ours.
 
 The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`,
 `--no-stop-gradient`. RL4VLM (`baselines/rl4vlm.py`) has all of them and another loss;
@@ -82,18 +79,15 @@ class Config(ClippedConfig):
     value_lr: float = 1e-3
     """Learning rate of the value head."""
     value_epochs: int = 8
-    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the
-    policy's."""
+    """Passes of the value head over a rollout, those with the policy included."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
     """Keep the value loss from changing the model."""
     target_kl: float | None = None
-    """End the passes of an update once the policy is so far from the one that sampled: KL per token
-    (k3)."""
+    """End an update's passes beyond this KL per token (k3) to the policy that sampled."""
     value_coef: float = 0.15
-    """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a
-    stop-gradient only."""
+    """Weight of the value loss in the model's gradient (alpha of eq. 6), if it is not stopped."""
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
@@ -117,8 +111,7 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
 
 
 class VLDAC:
-    """The learner: a policy (the run's weights), a value head, their optimizers, and a collector of
-    rollouts."""
+    """The learner: a policy (the run's weights), a value head, optimizers, and a collector."""
 
     whole: ClassVar[bool] = False  # the policy's ratio is taken of whole replies, not of single tokens
 
@@ -164,8 +157,7 @@ class VLDAC:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Rows, dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, its records and the
-        metrics."""
+        """Play `rollout_steps` steps of every environment; return batch, records and metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         return batch, rows, metrics
@@ -197,8 +189,7 @@ class VLDAC:
         return {"value/explained_variance": losses.explained_variance(values.now.flatten(), batch.returns)}
 
     def update(self, batch: Batch, update: int) -> dict[str, float]:
-        """Train the value head, then the policy, at rest while the value head warms up; return the
-        metrics."""
+        """Train the value head, then the policy, at rest in the warm-up; return the metrics."""
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
@@ -282,8 +273,7 @@ class Values(NamedTuple):
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
-    """Weight of each row [b] in a minibatch of `size` environment steps: every step counts
-    alike."""
+    """Weight of each row [b] in a minibatch of `size` environment steps: all count alike."""
     return torch.full((len(rows),), 1.0 / size, device=batch.old.device)
 
 
@@ -317,8 +307,7 @@ class Standardise(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Two-layer MLP on standardised states, 0 before training; no global generator is read or
-    moved."""
+    """Two-layer MLP on standardised states, 0 before training; moves no global generator."""
 
     def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -445,10 +434,8 @@ def kl_loss(
     new: Tensor, ref: Tensor, mask: Tensor, weights: Tensor, estimator: KLEstimator, *, whole: bool = False
 ) -> Tensor:
     """`kl_estimate` (same arguments) of each reply, summed over steps by their weights [B]; scalar.
-
     One coefficient means the same with either policy loss: the token loss is a mean over a reply's
-    tokens, and so is the KL; the step loss is of the `whole` reply, a sum, and so is its KL.
-    """
+    tokens, and so is the KL; the step loss is of the `whole` reply, a sum, and so is its KL."""
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
 

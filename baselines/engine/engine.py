@@ -1,12 +1,10 @@
-"""The engine of the learners: it samples replies, and scores stored ones, by the same prefill and
-tokens.
+"""The engine of the learners: it samples replies and scores stored ones, by the same prefill.
 
 Within a batch many prompts begin alike (the instructions) and many are equal, so the forward pass
 is a tree: common prefix once, each distinct prompt once, each reply. It is exact, because attention
 is causal. What was computed is kept until the weights change.
 
-Replies are sampled over the whole vocabulary except the special tokens, at the engine's
-temperature.
+Replies are sampled over the vocabulary without special tokens, at the engine's temperature.
 """
 
 from __future__ import annotations
@@ -37,12 +35,10 @@ PREFILL_TOKENS = 2**15  # prompt tokens of one prefill pass while sampling, padd
 LOGIT_CHUNK = 2**26  # logits held at once (256 MB in float32)
 
 Over = Callable[[Sequence[int], Sequence[Sequence[int]]], list[bool]]
-"""(numbers of rows, the ids of each one's reply so far) -> is each reply over, though its turn has
-not ended?"""
+"""(numbers of rows, the ids of each reply so far) -> is it over, though its turn has not ended?"""
 
 Stop = Callable[[str], int | None]
-"""A stop rule (`make_stop`): the text so far -> the number of characters after which it is over, if
-it is."""
+"""A stop rule (`make_stop`): the text so far -> after how many characters it is over, if it is."""
 
 
 # ---- prompts: keys, values and states ------------------------------------------------------------
@@ -337,14 +333,9 @@ class Engine(Scorer):
 
     @torch.no_grad()
     def sample(
-        self,
-        prompts: Sequence[Prompt],
-        generator: torch.Generator | None = None,
-        *,
-        temperature: float = 1.0,
-        draws: Tensor | None = None,
-        stops: Sequence[Stop] = (),
-    ) -> Replies:
+        self, prompts: Sequence[Prompt], generator: torch.Generator | None = None, *,
+        temperature: float = 1.0, draws: Tensor | None = None, stops: Sequence[Stop] = (),
+    ) -> Replies:  # fmt: skip
         """Sample one reply per prompt.
 
         Args:
@@ -531,7 +522,7 @@ class ModelPolicy:
     def describe(self) -> dict[str, Any]:
         """The settings, other than the prompt, that a reply depends on, for a run's record."""
         seed, system = self.generator.initial_seed(), self.engine.family.system
-        sampler = {"temperature": self.engine.temperature, "seed": seed}
+        sampler: dict[str, Any] = {"temperature": self.engine.temperature, "seed": seed}
         sampler |= {"system": system} if system else {}
         return {"name": self.name, **self.engine.describe(), **sampler}
 

@@ -18,9 +18,7 @@ from .engine import CHECK, Engine, Over, Replies, choose, summarise
 
 class PlainEngine(Engine):
     """Samples with the library's `generate`, and scores with one padded forward pass.
-
-    Every prompt is run each time, and the library rounds its logits to the model's type.
-    """
+    Every prompt is run each time, and the library rounds its logits to the model's type."""
 
     family: LibraryFamily
     name = "generate"

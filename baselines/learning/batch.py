@@ -1,10 +1,8 @@
-"""One rollout as tensors: minibatches and forward passes, log-probabilities, gradient steps,
-metrics.
+"""One rollout as tensors: minibatches, forward passes, log-probabilities, gradient steps, metrics.
 
 Replies are sampled by one computation and scored by another: other shapes, other kernels. Rounding
 makes the two differ a little; a bug makes them differ a lot, and every ratio of the update is then
-wrong. Each update measures the difference before its first gradient step; a run beyond a bound
-ends.
+wrong. Each update measures the difference before its first gradient step, and may end the run.
 """
 
 from __future__ import annotations
@@ -174,9 +172,7 @@ class MemoryProbe:
 
 def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: Passes, rows: int) -> MemoryProbe:
     """Try a pass of at most `rows` rows with the longest prompt and reply; halve it until it fits.
-
-    An optimizer's two moments of the parameters take room, too. Raises if one row does not fit.
-    """
+    An optimizer's two moments of the parameters take room, too. Raises if one row does not fit."""
     device, longest = engine.family.device, len(prompt) + engine.max_new_tokens
     rows = min(rows, passes.rows if passes.tokens is None else max(1, passes.tokens // longest))
     words = (engine.suppress == 0).nonzero().flatten().tolist()
@@ -204,8 +200,8 @@ def probe(engine: Engine, prompt: Prompt, parameters: Sequence[Tensor], passes: 
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         rows //= 2
-        smaller = {"rows": rows} if passes.tokens is None else {"tokens": rows * longest}
-        passes = replace(passes, **smaller)
+        room = {"rows": rows} if passes.tokens is None else {"tokens": rows * longest}
+        passes = replace(passes, **room)  # type: ignore[arg-type]
 
 
 # ---- gradient steps and metrics ------------------------------------------------------------------

@@ -4,8 +4,7 @@
 `GroupCollector` plays whole episodes, several from each start, for learners that compare returns.
 
 Training sees shaped rewards (`RewardOptions`); evaluations never do. In most environments an
-unreadable reply costs nothing but a turn; where a wrong action costs more, a model would learn to
-be unreadable.
+unreadable reply costs a turn; where a wrong action costs more, a model would learn to write it.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ from .recording import EpisodeRecorder
 # ---- environments --------------------------------------------------------------------------------
 
 FAMILY_IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
-"""Most tokens per image of the models built here, by family or by an environment's name; 64
-elsewhere."""
+"""Most tokens per image of the models built here, by family or environment; 64 elsewhere."""
 
 
 class Environments:
@@ -161,19 +159,14 @@ class RewardOptions:
     """Reward shaping; by default only the penalty for unreadable replies."""
 
     unreadable_penalty: float = 0.5
-    """Subtracted in training where no legal action was read from the reply, in addition to
-    --invalid-penalty."""
+    """Subtracted in training where no legal action was read, in addition to --invalid-penalty."""
     scale: float = 1.0
     """Factor on the environment's reward."""
     repetition_penalty: float = 0.0
-    """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the
-    action.
-
-    MageBench (fig. 6, "+rep"): 0.2. What counts as repetition is ours; the paper does not say.
-    """
+    """Subtracted when a reply has the same 4 words in a row 3 times outside the action (MageBench,
+    fig. 6, "+rep": 0.2; what counts as repetition is ours)."""
     length_bonus: float = 0.0
-    """Added per reply token, for replies shorter than --reward.length-limit (MageBench, "+enc":
-    0.001)."""
+    """Added per token of replies below --reward.length-limit (MageBench, "+enc": 0.001)."""
     length_limit: int = 200
     """Tokens from which on a reply gets no length bonus (MageBench: 200)."""
 

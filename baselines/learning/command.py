@@ -68,9 +68,7 @@ def _without_rare(config: type[Any], group: str = "") -> type[Any]:
 
 def fold(text: str, width: int) -> str:
     """Break a docstring's paragraphs and list items again, at 100 columns at most.
-
-    All but the first line of each are indented: tyro joins lines that begin with a letter.
-    """
+    All but the first line of each are indented: tyro joins lines that begin with a letter."""
     wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
     parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
     return "".join(part if part[:1] in " \n" else wrapper.fill(" ".join(part.split())) for part in parts)

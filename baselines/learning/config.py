@@ -1,5 +1,4 @@
-"""The options that every learner has, and presets: named sets of values, of the papers and of two
-cards.
+"""The options that every learner has, and presets: named sets of values of papers and cards.
 
 Each learner's `Config` extends `RunConfig`. A frozen dataclass holds the resolved values; `tyro`
 makes the command line of it; `run.json` stores it.
@@ -73,11 +72,9 @@ class RunConfig:
     updates: int | None = None
     """Updates in all; default 80, or what --env-steps takes."""
     env_steps: int | None = None
-    """End after the update that reaches this many environment steps; with --updates, at whichever
-    comes first."""
+    """End after the update that reaches these environment steps, or at --updates if sooner."""
     num_envs: int = 32
-    """Environments played side by side; 128, with --rollout-steps 2, for a published model on
-    CUDA."""
+    """Environments side by side; 128, with --rollout-steps 2, for a published model on CUDA."""
     envs: str = "local"
     """Place where they are stepped: local (this process), processes[:N], ray[:N], ray:auto[:N],
     ray://HOST:PORT[:N] or tcp://HOST:PORT[,HOST:PORT...][:N]. N worker processes, or actors; by
@@ -103,8 +100,7 @@ class RunConfig:
     recompute: bool = False
     """Gradient checkpointing: less memory and slower updates, the same gradient."""
     lr: float | None = None
-    """First learning rate of the policy; default 3e-4 for tiny, 1e-6 for published models, 5e-5 for
-    their adapters."""
+    """First learning rate of the policy; default 3e-4 for tiny, else 1e-6, or 5e-5 for adapters."""
     final_lr: float = 0.05
     """Last learning rate as a share of the first (cosine)."""
     kl_coef: float = 0.05
@@ -117,37 +113,29 @@ class RunConfig:
     """Longest reply in tokens; default half as much again as the oracle's longest in the warm
     start, 128 without one."""
     image_tokens: int | None = None
-    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their
-    processor allows."""
+    """Most tokens per image; default 16 to 64 for tiny, for others what their processor allows."""
     history_turns: int | None = None
     """Past turns in the prompt; default each environment's own."""
     history_images: int | None = None
-    """Images in the prompt, the current one included; default each environment's own (the paper:
-    4)."""
+    """Images in the prompt with the current one; default each environment's own (the paper: 4)."""
     pictures: str = "shown"
-    """Pictures of all prompts in training: shown, their own; grey, plain grey ones; shuffled,
-    another episode's."""
+    """Pictures in training: shown, their own; grey, plain grey; shuffled, another episode's."""
     parser: str | None = None
     """Reply style; default each environment's own."""
     system: str | None = None
-    """System message, put first in the prompt; default that of the model's own training, else of
-    its chat template."""
+    """System message, put first; default that of the model's training or chat template."""
     temperature: float = 1.0
-    """Divisor of logits wherever a token is sampled or scored, evaluations included (not in a warm
-    start)."""
+    """Divisor of logits wherever a token is sampled or scored (not in a warm start)."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it
-    again adds."""
+    """Further arguments of the environments, as name=value (JSON, else text); may be repeated."""
     invalid_action: str | None = None
-    """Effect of an unreadable or illegal reply: noop, random or terminate; default each
-    environment's own."""
+    """Effect of an illegal or unreadable reply: noop, random, terminate; default by environment."""
     invalid_penalty: float | None = None
     """Subtracted from the reward of such a reply; default each environment's own."""
     reward: RewardOptions = field(default_factory=RewardOptions)
     """Changes of the environments' rewards in training; evaluations show them as they are."""
     warm: WarmConfig = field(default_factory=WarmConfig)
-    """Supervised warm start; by default for tiny and smollm2 only (a published model needs
-    none)."""
+    """Supervised warm start; by default for tiny and smollm2 only."""
     lora: LoraOptions = field(default_factory=LoraOptions)
     """Low-rank adapters instead of all weights of the language model."""
     max_logp_gap: float | None = None
@@ -159,17 +147,14 @@ class RunConfig:
     eval_episodes: int = 200
     """Held-out episodes (split test) per environment, before and after; 0 for none."""
     eval_before: bool = True
-    """Play them before the training, too; --no-eval-before where it is known how good the model
-    is."""
+    """Play them before the training, too; --no-eval-before where the result is known."""
     eval_minutes: float = 5.0
-    """Time for those before the training of a published model: fewer are played where that many
-    would take longer."""
+    """Minutes for those before the training of a published model; fewer are played beyond them."""
     eval_controls: bool = True
     """Play half as many with grey pictures, and with shuffled ones, where prompts show pictures.
     They can be half of a run's turns: a player who sees nothing often plays to the turn limit."""
     eval_every: int = 0
-    """Updates between validations (split val), by which the best model is chosen and kept in best/;
-    0 for none."""
+    """Updates between validations (split val), whose best model stays in best/; 0 for none."""
     save_every: int = 10
     """Updates between checkpoints."""
     record_every: int = 10
@@ -185,14 +170,12 @@ class RunConfig:
     export_adapter: Path | None = None
     """With --lora.rank: write the adapters here too, as PEFT keeps them."""
     device: str = "auto"
-    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else
-    the CPU."""
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA, else MPS, else the CPU."""
     dtype: str | None = None
     """float32 or bfloat16 weights; log-probabilities are float32 always. bfloat16 is for adapters;
     their default for published models on CUDA."""
     threads: int | None = None
-    """CPU threads of torch, 0 for its own choice; default 1 for tiny. Another number may change the
-    last bits."""
+    """CPU threads of torch, 0 for its choice; default 1 for tiny. It may change the last bits."""
 
     @property
     def policy_lr(self) -> float:
@@ -309,8 +292,7 @@ class ClippedConfig(RunConfig):
     clip_high: float | None = None
     """Its upper end, where that is another than --clip (DAPO: 0.28 above, 0.2 below)."""
     ratio: Literal["token", "sequence"] = "token"
-    """PPO's ratio: of each token, or the geometric mean over a reply (GSPO; its --clip is about
-    4e-4)."""
+    """PPO's ratio: of each token, or the geometric mean over a reply (GSPO; --clip about 4e-4)."""
     entropy_coef: float = 0.0
     """Weight of an entropy bonus: the mean over replies' tokens, in nats."""
 
@@ -410,10 +392,8 @@ def listing() -> str:
 
 def chosen(config: type[P], arguments: Sequence[str]) -> P:
     """The defaults of a command line, changed by the preset that the arguments name.
-
     Without one, a published model on CUDA has `CARD_VALUES`' sizes of a rollout. `--preset`
-    without a name, or with `list`, prints the presets and ends the program.
-    """
+    without a name, or with `list`, prints the presets and ends the program."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", nargs="?", default="none", const="list")
     parser.add_argument("--model", default=DEFAULT_MODEL)

@@ -43,9 +43,7 @@ VAL, TEST = "val", "test"
 
 def read_best(folder: Path) -> dict[str, Any] | None:
     """Read the note of the best model, None where there is none; a `UserError` where it is damaged.
-
-    It has `update`, `env_steps`, `success`, `mean_return` on validation, and reports by split.
-    """
+    It has `update`, `env_steps`, `success`, `mean_return` on validation, and reports by split."""
     path = folder / EVALUATION
     if not path.exists():
         return None
@@ -96,9 +94,7 @@ def held_out(
     split: str = "test", pictures: str = SHOWN,
 ) -> Iterator[Report]:  # fmt: skip
     """Play held-out episodes of every environment in turn; training's generator stays as it is.
-
-    With other `pictures` half as many are played.
-    """
+    With other `pictures` half as many are played."""
     policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(seed), name=name)
     if pictures != SHOWN:
         episodes = max(1, episodes // 2)

@@ -1,5 +1,4 @@
-"""Self-play: whole games in which the model holds one seat or all of them, and every turn of its
-seats is data.
+"""Whole games for self-play, in which the model holds one seat or all of them.
 
 An update plays its games to the end, so no game is open between updates. Every seat's turns are one
 trajectory, paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
@@ -45,9 +44,7 @@ ONE_SEAT = ("seat", "opponents")  # arguments of one seat's view; at a table eve
 
 def rate_pool(run: Any, games: GameCollector) -> None:
     """Let the model, past ones and the game's own players meet, and write tables to `rating/`.
-
-    Games of more than two seats are left out. A rating that was stopped goes on.
-    """
+    Games of more than two seats are left out. A rating that was stopped goes on."""
     config = run.config
     if not config.pool.rating_games:
         return
@@ -94,8 +91,7 @@ class PoolOptions:
     fixed: float = 0.2
     """Share of games in which one seat learns and a player of the game holds the others."""
     players: str = "random"
-    """The game's players for that: random, oracle, search or what else the game has, or several
-    with commas between."""
+    """The game's players for that: random, oracle, search or others, with commas between."""
     every: int = 10
     """Updates between the models that join the pool; the first joins before the first update."""
     size: int = 10
@@ -103,8 +99,7 @@ class PoolOptions:
     share_reward: bool = False
     """Pay every seat the mean of all seats' rewards, for games that are to be played together."""
     rating_games: int = 5
-    """Seeds of each pair, each played from both seats, in the rating of the pool at the end; 0 for
-    no rating."""
+    """Seeds of each pair, each played from both seats, in the final rating; 0 for no rating."""
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""

@@ -58,8 +58,7 @@ def leave_one_out(returns: Tensor) -> Tensor:
 
 
 def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
-    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2); 0 where
-    all are equal.
+    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2).
 
     Args:
         returns: [..., K] float, K >= 2 attempts in the last dimension.

@@ -1,11 +1,9 @@
-"""Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of
-every turn.
+"""Episodes of training to look at: prompt, picture, reply, action and reward of every turn.
 
 After a given number of updates the next episode to begin in each environment id is kept, from its
 first turn to its last. Each turn has the learner's value, advantage and log-probabilities. An
 episode is written when the update in which it ended is over, as a trajectory folder
-(`vlgym.play.trajectory`). Training has the same numbers with and without. A resumed run drops open
-recordings.
+(`vlgym.play.trajectory`). Training has the same numbers without. A resumed run drops open ones.
 """
 
 from __future__ import annotations

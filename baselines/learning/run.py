@@ -282,12 +282,9 @@ class Run(Generic[C]):
                 print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: {once}")
 
     def keep(
-        self,
-        optimizers: Optimizers,
-        collector: Any,
-        modules: Mapping[str, nn.Module] | None = None,
+        self, optimizers: Optimizers, collector: Any, modules: Mapping[str, nn.Module] | None = None,
         parts: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Register the learner's state for checkpoints; a resumed run gets it back.
 
         Args:
@@ -319,9 +316,7 @@ class Run(Generic[C]):
 
     def updates(self) -> Iterator[Update]:
         """The updates that are left, with evaluations and checkpoints before, between and after.
-
-        Ctrl-C and SIGTERM end the run after the current update. A full disk is a `UserError`.
-        """
+        Ctrl-C and SIGTERM end the run after the current update. A full disk is a `UserError`."""
         try:
             yield from self._updates()
         except Exception as error:
@@ -434,9 +429,7 @@ class Run(Generic[C]):
 
     def evaluate(self, split: str = TEST, *, gap: bool = False) -> list[dict[str, Any]]:
         """Play held-out episodes in the first process, once per update; return the reports to all.
-
-        With `eval_controls` a report has those with other pictures as `grey` and `shuffled`.
-        """
+        With `eval_controls` a report has those with other pictures as `grey` and `shuffled`."""
         c, state, new = self.config, self.state, []
         done = {(report["update"], report["split"]) for report in state.evaluations}
         if (state.update, split) in done or not c.eval_episodes:

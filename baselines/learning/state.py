@@ -1,5 +1,4 @@
-"""The state of a run: contents of a checkpoint, restored exactly, and the options of a resumed
-run."""
+"""The state of a run, its checkpoints, and the options of a resumed run."""
 
 from __future__ import annotations
 
@@ -43,14 +42,9 @@ class Weights:
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        options: LoraOptions | None = None,
-        *,
-        seed: int = 0,
-        train_vision: bool = False,
-        keep_reference: bool = False,
-    ) -> None:
+        self, engine: Engine, options: LoraOptions | None = None, *, seed: int = 0,
+        train_vision: bool = False, keep_reference: bool = False,
+    ) -> None:  # fmt: skip
         family, limit = engine.family, engine.max_new_tokens
         self.family, self.engine, self.adapted = family, engine, options is not None and bool(options.rank)
         vision = family.vision_parameters()
@@ -107,15 +101,11 @@ class RunState:
     """All that the next update depends on."""
 
     def __init__(
-        self,
-        weights: Weights,
-        generators: Mapping[str, torch.Generator],
-        warm: WarmReport,
-        world: World,
-        base: dict[str, Any] | None,  # size and checksum of the weights under adapters
-    ) -> None:
-        self.weights, self.generators, self.warm = weights, generators, warm
-        self.world, self.base = world, base
+        self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport,
+        world: World, base: dict[str, Any] | None,
+    ) -> None:  # fmt: skip
+        self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
+        self.base = base  # size and checksum of the file with the weights under adapters
         self.update = self.env_steps = 0  # how many have been made
         self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
 
@@ -134,15 +124,10 @@ class RunState:
         for name, part in learner.parts.items():
             tensors |= {f"{name}.{key}": x for key, x in part.tensors().items()}
         state = {
-            "update": self.update,
-            "env_steps": self.env_steps,
-            "max_new_tokens": self.weights.engine.max_new_tokens,
-            "processes": processes,
-            "learner": learner.optimizers.state(),
-            "warm": asdict(self.warm),
-            "base": self.base,
-            "evaluations": self.evaluations,
-        }
+            "update": self.update, "env_steps": self.env_steps, "processes": processes,
+            "max_new_tokens": self.weights.engine.max_new_tokens, "learner": learner.optimizers.state(),
+            "warm": asdict(self.warm), "base": self.base, "evaluations": self.evaluations,
+        }  # fmt: skip
         return save_checkpoint(folder, tensors, state)
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], learner: LearnerParts) -> None:

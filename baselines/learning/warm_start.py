@@ -47,8 +47,7 @@ class WarmConfig:
     for word what the oracle writes with the same action, so that the thought names what the picture
     shows."""
     noise: float = 0.5
-    """Share of steps on which a uniformly random legal action is played, and imitated, instead of
-    the oracle's."""
+    """Share of steps on which a random legal action is played, and imitated, not the oracle's."""
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64

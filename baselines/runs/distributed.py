@@ -1,11 +1,9 @@
-"""The processes of a run: device, threads, memory and signals of each, and data parallelism over
-them.
+"""The processes of a run: device, threads, memory, signals, and data parallelism over them.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v1
 
 Every process plays its share of the environments with its own sampler, takes its share of every
-minibatch from them, and gradients are summed. Every loss is a sum of contributions to the mean over
-all processes.
+minibatch from them, and gradients are summed: a loss is a contribution to the mean over all.
 
 Objects travel as JSON in the memory of the host (gloo), tensors on their device (NCCL on GPUs).
 """
@@ -117,9 +115,7 @@ def memory_advice(advice: str) -> Iterator[None]:
 @contextmanager
 def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
     """Let what exceeds this process's share of free memory fail in the block, as on a card.
-
-    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited.
-    """
+    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited."""
     if device.type != "cpu" or not sys.platform.startswith("linux"):
         yield
         return

@@ -1,8 +1,7 @@
 """The folder of a run: the record of how the run was made, and its checkpoints.
 
 Tensors are in safetensors, everything else in JSON, each written whole or not at all. No pickle, so
-loading one runs no code. A list of a checkpoint's files with their checksums is compared before
-anything is read.
+loading one runs no code. The checksums of a checkpoint's files are compared before any is read.
 
 A checkpoint holds all that the next update depends on: weights, optimizer states, generators, the
 environments' episodes and the counters. Nothing in the learners reads a global generator.
@@ -62,9 +61,7 @@ def environment_ids(text: str) -> list[str]:
 
 def check_new(out: Path, mark: str = RUN_FILE) -> None:
     """Refuse a folder that cannot be written to, or that holds more than a run without a checkpoint.
-
-    `mark` is the file that says what a folder of this kind holds.
-    """
+    `mark` is the file that says what a folder of this kind holds."""
     check_writable("--out", out)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file; choose a folder.")

@@ -194,8 +194,7 @@ def on_stage(module: Any, **changes: Any) -> Any:
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
-    """Move the trained weights, as training would, away from those that sampled or from the
-    reference."""
+    """Move the trained weights away from those that sampled or from the reference."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in learner.weights.parameters:
@@ -212,8 +211,7 @@ def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
 
 @torch.no_grad()
 def win_rate(engine: Engine) -> float:
-    """Mean probability that a reply begins with the right arm, over the numbers that episodes begin
-    with."""
+    """Mean probability that a reply begins with the right arm."""
     turns = {turn.env.unwrapped.number: turn for turn in Runner([make_env(ONE) for _ in range(30)]).turns()}
     assert len(turns) == 6
     prompts = [engine.family.encode(turn.messages) for turn in turns.values()]

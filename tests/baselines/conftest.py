@@ -53,8 +53,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
-    """Folder of a saved model of a family, by model type: weights, config.json and tokenizer, as
-    published."""
+    """Folder of a saved model of a family, by model type, as published."""
     folders: dict[str, Path] = {}
 
     def folder(name: str) -> Path:
@@ -69,8 +68,7 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """Folder of a run of `stage.FINISHED` without a stop, with its curve. Tests that change it copy
-    it."""
+    """Folder of a run of `stage.FINISHED`, with its curve. Tests that change it copy it."""
     out = tmp_path_factory.mktemp("finished") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.draw_success", draw_success)

@@ -50,9 +50,7 @@ LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4
 
 def tic_tac_toe(board: str) -> dict[str, Outcomes]:
     """Rules of TicTacToe for the player who moves now, `x`, against a random player `o`.
-
-    A board has nine signs, `x`, `o` or `.`; actions are the numbers of the squares.
-    """
+    A board has nine signs, `x`, `o` or `.`; actions are the numbers of the squares."""
     outcomes: dict[str, Outcomes] = {}
     for square in (at for at in range(9) if board[at] == "."):
         mine = board[:square] + "x" + board[square + 1 :]
@@ -75,10 +73,8 @@ def has_line(board: str, sign: str) -> bool:
 
 def enumerate_chain(gamma: float, size: int = 4) -> tuple[EpisodeBatch, Tensor, Tensor]:
     """Return all 3^4 groups of episodes of a chain of two states, their probabilities and the true advantages.
-
     In s0 `a` pays 0 and leads to s1, `b` pays 0.2 and ends; in s1 `a` pays 1, `b` 0, and both end. Both actions have
-    probability 0.5.
-    """
+    probability 0.5."""
     kinds = [((1,), (0.2,), 0.5), ((0, 0), (0.0, 1.0), 0.25), ((0, 1), (0.0, 0.0), 0.25)]
     groups = list(itertools.product(kinds, repeat=size))
     shape = (len(groups), size, 2)

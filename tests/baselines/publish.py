@@ -24,9 +24,7 @@ TEMPLATES = {"qwen2_vl": SYSTEM + TURNS, "qwen2_5_vl": SYSTEM + TURNS, "qwen3_vl
 
 def publish(source: Path, target: Path, model_type: str) -> Path:
     """Copy a saved tiny model and add a chat template and an image processor.
-
-    It is then known as any model of its family, not as our tiny default.
-    """
+    It is then known as any model of its family, not as our tiny default."""
     shutil.copytree(source, target)
     config = json.loads((target / "config.json").read_text())
     config.pop("vlgym_tiny", None)

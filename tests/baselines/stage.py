@@ -50,8 +50,7 @@ def files_of(folders: Iterable[Path]) -> dict[str, bytes]:
 
 
 def assert_same_end(one: Path, other: Path) -> None:
-    """Two runs left the same weights, optimizers, generators, log, evaluations and model, bit for
-    bit."""
+    """Two runs left the same state, log, evaluations and model, bit for bit."""
     newest = [checkpoints(out / "checkpoints")[-1] for out in (one, other)]
     assert newest[0].name == newest[1].name
     states = [json.loads((path / "state.json").read_text()) for path in newest]
@@ -83,8 +82,7 @@ def interrupted_after(update: int) -> Iterator[None]:
 
 
 def rewind(out: Path, to: Path) -> Path:
-    """Copy a finished run as a kill in its last update would have left it: a log of the future, no
-    newest checkpoint and no results. Return the copy."""
+    """Copy a finished run as a kill in its last update would have left it; return the copy."""
     results = ("model", "adapter", "base", "best", "rating", "curve.png", "evaluation.json")
     shutil.copytree(out, to, ignore=shutil.ignore_patterns(*results))
     shutil.rmtree(checkpoints(to / "checkpoints")[-1])
@@ -115,8 +113,7 @@ def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
 
 
 def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:
-    """Let a learner play a rollout and compute its advantages, as its `train` does; return batch
-    and metrics."""
+    """Let a learner play a rollout and compute its advantages; return batch and metrics."""
     batch, played, metrics = learner.play()
     values = [learner.compute_values(batch, played)] if hasattr(learner, "compute_values") else []
     return batch, metrics | (learner.compute_advantages(batch, played, *values) or {})

@@ -1,4 +1,4 @@
-"""ArCHer: the features of its critics, and exact resumption with its buffer."""
+"""ArCHer: its standardised features, and exact resumption with its buffer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from safetensors.torch import load_file
 from stage import assert_same_end, rewind, rows_of
 
 from baselines import archer
-from baselines.engine.engine import pad_rows
 from baselines.runs.folder import checkpoints
 from baselines.vldac import Standardise
 
@@ -28,28 +27,6 @@ def test_features_are_standardised_by_what_was_seen_and_stay_bounded():
     spread = 0.1 * (1.0 + 0.1 + 0.0) / 3
     assert layer.deviation.tolist() == pytest.approx([1 + spread, 0.1 + spread, spread], abs=1e-5)
     assert layer(torch.tensor([[1e6, -1e6, 1e9]])).abs().max() < 2
-
-
-def test_what_the_critics_read_are_states_of_the_whole_pass(engine, prompts):
-    texts = ("a", "go on <action>+</action>", "b c", "d", "e", "f g")
-    replies = [engine.family.encode_reply(text) for text in texts]
-    ids, mask = pad_rows([torch.tensor(reply) for reply in replies], engine.family.pad_id)
-    states, actions = engine.reply_states(prompts, ids, mask)
-    assert not states.requires_grad
-    assert not actions.requires_grad
-    for i, prompt in enumerate(prompts):
-        whole = torch.cat([prompt.ids, torch.tensor(replies[i])])
-        steps = prompt.next_position + torch.arange(len(replies[i]))
-        positions = torch.cat([prompt.positions, steps.expand(3, -1)], dim=1)
-        with torch.no_grad():
-            x, _ = engine.place_images(engine.embedding(whole[None]), [prompt], [0], False)
-            model = engine.family.language_model
-            output = model(inputs_embeds=x, position_ids=positions[:, None], use_cache=False)
-            hidden = output.last_hidden_state[0]
-        own = hidden[len(prompt) :]
-        torch.testing.assert_close(states[i], hidden[len(prompt) - 1], atol=1e-4, rtol=1e-4)
-        expected = torch.cat([own.mean(0), own[-1]])
-        torch.testing.assert_close(actions[i], expected, atol=1e-4, rtol=1e-4)
 
 
 def test_three_updates_equal_two_and_a_resumed_one_bit_for_bit(small_runs, tmp_path):

@@ -43,8 +43,7 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
 
 
 def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamespace:
-    """An update whose weights move between rollout and gradient steps, then stand still: what a
-    hand needs of it."""
+    """An update whose weights move after the rollout, then stand still: what a hand needs of it."""
     learner = learner_that_values(module, **STILL, **changes)
     found = SimpleNamespace(
         learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
@@ -75,8 +74,7 @@ def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamesp
 
 
 def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> None:
-    """Check that every pass over the rollout had each row once, in minibatches of `size` and in a
-    new order."""
+    """Check that every pass had each row once, in minibatches of `size` and in a new order."""
     per_pass = -(-count // size)
     assert len(rows) == epochs * per_pass
     passes = [rows[i * per_pass : (i + 1) * per_pass] for i in range(epochs)]
@@ -154,8 +152,7 @@ def test_how_far_the_policy_moved_weighs_forward_passes_by_their_steps(update):
 
 
 def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
-    """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL,
-    by hand."""
+    """Each step's share of the loss by hand: mean over its tokens of objective and KL."""
     learner, samples = update.learner, update.batch.samples
     new = by_hand.log_probs(learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)  # the model as it was at first

@@ -19,8 +19,7 @@ pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
 def critic(**changes: Any) -> Any:
-    """An ArCHer learner whose policy has left the reference, and whose critics and targets tell
-    states apart."""
+    """An ArCHer learner away from the reference, whose critics tell states apart."""
     reward = RewardOptions(unreadable_penalty=0.7)
     learner = on_stage(archer, reward=reward, rollout_steps=5, **changes)
     perturb(learner, seed=3)

@@ -1,5 +1,4 @@
-"""LOOP and GRPO learn in the right direction, and every step of ArCHer's actor, too: see
-test_direction.py."""
+"""LOOP and GRPO learn in the right direction, and ArCHer's actor: see test_direction.py."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
 def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
-    """An update whose weights move between rollout and gradient steps, then stand still: what a
-    hand needs of it."""
+    """An update whose weights move after the rollout, then stand still: what a hand needs of it."""
     reward = RewardOptions(unreadable_penalty=0.7)
     learner = on_stage(module, **EPISODES, lr=1e-9, reward=reward, **changes)
     episodes = {id(env): [] for env in learner.collector.envs}
@@ -55,8 +53,7 @@ def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
 
 
 def returns_of(found: SimpleNamespace) -> list[list[float]]:
-    """Discounted return of every episode by hand, in groups: 1 for the right arm, -0.7 where no arm
-    was named."""
+    """Discounted return of every episode by hand, in groups; -0.7 where no arm was named."""
     c, returns = found.learner.config, []
     for episode in found.episodes:
         total = 0.0
@@ -87,8 +84,7 @@ def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch
 
 
 def check_rollout(found: SimpleNamespace) -> None:
-    """Check that a unit is an episode, and that the episodes of a group, and no others, begin
-    alike."""
+    """Check that a unit is an episode, and that the episodes of a group alone begin alike."""
     group, batch = found.learner.config.group, found.batch
     for unit, episode in zip(batch.units, found.episodes, strict=True):
         assert [id(batch.samples[i]) for i in unit] == [id(sample) for _, _, sample in episode]

@@ -1,5 +1,4 @@
-"""Whole runs of every learner improve at a two-armed bandit, and the warm start imitates what it
-should: see test_direction.py."""
+"""Whole runs of every learner improve at a bandit, and the warm start: see test_direction.py."""
 
 from __future__ import annotations
 
@@ -105,8 +104,7 @@ def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path)
 
 
 def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
-    """(right arm, label) of collected turns, and the share of labels that are said not to be the
-    oracle's."""
+    """(right arm, label) of collected turns, and the share of labels that noise replaced."""
     family = small_family()
     config = WarmConfig(samples=400, **changes)
     data, replaced = warm_start.collect(Environments([ONE], {}, 1), config, 0, family)

@@ -1,5 +1,4 @@
-"""Somebody's own learner: one short file over the run and the pure functions, with all that a run
-brings."""
+"""A learner of one file over the run and the pure functions, with all that a run brings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The engine against the library's own forward pass and `generate`, and the traps that rollout
-engines fall into."""
+"""The engine against the library's forward pass and `generate`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The policy `hf:`: who its replies depend on, what it prefers and tells of itself, and what it
-refuses."""
+"""The policy `hf:`: what its replies depend on, what it tells of itself, what it refuses."""
 
 from __future__ import annotations
 
@@ -121,8 +120,9 @@ def test_a_record_says_which_model_played_and_how(published, tmp_path):
     first = make_hf(str(folder), seed=4, temperature=0.7).describe()
     assert first == {
         "name": f"hf:{folder}", "model": first["model"], "engine": "engine", "dtype": "float32",
-        "device": "cpu", "image_tokens": 1280, "image_pixels": [3136, 1003520], "max_new_tokens": 128,
-        "temperature": 0.7, "seed": 4, "torch": first["torch"], "transformers": transformers.__version__,
+        "device": "cpu", "image_tokens": 1280, "image_pixels": [3136, 1003520],
+        "max_new_tokens": 128, "temperature": 0.7, "seed": 4, "torch": first["torch"],
+        "transformers": transformers.__version__,
     }  # fmt: skip
     assert first["torch"].startswith(torch.__version__.split("+")[0])
     (folder / "README.md").write_text("A model.")

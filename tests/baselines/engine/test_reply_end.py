@@ -1,5 +1,4 @@
-"""A reply is over when a parser has what it asked for: the sampler stops there, whatever the way of
-decoding."""
+"""A reply is over when a parser has what it asked for, whatever the way of decoding."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one
-distribution."""
+"""Training at another temperature: sampling, scoring and the reference know one distribution."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ TEMPERATURE, SYSTEM = 0.7, "You steer a robot. Be brief."
 
 
 def one_token_log_probs(engine, prompt):
-    """Log-probability of every token as a reply of one token, [V], -inf where it is never
-    sampled."""
+    """Log-probability of every token as a whole reply, [V], -inf where it is never sampled."""
     allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
     ids = torch.tensor(allowed).unsqueeze(1)
     logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))

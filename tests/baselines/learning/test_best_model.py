@@ -25,8 +25,7 @@ pytestmark = pytest.mark.usefixtures("small_runs")
 
 @pytest.fixture
 def scores(monkeypatch):
-    """Scores of the model by (split, which playing of it from 0), instead of played ones; what was
-    played."""
+    """Scores of the model by split, one for each playing, instead of played ones."""
     told, played = {}, []
 
     def held_out(sampler, envs, log, *, episodes, seed, name, split="test"):

@@ -1,5 +1,4 @@
-"""An environment that raises in a learner's groups, recordings, warm start and held-out episodes.
-The rule itself: `tests/play/test_env_failures.py`."""
+"""An environment that raises in groups, warm start and held-out episodes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""State of a collector between rollouts: it comes back, and no episode is played twice after the
-processes changed."""
+"""Moments of a rollout in the log."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 import torch
@@ -14,17 +11,6 @@ from baselines import vldac
 from baselines.learning.batch import moments
 
 pytestmark = pytest.mark.usefixtures("some_bandits")
-
-
-def test_a_collectors_whole_state_comes_back():
-    collector = on_stage(vldac).collector
-    collector.play(2)
-    collector.open_returns = [1.5, 0.0, -2.0]
-    state = json.loads(json.dumps(collector.get_state()))
-    again = on_stage(vldac).collector
-    assert again.get_state() != state
-    again.set_state(state)
-    assert again.get_state() == state
 
 
 def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):

@@ -1,5 +1,4 @@
-"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on
-the highest."""
+"""`--curriculum`: exact resuming, levels in log and curve, held-out episodes on the highest."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from vlgym.errors import UserError
 from vlgym.play.curriculum import Course, Place
 
 PLAY = {
-    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3, "lr": 1e-2,
-    "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
+    **SETTINGS, "env": f"{LADDER},{ONE}", "num_envs": 8, "updates": 4, "rollout_steps": 3,
+    "lr": 1e-2, "max_grad_norm": 1.0, "max_new_tokens": 1, "save_every": 1,
 }  # fmt: skip
 RUNS = {
     "vldac": (vldac, "success", {"value_warmup": 1}),

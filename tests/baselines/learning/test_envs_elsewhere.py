@@ -1,5 +1,4 @@
-"""Training with environments in worker processes: the same run bit for bit, with workers killed on
-the way."""
+"""Environments in worker processes: the same run bit for bit, with workers killed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The learner trains on an environment of every family: an update each, warm-started from the
-oracle."""
+"""The learner trains on an environment of every family."""
 
 from __future__ import annotations
 

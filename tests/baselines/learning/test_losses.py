@@ -1,5 +1,4 @@
-"""The losses against numbers computed by hand and against the identities that tie the losses
-together."""
+"""The losses against numbers computed by hand and identities between them."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ def test_explained_variance_of_perfect_constant_and_degenerate_critics():
 
 def test_a_higher_upper_clip_lets_good_replies_rise_further_and_bad_ones_fall_no_further():
     new, old, mask = T([[0.25, -0.5]]).log1p(), T([[0.0, 0.0]]), torch.ones(1, 2, dtype=torch.bool)
-    whole = T([[math.log(1.25), 0.0]])  # a ratio of 1.25 for the reply; its tokens' are 1.25 and 0.5
+    whole = T([[math.log(1.25), 0.0]])  # a ratio of 1.25 for the whole reply
     for advantage, high, tokens, step in (
         (1, None, (1.2 + 0.5) / 2, 1.2), (1, 0.28, (1.25 + 0.5) / 2, 1.25), (-1, 0.28, (-1.25 - 0.8) / 2, -1.25)
     ):  # fmt: skip

@@ -26,13 +26,6 @@ def test_every_preset_suits_a_learner_and_its_values_are_in_range():
         assert suited
 
 
-def test_a_preset_sets_what_the_paper_says():
-    config = presets.apply(vldac.Config(), "paper-miniworld")
-    assert (config.lr, config.kl_coef, config.epochs) == (5e-5, 0.05, 2)
-    assert (config.history_images, config.lora.rank) == (4, 16)
-    assert config.num_envs * config.rollout_steps * config.updates == config.env_steps == 51_200
-
-
 def test_options_beside_a_preset_win(monkeypatch):
     asked = {}
     words = ["vldac", "--preset", "paper-ezpoints", "--gamma", "0.5", "--lora.rank", "4"]

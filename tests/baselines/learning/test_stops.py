@@ -1,5 +1,4 @@
-"""Stops at bad moments: in the warm start, in the first evaluation, after the end; and options that
-are given twice."""
+"""Stops in the warm start, in the first evaluation, and after the end."""
 
 from __future__ import annotations
 

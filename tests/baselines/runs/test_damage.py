@@ -1,5 +1,4 @@
-"""A damaged checkpoint or record is one line of error, whichever file and byte it is; and nothing
-is damaged by it."""
+"""A damaged checkpoint or record is one line of error, and nothing is damaged by it."""
 
 from __future__ import annotations
 

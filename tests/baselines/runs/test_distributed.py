@@ -19,8 +19,7 @@ from vlgym.errors import UserError
 
 
 def make_updates(out) -> None:
-    """An update of two processes by plain gradient descent, and of each process alone on its own
-    rollout."""
+    """An update of two processes, and of each alone on its own rollout."""
     torch.set_num_threads(1)
     world = distributed.join("cpu")
     learner = on_stage(

@@ -1,5 +1,4 @@
-"""A run that is ended by a signal at its worst moments goes on to the same end; a full disk loses
-nothing."""
+"""A run ended by a signal goes on to the same end; a full disk loses nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ MOMENTS = {
 
 
 def end_at(place: str, when: int | Path, number: signal.Signals) -> None:
-    """Let this process get a signal at a call of a function: at the `when`-th, or at the first that
-    finds a path."""
+    """Let this process get a signal at a call: the `when`-th, or the first that finds a path."""
     module_name, name = place.rsplit(".", 1)
     module = importlib.import_module(module_name)
     function, calls = getattr(module, name), [0]
@@ -48,8 +46,7 @@ def go_on(out: Path, **options: Any) -> Any:
 
 
 def go_on_in_another_process(out: Path, before: Callable[[], None], **options: Any) -> tuple[int, str]:
-    """Return the exit status and the output of the command with --resume; it does something
-    before."""
+    """The exit status and output of the command with --resume, which does something before."""
 
     def work() -> None:
         before()

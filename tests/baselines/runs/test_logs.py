@@ -58,17 +58,6 @@ def test_a_critic_that_explains_nothing_is_told_of_once(tmp_path: Path, capsys: 
     assert capsys.readouterr().out.count("explained less than 2%") == 1
 
 
-def test_a_resumed_run_forgets_rows_and_failures_of_a_lost_future(tmp_path: Path) -> None:
-    log = RunLog(tmp_path, name="vldac", total=3, done=0)
-    for update in (1, 2, 3):
-        log.write({"update": update, "env_steps": 4 * update})
-        note_failures(tmp_path, [{"env_id": "x", "error": "fell over"}], update)
-    log.close()
-    RunLog(tmp_path, name="vldac", total=3, done=2).close()
-    for name in ("log.jsonl", "failures.jsonl"):
-        assert [row["update"] for row in read_rows(tmp_path / name)] == [1, 2]
-
-
 def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,8 +82,7 @@ TRACKED = replace(
 
 
 class FakeService:
-    """A stand-in for the packages wandb and trackio, with what both have; it keeps what it is
-    told."""
+    """A stand-in for wandb and trackio, which keeps what it is told."""
 
     def __init__(self, name: str) -> None:
         self.__name__, self.told, self.begun, self.finished = name, [], [], 0

@@ -1,5 +1,4 @@
-"""Whole runs with adapters, with a trained vision tower, and with history: exact resumption and
-export."""
+"""Whole runs with adapters, with a trained vision tower, and with history."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Rows of a pass by the memory there is: tried before a run, halved until they fit, with the same
-gradient."""
+"""Rows of a pass by the memory there is: halved until they fit, with the same gradient."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ OPTIONS = """
 
 
 def test_a_command_that_is_killed_goes_on_in_another_process(finished, tmp_path):
-    """The process is fresh and the moment is any: in a rollout, an update, or while a checkpoint is
-    written."""
+    """The process is fresh and the moment is any."""
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)

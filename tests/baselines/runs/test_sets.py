@@ -1,5 +1,4 @@
-"""The study of interaction types: its sets, its figures by hand, and a small one run and gone on
-with."""
+"""The study of interaction types: its sets, its figures by hand, and a small one run."""
 
 import importlib
 import json

@@ -1,5 +1,4 @@
-"""The learner end to end on the tiny model: exact resumption, clear refusals, guarded steps, and
-learning itself."""
+"""The learner on the tiny model: exact resumption, clear refusals, guarded steps."""
 
 from __future__ import annotations
 

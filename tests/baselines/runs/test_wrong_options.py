@@ -1,5 +1,4 @@
-"""Every option of every command of `baselines` with wrong values: an error of the user's, before
-any model is made."""
+"""Every option of every command with wrong values is refused before any model is made."""
 
 from __future__ import annotations
 
