@@ -34,7 +34,7 @@ from .sets import SETS, run_sets
 from .sets import STUDY as SETS_STUDY
 
 MOST_WORKERS = 256
-COLUMNS = (
+CURVE_COLUMNS = (
     "env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count",
 )  # fmt: skip
 
@@ -85,8 +85,8 @@ def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
             for report in (entry, entry.get(GREY, {}), entry.get(SHUFFLED, {})):
                 report.pop("policy", None)
         results.append({
-            "arm": arm.label, "seed": seed, "curve_columns": list(COLUMNS),
-            "curve": [[row.get(name) for name in COLUMNS] for row in rows],
+            "arm": arm.label, "seed": seed, "curve_columns": list(CURVE_COLUMNS),
+            "curve": [[row.get(name) for name in CURVE_COLUMNS] for row in rows],
             "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
             "explained_variance": average_half(rows, "value/explained_variance"),
             "evaluations": evaluations,
