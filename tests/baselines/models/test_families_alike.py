@@ -25,7 +25,8 @@ def prompts(family):
     none."""
 
     def ask(seed: int, end: str) -> list[dict]:
-        content = [{"type": "text", "text": INSTRUCTIONS}, *messages(picture(seed), end)[0]["content"]]
+        content = messages(picture(seed), end)[0]["content"]
+        content = [{"type": "text", "text": INSTRUCTIONS}, *content]
         return [{"role": "user", "content": content}]
 
     text = {"role": "user", "content": [{"type": "text", "text": INSTRUCTIONS + "hit, stand"}]}
@@ -57,7 +58,8 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
     if prompt.images:
         inputs["mm_token_type_ids"] = types
         inputs["pixel_values"] = torch.cat([family.patchify(image) for image in prompt.images])
-        inputs["image_grid_thw"] = torch.tensor([image.grid for image in prompt.images], device=DEVICE)
+        grids = [image.grid for image in prompt.images]
+        inputs["image_grid_thw"] = torch.tensor(grids, device=DEVICE)
     family.model.model.rope_deltas = None  # the library remembers those of its last call
     logits = family.model(**inputs).logits[0, len(prompt) - 1 : -1].float()
     logits = logits.index_fill(1, torch.tensor(family.suppressed, device=DEVICE), float("-inf"))
