@@ -108,12 +108,6 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
     return []
 
 
-def check_further(study: Study, options: Sequence[str]) -> None:
-    """Check the further options by the parsers of the runs, before the warm starts."""
-    for module in sorted({arm.module for arm in study.arms}) if options else ():
-        parse(importlib.import_module(module).Config, None, options).resolve()
-
-
 def run_study(config: Config) -> Path:
     """Run what is missing of a study; return its folder. Failed runs are a `FailedError`."""
     check_choice("study", config.name, (*STUDIES, SETS))
@@ -128,7 +122,10 @@ def run_study(config: Config) -> Path:
     study = STUDIES[config.name]
     steps = config.env_steps or study.env_steps
     study = replace(study, seeds=config.seeds or study.seeds, env_steps=steps)
-    check_further(study, config.options)
+
+    # A wrong option is found before the warm starts.
+    for module in sorted({arm.module for arm in study.arms}) if config.options else ():
+        parse(importlib.import_module(module).Config, None, config.options).resolve()
 
     # The plan: seed by seed, the warm start first.
     folder, seeds, options = config.out / config.name, range(study.seeds), config.options
