@@ -22,13 +22,12 @@ from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
-    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4",
-    "--image-tokens", "4",
-    "--save-every", "1", "--lr", "3e-4",
+    "--num-envs", "2", "--rollout-steps", "4", "--minibatch", "8", "--eval-episodes", "2",
+    "--no-eval-controls", "--image-tokens", "4", "--save-every", "1", "--record-every", "0",
 )  # fmt: skip
 WARM = (
-    "--warm.steps", "2", "--warm.samples", "64", "--warm.batch", "8", "--warm.check-every", "50",
-    "--warm.val-episodes", "4", "--image-tokens", "4",
+    "--warm.steps", "2", "--warm.samples", "32", "--warm.batch", "8", "--warm.check-every", "50",
+    "--warm.val-episodes", "2", "--image-tokens", "4",
 )  # fmt: skip
 
 
