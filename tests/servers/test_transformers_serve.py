@@ -49,13 +49,8 @@ def ask(server):
 
     client = OpenAI(base_url=server.url, api_key="none", max_retries=0, timeout=60)
 
-    def ask(prompt: list[dict[str, Any]], **options: Any) -> Any:
-        options = {"temperature": 0, "max_tokens": TOKENS, **options}
-        return client.chat.completions.create(
-            model=str(server.model), messages=[as_parts(message) for message in prompt], **options
-        )
-
-    return ask
+    options = {"model": str(server.model), "temperature": 0, "max_tokens": TOKENS}
+    return lambda prompt: client.chat.completions.create(messages=[*map(as_parts, prompt)], **options)
 
 
 @pytest.mark.parametrize("engine", ["auto", "generate"])
