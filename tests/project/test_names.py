@@ -22,6 +22,7 @@ ALLOWED = {
 OTHERS = {
     "pi_old": "a symbol of PPO",
     "Qwen2VLTextModel": "transformers",
+    "Qwen2_5_VLTextModel": "transformers",
     "max_env_workers": "SkyRL",
     "actor_rollout_ref.rollout.agent.agent_loop_config_path": "verl",
     "GymImageEnv": "VAGEN",
