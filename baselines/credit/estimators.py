@@ -40,21 +40,6 @@ def step_advantages(episodes: EpisodeBatch, values: Tensor, lam: float = LAMBDA)
     return advantages.T.reshape(episodes.mask.shape)
 
 
-def reinforce(episodes: EpisodeBatch) -> Tensor:
-    """G_t less its mean over the batch (Williams 1992, section 4, with a constant baseline)."""
-    return episodes.to_go - episodes.to_go[episodes.mask].mean()
-
-
-def grpo(episodes: EpisodeBatch) -> Tensor:
-    """(R - m) / std on every turn (GRPO, arXiv 2402.03300, section 4.1.2)."""
-    return spread(group_relative(episodes.returns), episodes)
-
-
-def rloo(episodes: EpisodeBatch) -> Tensor:
-    """R less the mean of the others (RLOO, arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2)."""
-    return spread(leave_one_out(episodes.returns), episodes)
-
-
 def turn_baseline(episodes: EpisodeBatch) -> Tensor:
     """G_t less the others' mean of it at the same turn (Greensmith et al. 2004)."""
     to_go, others = episodes.to_go, episodes.mask.sum(1, keepdim=True) - 1
@@ -78,16 +63,6 @@ def gigpo(episodes: EpisodeBatch) -> Tensor:
     return spread(returns - returns.mean(1, keepdim=True), episodes) + step
 
 
-def gae_exact(episodes: EpisodeBatch) -> Tensor | None:
-    """Step GAE with the true values (arXiv 1506.02438, eq. 16): no critic can be better."""
-    return None if episodes.values is None else step_advantages(episodes, episodes.values)
-
-
-def gae_learnt(episodes: EpisodeBatch) -> Tensor | None:
-    """Step GAE with VL-DAC's value head, fitted to earlier episodes (arXiv 2508.04280)."""
-    return None if episodes.states is None else step_advantages(episodes, fit_values(episodes))
-
-
 def bi_level(episodes: EpisodeBatch) -> Tensor | None:
     """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens are not discounted."""
     if episodes.states is None:
@@ -96,21 +71,26 @@ def bi_level(episodes: EpisodeBatch) -> Tensor | None:
     return step_advantages(episodes, last) + last - fit_values(episodes)
 
 
-def archer(episodes: EpisodeBatch) -> Tensor | None:
-    """min(Q1, Q2) - min(V1, V2) of critics of earlier episodes (ArCHer, arXiv 2402.19446)."""
-    return None if episodes.states is None else twin_advantages(*fit_twins(episodes, ACTIONS))
-
-
-def own_reward(episodes: EpisodeBatch) -> Tensor:
-    """r_t alone: what the turn itself was paid."""
-    return episodes.rewards
-
-
 ESTIMATORS: dict[str, Estimator] = {
-    "REINFORCE": reinforce, "GRPO": grpo, "RLOO, LOOP": rloo, "turn baseline": turn_baseline,
-    "turn GRPO": turn_grpo, "GiGPO": gigpo, "GAE, true V": gae_exact, "GAE, learnt V": gae_learnt,
-    "bi-level GAE": bi_level, "ArCHer": archer, "own reward": own_reward,
-}  # fmt: skip
+    # G_t less its mean over the batch (Williams 1992, section 4, with a constant baseline).
+    "REINFORCE": lambda e: e.to_go - e.to_go[e.mask].mean(),
+    # (R - m) / std on every turn (arXiv 2402.03300, section 4.1.2).
+    "GRPO": lambda e: spread(group_relative(e.returns), e),
+    # R less the mean of the others (arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2).
+    "RLOO, LOOP": lambda e: spread(leave_one_out(e.returns), e),
+    "turn baseline": turn_baseline,
+    "turn GRPO": turn_grpo,
+    "GiGPO": gigpo,
+    # Step GAE (arXiv 1506.02438, eq. 16) with the true values: no critic can be better.
+    "GAE, true V": lambda e: None if e.values is None else step_advantages(e, e.values),
+    # Step GAE with VL-DAC's value head, fitted to earlier episodes (arXiv 2508.04280, section 3).
+    "GAE, learnt V": lambda e: None if e.states is None else step_advantages(e, fit_values(e)),
+    "bi-level GAE": bi_level,
+    # min(Q1, Q2) - min(V1, V2) of critics of earlier episodes (arXiv 2402.19446, section 3).
+    "ArCHer": lambda e: None if e.states is None else twin_advantages(*fit_twins(e, ACTIONS)),
+    # What the turn itself was paid.
+    "own reward": lambda e: e.rewards,
+}
 
 
 def read(episodes: EpisodeBatch, count: int = 0) -> Tensor:

@@ -72,7 +72,7 @@ class DecodeState:
 
 
 class Qwen2Decoder:
-    """Functional view of a `Qwen2VLTextModel` or a module with its parts, adapters included."""
+    """Functional view of a `Qwen2VLTextModel`, `Qwen2_5_VLTextModel` or a module with their parts."""
 
     def __init__(self, language_model: Any) -> None:
         self.model = language_model

@@ -113,7 +113,7 @@ SETTINGS = (
     INDEX,
 )  # fmt: skip
 LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # the library's bounds for a saved Qwen processor without
-STEPS = ("do_resize", "do_rescale", "do_normalize")  # our engine always takes them
+PIXEL_STEPS = ("do_resize", "do_rescale", "do_normalize")  # our engine always takes them
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
 
     # Our engine takes the steps that all published processors take.
     images = _read_images(model, source)
-    lacking = [f"{step} = false" for step in STEPS if images.get(step) is False]
+    lacking = [f"{step} = false" for step in PIXEL_STEPS if images.get(step) is False]
     if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
         lacking.append("a rescale_factor other than 1/255")
     if lacking and ours:

@@ -36,7 +36,7 @@ TRAINED = (
 HELD_OUT = ("vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")
 """Environments of ten interaction types (`EnvSpec.interaction`)."""
 SIZES, MOST_SETS = (1, 2, 4, 8), 4  # types in a set; most sets of a size
-THRESHOLD, SET_WINDOW = 0.5, 32  # success that counts as learnt, over at least so many episodes
+THRESHOLD, SET_WINDOW = 0.5, 32  # success that counts as learnt, over that many episodes or more
 
 STUDY = Study(
     title="Held-out success by the number of interaction types trained",

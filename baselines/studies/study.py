@@ -34,7 +34,7 @@ from .sets import SETS, run_sets
 from .sets import STUDY as SETS_STUDY
 
 MOST_WORKERS = 256
-COLUMNS = (
+CURVE_COLUMNS = (
     "env_steps", "episode/success", "episode/return", "rollout/invalid_rate", "episode/count",
 )  # fmt: skip
 
@@ -85,8 +85,8 @@ def collect_runs(folder: Path, study: Study) -> list[dict[str, Any]]:
             for report in (entry, entry.get(GREY, {}), entry.get(SHUFFLED, {})):
                 report.pop("policy", None)
         results.append({
-            "arm": arm.label, "seed": seed, "curve_columns": list(COLUMNS),
-            "curve": [[row.get(name) for name in COLUMNS] for row in rows],
+            "arm": arm.label, "seed": seed, "curve_columns": list(CURVE_COLUMNS),
+            "curve": [[row.get(name) for name in CURVE_COLUMNS] for row in rows],
             "gradient_steps": int(sum(row["policy/gradient_steps"] for row in rows)),
             "explained_variance": average_half(rows, "value/explained_variance"),
             "evaluations": evaluations,
@@ -108,12 +108,6 @@ def find_start(folder: Path, seed: int) -> list[dict[str, Any]]:
     return []
 
 
-def check_further(study: Study, options: Sequence[str]) -> None:
-    """Check the further options by the parsers of the runs, before the warm starts."""
-    for module in sorted({arm.module for arm in study.arms}) if options else ():
-        parse(importlib.import_module(module).Config, None, options).resolve()
-
-
 def run_study(config: Config) -> Path:
     """Run what is missing of a study; return its folder. Failed runs are a `FailedError`."""
     check_choice("study", config.name, (*STUDIES, SETS))
@@ -128,7 +122,10 @@ def run_study(config: Config) -> Path:
     study = STUDIES[config.name]
     steps = config.env_steps or study.env_steps
     study = replace(study, seeds=config.seeds or study.seeds, env_steps=steps)
-    check_further(study, config.options)
+
+    # A wrong option is found before the warm starts.
+    for module in sorted({arm.module for arm in study.arms}) if config.options else ():
+        parse(importlib.import_module(module).Config, None, config.options).resolve()
 
     # The plan: seed by seed, the warm start first.
     folder, seeds, options = config.out / config.name, range(study.seeds), config.options

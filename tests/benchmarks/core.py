@@ -66,7 +66,8 @@ def time_turn(env_id: str) -> tuple[float, float]:
         cpu, clock = time.process_time(), time.perf_counter()
         for _ in range(turns):
             runner.step(policy)
-        return 1e3 * (time.process_time() - cpu) / turns, 1e3 * (time.perf_counter() - clock) / turns
+        seconds = time.process_time() - cpu, time.perf_counter() - clock
+        return 1e3 * seconds[0] / turns, 1e3 * seconds[1] / turns
     finally:
         runner.close()
 
@@ -82,10 +83,10 @@ def main() -> None:
     rows = [
         ["`vlgym/NumberLine-v1` steps/s, image each step", f"{steps:,.0f}",
          f"{steps / reference:.2f} x Gymnasium's `Blackjack-v1`"],
-        ["`import vlgym`, s", f"{imported:.2f}", f"{imported / bare:.2f} x `import gymnasium` ({bare:.2f} s)"],
+        ["`import vlgym`, s", f"{imported:.2f}", f"{imported / bare:.2f} x `import gymnasium`"],
         ["`vlgym list`, s", f"{listed:.2f}", f"{listed / bare:.2f} x `import gymnasium`"],
     ]  # fmt: skip
-    body = f"One process, median of {ROUNDS} rounds of {STEPS:,} steps; start-up: median of {STARTS} processes.\n\n"
+    body = f"Medians of {ROUNDS} rounds of {STEPS:,} steps; start-up: of {STARTS} processes.\n\n"
     finish("core", "Core speed", body + table(["what", "measured", "ratio"], rows), packages)
 
     times = {env_id: time_turn(env_id) for env_id in TURNS if env_id in get_registry().specs}
@@ -94,8 +95,9 @@ def main() -> None:
         [f"`{env_id}`", TURNS[env_id], f"{cpu:.2f}", f"{clock:.2f}", f"{clock / base:.1f}"]
         for env_id, (cpu, clock) in times.items()
     ]
-    head = ["environment", "turns timed", "processor ms per turn", "ms per turn", "times NumberLine's"]
-    finish("core", "Environments", "Random legal replies, after a first turn.\n\n" + table(head, rows), packages)
+    head = ["environment", "turns timed", "processor ms per turn", "ms per turn", "x NumberLine"]
+    body = "Random legal replies, after a first turn.\n\n"
+    finish("core", "Environments", body + table(head, rows), packages)
 
 
 if __name__ == "__main__":

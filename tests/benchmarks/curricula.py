@@ -76,10 +76,12 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     """Imitate the noisy oracle on all levels alike."""
     family = load_family("tiny", image_tokens=count_image_tokens("tiny", [bench.env]), seed=seed)
     layout = PromptBuilder.asked(bench.history, None)
-    envs = Environments([bench.env], bench.kwargs, 1, builder=layout, curriculum=f"uniform{bench.limit}", seed=seed)
+    levels = {"curriculum": f"uniform{bench.limit}", "seed": seed}
+    envs = Environments([bench.env], bench.kwargs, 1, builder=layout, **levels)
     engine = make_engine(family, max_new_tokens=NEW_TOKENS, parsers=envs.parsers())
     warm_start(engine, envs, bench.warm, seed=seed)
-    export_merged(family, out, TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
+    limits = TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system)
+    export_merged(family, out, limits.note())
 
 
 def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
@@ -151,9 +153,8 @@ def main() -> None:
                  show(minutes) if minutes else ""]
             )  # fmt: skip
     header = ("sampler", "seeds", "success on top", "area under success", "CPU minutes")
-    finish(
-        "curricula", f"Curricula on {bench.env}, {bench.steps:,} steps", table(header, rows), ("torch", "transformers")
-    )
+    title = f"Curricula on {bench.env}, {bench.steps:,} steps"
+    finish("curricula", title, table(header, rows), ("torch", "transformers"))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
     before, *_, after = json.loads((out / "evaluation.json").read_text())
     rows = read_rows(out / "log.jsonl")
     explained = [row["value/explained_variance"] or 0.0 for row in rows]
-    greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
+    policy = make_hf(str(out / "model"), temperature=0)
+    greedy = evaluate(OPTIONS[1], policy, episodes=200).to_dict()
     figures = {"before": before, "after": after, "greedy": greedy, "grey": after["grey"]}
     line = {
         "seed": seed,
@@ -63,7 +64,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
     parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")
-    parser.add_argument("--out", metavar="FOLDER", help="folder that keeps finished seeds for a call after a break")
+    parser.add_argument("--out", metavar="FOLDER", help="keeps finished seeds for a later call")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(args.out or name)

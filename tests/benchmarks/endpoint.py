@@ -83,7 +83,7 @@ def measure(size: int, rounds: int) -> tuple[float, float]:
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--runs", type=int, default=5, help="how often each size is measured")
-    parser.add_argument("--rounds", type=int, default=12, help="replies of each episode's place that are measured")
+    parser.add_argument("--rounds", type=int, default=12, help="measured rounds of replies")
     chosen = parser.parse_args()
     runs: dict[int, list[tuple[float, float]]] = {size: [] for size in SIZES}
     for _ in range(chosen.runs):
@@ -93,15 +93,15 @@ def main() -> None:
     rows = []
     for size in SIZES:
         speeds, costs = zip(*runs[size], strict=True)
-        shares = [speed * LATENCY / size for speed in (statistics.median(speeds), min(speeds), max(speeds))]
-        figures = [f"{share:.2f}" for share in shares]
-        rows.append([size, f"{shares[0] * size / LATENCY:.1f}", *figures, f"{statistics.median(costs):.1f}"])
+        middle = statistics.median(speeds)
+        shares = [f"{speed * LATENCY / size:.2f}" for speed in (middle, min(speeds), max(speeds))]
+        rows.append([size, f"{middle:.1f}", *shares, f"{statistics.median(costs):.1f}"])
     body = (
-        f"{ENV_ID} through `vlgym.evaluation.run_evaluation`, records on disk included; {chosen.runs} runs of "
-        f"{chosen.rounds} rounds; the server's process runs on the same processor. Ideal: as many replies per "
-        f"second as episodes at once. Target: a share of {TARGET:g} at 64.\n\n"
+        f"{ENV_ID} through `vlgym.evaluation.run_evaluation`, records on disk included; {chosen.runs} "
+        f"runs of {chosen.rounds} rounds; the server's process runs on the same processor. Ideal: as many "
+        f"replies per second as episodes at once. Target: a share of {TARGET:g} at 64.\n\n"
     )
-    header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "processor ms per reply"]
+    header = ["episodes at once", "replies/s", "share of the ideal", "lowest", "highest", "processor ms"]
     finish("endpoint", "Endpoint", body + table(header, rows), ["vlgym", "openai", "httpx2"])
 
 

@@ -34,7 +34,7 @@ from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
 from baselines.models.qwen import QwenVL
-from baselines.models.tiny import EOS, IMAGE_PAD, PAD, VIDEO_PAD, VISION_END, VISION_START, build_tokenizer
+from baselines.models.tiny import build_tokenizer, media_options
 from baselines.runs.distributed import peak_memory
 from baselines.vldac import VLDAC, Config
 from vlgym.files import append_whole
@@ -82,25 +82,19 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 
 
 def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration:
-    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device;
-    bfloat16 on CUDA.
+    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device.
 
-    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is
-    never sampled.
+    Special tokens have the offline tokenizer's ids; other rows of the vocabulary are never sampled.
     """
-    ids: Any = build_tokenizer().convert_tokens_to_ids
-    shape, vision = SHAPES[size]
+    (shape, vision), tokenizer = SHAPES[size], build_tokenizer()
+    rope = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}
     text = shape | {
-        "max_position_embeddings": 32768,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
-        "bos_token_id": None, "eos_token_id": ids(EOS), "pad_token_id": ids(PAD),
+        "max_position_embeddings": 32768, "rope_parameters": rope, "bos_token_id": None,
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
     }  # fmt: skip
     config = Qwen2VLConfig(
-        text_config=text,
-        vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
-        tie_word_embeddings=text["tie_word_embeddings"],
-        image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD),
-        vision_start_token_id=ids(VISION_START), vision_end_token_id=ids(VISION_END),
+        text_config=text, vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
+        tie_word_embeddings=text["tie_word_embeddings"], **media_options(tokenizer),
     )  # fmt: skip
     with device:
         dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -114,7 +108,8 @@ class Bench:
     def __init__(self, size: str, device: torch.device) -> None:
         self.size, self.device, self.scale = size, device, SCALES[size]
         self.cuda = device.type == "cuda"
-        self.family: Family = QwenVL(qwen2_vl(size, device), build_tokenizer(), image_tokens=(SIDE // 28) ** 2)
+        model = qwen2_vl(size, device)
+        self.family: Family = QwenVL(model, build_tokenizer(), image_tokens=(SIDE // 28) ** 2)
         self.itemsize = self.family.language_model.embed_tokens.weight.itemsize
         layers = self.family.language_model.layers
         self.linear = sum(p.numel() for p in layers.parameters() if p.dim() == 2)
@@ -150,7 +145,8 @@ class Bench:
         nothing to share."""
 
         def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
-            content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
+            text = {"type": "text", "text": f"{name}" + " move" * words}
+            content = [{"type": "image", "image": picture}, text]
             return self.family.encode([{"role": "user", "content": content}])
 
         pictures = np.random.default_rng(0).integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
@@ -187,8 +183,10 @@ def graphs(bench: Bench) -> Iterator[Row]:
         one.stop = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
         for batch in bench.scale.batches[::-1]:
             prompts, greedy = bench.prompts(batch), []
-            draws = torch.rand(limit, batch, generator=torch.Generator().manual_seed(0)).to(bench.device)
-            floor = (bench.linear + bench.head) * bench.itemsize + batch * (PROMPT + limit / 2) * per_token
+            generator = torch.Generator().manual_seed(0)
+            draws = torch.rand(limit, batch, generator=generator).to(bench.device)
+            floor = (bench.linear + bench.head) * bench.itemsize
+            floor += batch * (PROMPT + limit / 2) * per_token
             for static in (True, False):
                 one.static = static
                 greedy.append(one.decode(prompts, draws, 0.0, None).ids)
@@ -198,7 +196,8 @@ def graphs(bench: Bench) -> Iterator[Row]:
                     "static": static, "ms": 1e3 * seconds, "floor_ms": 1e3 * floor / bandwidth,
                     "memory_gib": bench.memory(),
                 }  # fmt: skip
-            yield {"weights": name, "batch": batch, "same_tokens": float((greedy[0] == greedy[1]).float().mean())}
+            same = float((greedy[0] == greedy[1]).float().mean())
+            yield {"weights": name, "batch": batch, "same_tokens": same}
 
 
 def probes(bench: Bench) -> Iterator[Row]:
@@ -243,7 +242,7 @@ def update(bench: Bench) -> Iterator[Row]:
                     break
                 times.append(bench.once(partial(learner.train, [each])))
             line = json.loads((run.out / "log.jsonl").read_text().splitlines()[1])
-    names = ("rollout/logp_diff_", "seconds/" if bench.cuda else "rollout/logp_diff_")  # phases are timed by the clock
+    names = ("rollout/logp_diff_", "seconds/" if bench.cuda else "rollout/logp_diff_")
     yield {
         "s": times[1], "env_steps_per_s": 2 * number / times[1], "first_update_s": times[0],
         "num_envs": number,
@@ -258,8 +257,8 @@ PARTS = {"graphs": (graphs, ["7b"]), "probes": (probes, ["2b", "7b"]), "update":
 
 def main() -> int:
     parser = make_parser(__doc__)
-    parser.add_argument("--part", choices=tuple(PARTS), action="append", help="what to measure; all if not given")
-    parser.add_argument("--size", choices=tuple(SCALES), help="in place of each part's sizes; tiny without CUDA")
+    parser.add_argument("--part", choices=tuple(PARTS), action="append", help="default: all")
+    parser.add_argument("--size", choices=tuple(SCALES), help="default: tiny without CUDA")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rows", type=Path, default=Path("gpu.jsonl"), help="file that rows are appended to")
@@ -290,7 +289,8 @@ def main() -> int:
                 return failed
             except Exception as error:  # an hour on a GPU is not lost to one part
                 failed = 1
-                note({**where, "error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"})
+                line = str(error).partition("\n")[0]
+                note({**where, "error": f"{type(error).__name__}: {line}"})
             if device.type == "cuda":
                 torch.cuda.empty_cache()
     return failed

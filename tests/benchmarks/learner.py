@@ -65,8 +65,8 @@ class Bench:
         cpu = time.process_time() - cpu
         self.weights.family.model.load_state_dict(self.before)
         steps, seconds = len(batch.samples), [later - earlier for earlier, later in pairwise(times)]
-        found = (steps / (times[-1] - times[0]), steps / cpu, *seconds, stats["rollout/reply_tokens"])
-        return dict(zip(COLUMNS, found, strict=True))
+        speeds = (steps / (times[-1] - times[0]), steps / cpu)
+        return dict(zip(COLUMNS, (*speeds, *seconds, stats["rollout/reply_tokens"]), strict=True))
 
 
 def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
@@ -74,8 +74,8 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
     config = replace(Config(env=env_id), seed=0).resolve()
     family = load_family("tiny")
     engine = make_engine(family, max_new_tokens=13)
-    config_of_start = WarmConfig(steps=60, samples=1024, reading=1.0, check_every=60, val_episodes=1)
-    warm_start(engine, Environments([env_id], {}, 1), config_of_start, seed=0)
+    warm = WarmConfig(steps=60, samples=1024, reading=1.0, check_every=60, val_episodes=1)
+    warm_start(engine, Environments([env_id], {}, 1), warm, seed=0)
     with tempfile.TemporaryDirectory() as name:
         folder = str(export_merged(family, Path(name) / "model"))
         benches = {

@@ -83,7 +83,8 @@ def main() -> None:
         threading.Thread(target=serve_page, args=arguments, daemon=True).start()
         address = addresses.get(timeout=120)
         first = 1000 * (time.perf_counter() - begun)
-        urllib.request.install_opener(urllib.request.build_opener(urllib.request.HTTPCookieProcessor()))
+        cookies = urllib.request.HTTPCookieProcessor()
+        urllib.request.install_opener(urllib.request.build_opener(cookies))
         get(address)  # brings the token, and from then on the cookie does
         server = address.partition("/?")[0]
         rng, key = random.Random(0), get(f"{server}/episodes").split('<td><a href="')[1].split("/")[2]

@@ -22,6 +22,7 @@ from report import finish, make_parser, table
 
 from baselines.engine.engine import make_engine, pad_rows
 from baselines.models.load import load_family
+from baselines.runs import logs
 from baselines.runs.folder import write_json
 from baselines.studies.processes import RESULTS_FOLDER, note_made
 from vlgym.play.trajectory import read_trajectories
@@ -45,6 +46,10 @@ EXAMPLES, SCORED = 2, 64
 """First replies of an environment that are kept; replies of which the KL is measured."""
 
 
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
     """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's
     reward, and no words on an unreadable reply."""
@@ -64,7 +69,7 @@ def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
 def read_rows(player: str, folder: Path) -> list[dict[str, Any]]:
     """Return a row per environment: success, how the replies were read, and the first replies of
     two episodes."""
-    report, replies = json.loads((folder / "report.json").read_text(encoding="utf-8")), dict[str, list[str]]()
+    report, replies = read_json(folder / "report.json"), dict[str, list[str]]()
     for episode in read_trajectories(folder, images=False):
         if player != "random" and len(replies.setdefault(episode[0].env_id, [])) < EXAMPLES:
             replies[episode[0].env_id].append(episode[0].reply)
@@ -85,35 +90,37 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
     The KL is the mean of log pi - log pi_published over the replies in `folder`, which the trained
     model sampled.
     """
-    updates = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-    published, trained = (make_engine(load_family(str(name)), max_new_tokens=32) for name in ("smollm2", run / "model"))
-    records = [record for episode in read_trajectories(folder, images=False) for record in episode][:SCORED]
+    updates = [row for row in logs.read_rows(run / "log.jsonl") if "update" in row]
+    families = [load_family(name) for name in ("smollm2", str(run / "model"))]
+    published, trained = (make_engine(family, max_new_tokens=32) for family in families)
+    records = [record for each in read_trajectories(folder, images=False) for record in each][:SCORED]
     prompts = [trained.family.encode(record.messages) for record in records]
     replies = [torch.tensor(trained.family.encode_reply(record.reply)) for record in records]
     ids, mask = pad_rows(replies, 0)
     theirs, own = (engine.score(prompts, ids.long(), mask).sum(-1) for engine in (published, trained))
 
     def answer(engine: Any, question: str) -> str:
-        prompt = engine.family.encode([{"role": "user", "content": [{"type": "text", "text": question}]}])
+        content = [{"type": "text", "text": question}]
+        prompt = engine.family.encode([{"role": "user", "content": content}])
         return engine.sample([prompt], temperature=0).texts[0]
 
     names = ("update", "env_steps", "episode/success", "rollout/reward", "rollout/invalid_rate", "loss/kl")
-    updates = [each for each in updates if "update" in each]
-    phases = [each[f"seconds/{phase}"] for each in updates for phase in ("rollout", "reference", "check", "update")]
+    phases = ("rollout", "reference", "check", "update")
+    seconds = sum(each[f"seconds/{phase}"] for each in updates for phase in phases)
     return {
         "player": "training", "env": FIRST, "kl": float((own - theirs).mean()),
-        "minutes": sum(phases) / 60,
+        "minutes": seconds / 60,
         "updates": [{name: each[name] for name in names} for each in updates],
-        "evaluations": json.loads((run / "evaluation.json").read_text(encoding="utf-8")),
-        "answers": [[question, answer(published, question), answer(trained, question)] for question in QUESTIONS],
+        "evaluations": read_json(run / "evaluation.json"),
+        "answers": [[x, answer(published, x), answer(trained, x)] for x in QUESTIONS],
     }  # fmt: skip
 
 
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=30, help="of each environment")
-    parser.add_argument("--trained", metavar="FOLDER", type=Path, required=True, help="run folder of the training")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder that keeps what was played")
+    parser.add_argument("--trained", metavar="FOLDER", type=Path, required=True, help="run of the training")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="keeps what was played")
     parser.add_argument("--write", action="store_true", help="write docs/studies/real-model.json")
     args = parser.parse_args()
 
@@ -123,9 +130,10 @@ def main() -> None:
         folder = args.out / f"{number}-{player.replace(' ', '-')}"
         command = [sys.executable, "-m", "vlgym", "eval", *options, "--env", ids, "--out", str(folder)]
         command += ["--episodes", str(args.episodes), "--modality", "text", "--no-probe"]
-        subprocess.run([*command, *(["--resume"] if (folder / "run.json").is_file() else [])], check=True)
+        command += ["--resume"] if (folder / "run.json").is_file() else []
+        subprocess.run(command, check=True)
         rows += read_rows(player, folder)
-    cells = [[row["env"], row["player"], row["success"]["rate"], row["invalid"]["rate"], row["forms"]] for row in rows]
+    cells = [[x["env"], x["player"], x["success"]["rate"], x["invalid"]["rate"], x["forms"]] for x in rows]
     rows.append(read_training(args.trained, folder))
 
     if args.write:

@@ -55,8 +55,8 @@ def judge_run(name: str, run: Path) -> dict[str, Any]:
     policy: Any = make_policy(f"hf:{run / 'model'}", {})
     after = judge(name, policy)
     model = policy.engine.family.model
-    unknown = model.load_state_dict(load_file(run / "pool" / "update-000000.safetensors"), strict=False).unexpected_keys
-    assert not unknown, unknown
+    first = load_file(run / "pool" / "update-000000.safetensors")
+    assert not model.load_state_dict(first, strict=False).unexpected_keys
     return {"before": judge(name, policy), "after": after}
 
 
@@ -75,7 +75,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("runs/studies"), help="of the studies")
     args = parser.parse_args()
     set_up_torch(1, "cpu")
-    lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
+    text = RECORD.read_text() if RECORD.exists() else ""
+    lines = [json.loads(line) for line in text.splitlines()]
     for done in sorted((args.folder / f"curve-{args.name}" / "runs").glob(f"*/{PHASE_FILE}")):
         seed = json.loads(done.read_text())["seed"]
         if not any((line["game"], line["seed"]) == (args.name, seed) for line in lines):

@@ -40,12 +40,13 @@ def compare_cards(root: Path) -> Iterator[State]:
     """Play random and oracle's actions in the four card games: rewards, ends."""
     envs = root / "gym-cards" / "gym_cards" / "envs"
     for title, file, name, names in (
-        ("NumberLine", "numberline", "NumberLineEnv", ["-", "+"]), ("EZPoints", "ezpoints", "EZPointEnv", []),
-        ("Points24", "points", "Point24Env", []), ("Blackjack", "blackjack", "BlackjackEnv", ["stand", "hit"]),
+        ("NumberLine", "numberline", "NumberLineEnv", ["-", "+"]),
+        ("EZPoints", "ezpoints", "EZPointEnv", []), ("Points24", "points", "Point24Env", []),
+        ("Blackjack", "blackjack", "BlackjackEnv", ["stand", "hit"]),
     ):  # fmt: skip
         module = load(envs / f"{file}.py")
         kind = getattr(module, name)
-        kind._get_observation = kind._get_obs = lambda self: None  # the pictures need a font that may be missing
+        kind._get_observation = kind._get_obs = lambda self: None  # needs a font
         module.get_image = lambda name: SimpleNamespace(resize=lambda size: None)
         ours, theirs = vlgym.make(f"vlgym/{title}-v0", compat="rl4vlm"), kind()
         names = names or [*map(str, theirs.allowed_numbers), *module.OPERATOR_ACTIONS]
@@ -316,7 +317,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("originals", type=Path)
     parser.add_argument("--only", choices=COMPARISONS, nargs="*", default=list(COMPARISONS))
-    parser.add_argument("--write", action="store_true", help="write docs/studies/originals.json, which the pages show")
+    parser.add_argument("--write", action="store_true", help="write docs/studies/originals.json")
     args = parser.parse_args()
     rows = json.loads(WRITTEN.read_text(encoding="utf-8")) if args.write and WRITTEN.is_file() else {}
     unexplained = 0
@@ -335,13 +336,11 @@ def main() -> int:
                 if others <= SHOWN:
                     print(f"  {state}: ours {ours}, theirs {theirs}", flush=True)
         unexplained += others
-        print(
-            f"{name}: {roots[0].name}, {states} states, {differ - others} known differences, {others} others",
-            flush=True,
-        )
+        counts = f"{states} states, {differ - others} known differences, {others} others"
+        print(f"{name}: {roots[0].name}, {counts}", flush=True)
         what = " ".join((compare.__doc__ or "").split()).removesuffix(".")
-        row = {"family": family, "original": roots[0].name, "states": states, "differ": differ, "what": what}
-        rows[name] = row
+        rows[name] = {"family": family, "original": roots[0].name, "states": states, "differ": differ}
+        rows[name]["what"] = what
     if args.write:
         order = [name for name in COMPARISONS if name in rows]
         WRITTEN.write_text(json.dumps({name: rows[name] for name in order}, indent=1) + "\n", encoding="utf-8")

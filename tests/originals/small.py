@@ -75,7 +75,8 @@ def compare_alfworld(root: Path) -> Iterator[State]:
     module = load(file, **lent, **thor, alfworld=stand_in(), alfworld__agents=stand_in(environment=stand_in()),
                   alfworld__agents__environment=stand_in())  # fmt: skip
     reader, draw, theirs = object.__new__(module.AlfEnv), random.Random(0), TextGame(fast=False)
-    ours = vlgym.make("vlgym/ALFWorld-v0", compat="vldac" if "VL-DAC" in str(root) else "rl4vlm", max_turns=25)
+    compat = "vldac" if "VL-DAC" in str(root) else "rl4vlm"
+    ours = vlgym.make("vlgym/ALFWorld-v0", compat=compat, max_turns=25)
     for number in range(12):
         ours.reset(seed=episode_seed("vlgym/ALFWorld-v0", "test", number))
         theirs.open(ours._game)
@@ -88,7 +89,8 @@ def compare_alfworld(root: Path) -> Iterator[State]:
             (played,), legal = module.process_action(reader, [reply], theirs.commands)
             theirs.command(played)
             _, reward, over, truncated, info = ours.step(reply)
-            infos = {"won": [theirs.won], "goal_condition_success_rate": [info["goal_condition_success_rate"]]}
+            rate = "goal_condition_success_rate"
+            infos = {"won": [theirs.won], rate: [info[rate]]}
             (paid,) = module.compute_reward(infos, legal)
             yield (
                 f"ALFWorld {number}, turn {ours.turn}: {reply}",
@@ -169,7 +171,7 @@ def compare_boards(root: Path) -> Iterator[State]:
                 ours.step(f"<action>{game.name_action(move)}</action>")
                 theirs.step(renumber(move))
                 both = [
-                    ([env.rewards[agent] for agent in env.possible_agents], [*env.terminations.values()])
+                    ([env.rewards[x] for x in env.possible_agents], [*env.terminations.values()])
                     for env in (ours, theirs)
                 ]
                 yield f"{title} {number}, turn {turn}", *both

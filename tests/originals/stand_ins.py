@@ -28,7 +28,7 @@ def load(path: Path, package: str = "", **stand_ins: Any) -> ModuleType:
             vars(lent[parent]).setdefault(child, module_lent)
     sys.modules.update(lent)
     spec.loader.exec_module(module)
-    for key in lent:  # what else was imported stays: a second copy of a library would know other classes
+    for key in lent:  # other imports stay: a second copy of a library has other classes
         del sys.modules[key]
         sys.modules.update({key: before[key]} if before[key] else {})
     return module

@@ -23,7 +23,8 @@ for folder in (HERE, HERE.parent / "baselines"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-MISSING = [name for name in ("fastapi", "uvicorn", "torchvision", "openai") if importlib.util.find_spec(name) is None]
+NEEDED = ("fastapi", "uvicorn", "torchvision", "openai")
+MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 START, ADDRESS = 120, re.compile(r"Uvicorn running on (http://127\.0\.0\.1:\d+)")
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -51,7 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.server)
             if MISSING:
-                item.add_marker(pytest.mark.skip(reason=f"{', '.join(MISSING)} not installed here: make servers"))
+                reason = f"{', '.join(MISSING)} not installed here: make servers"
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

@@ -28,8 +28,9 @@ def chats(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], li
     for episode in run_episodes(Runner([env], episodes=3, builder=builder), OraclePolicy()):
         writer.write(episode)
     assert main(["export", str(folder / "run"), "--to", "sft", "--out", str(folder / "chats")]) == 0
-    turns = [turn for episode in read_trajectories(folder / "run", images=False) for turn in episode]
-    pictures = [sum(part["type"] == "image" for m in turn.messages for part in m["content"]) for turn in turns]
+    turns = [turn for each in read_trajectories(folder / "run", images=False) for turn in each]
+    parts = [[part["type"] for m in turn.messages for part in m["content"]] for turn in turns]
+    pictures = [each.count("image") for each in parts]
     return folder / "chats", [turn.reply for turn in turns], pictures
 
 
@@ -61,7 +62,7 @@ def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp
     done = trainer.train()
     assert done.global_step == STEPS
     assert np.isfinite(done.training_loss)
-    assert any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
+    assert not all(torch.equal(before[name], x) for name, x in weights.state_dict().items())
 
 
 CALL = '<tool_call>\n{{"name": "act", "arguments": {{"reply": "{}"}}}}\n</tool_call><|im_end|>'
@@ -123,8 +124,8 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     one, two, three, four = (game.get_reward() for game in trainer.environments)
     differ = one != two or three != four
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
-    moved = any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
-    assert moved == differ
+    same = all(torch.equal(before[name], x) for name, x in weights.state_dict().items())
+    assert same != differ
 
 
 def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ TURNS = 40_000
 the bound, 0.03."""
 
 
-def simulate(branches: int, rng: np.random.Generator, shared: bool = False) -> tuple[np.ndarray, ...]:
+def simulate(branches: int, rng: Any, shared: bool = False) -> tuple[np.ndarray, ...]:
     """An estimate that correlates by 0.468 with advantages of deviation 0.2, and two halves of
     their truth, each of its own Q and V branches of deviation 0.5; with `shared`, of one V."""
     truth = rng.normal(0, 0.2, TURNS)
@@ -45,11 +45,11 @@ def test_it_is_the_correction_by_spearman_brown_and_is_never_clipped() -> None:
     assert expected > 1.5
 
 
-def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float, keys: int) -> tuple[Any, Truth, EpisodeBatch]:
-    """Turns as 100 groups of one episode."""
+def lay(x: np.ndarray, a: np.ndarray, b: np.ndarray, error: float) -> tuple[Any, Truth, EpisodeBatch]:
+    """Turns as 100 groups of one episode, with five pictures."""
     shape = (100, 1, len(x) // 100)
-    rng, zeros = np.random.default_rng(9), torch.zeros(shape)
-    episodes = EpisodeBatch(zeros, zeros == 0, torch.from_numpy(rng.integers(keys, size=shape)), zeros.long())
+    keys, zeros = np.random.default_rng(9).integers(5, size=shape), torch.zeros(shape)
+    episodes = EpisodeBatch(zeros, zeros == 0, torch.from_numpy(keys), zeros.long())
     halves = torch.from_numpy(np.stack([a, b])).view(2, *shape)
     return torch.from_numpy(x).view(shape), Truth(halves, torch.full((2, *shape), error)), episodes
 
@@ -74,7 +74,7 @@ def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_
     x = truth.copy()
     x[200:600] = 0
     x[600:700] *= -1
-    found = measure(*lay(x, truth, truth, 0.1, 5))
+    found = measure(*lay(x, truth, truth, 0.1))
     assert found["sign"] == pytest.approx((0.5 * 400 + 300) / 800)
     assert (found["zero"], found["sure"], found["turns"]) == (0.4, 0.8, 1000)
 
@@ -83,7 +83,7 @@ def test_turns_of_one_group_are_one_observation() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 100))
     x, truth = values.sum(0), values[0]
-    once, often = (measure(*lay(*(np.repeat(v, times) for v in (x, truth, truth)), 0.0, 5)) for times in (1, 50))
+    once, often = (measure(*lay(*(np.repeat(v, times) for v in (x, truth, truth)), 0.0)) for times in (1, 50))
     assert often["correlation"] == pytest.approx(once["correlation"])
     assert often["correlation_sd"] == pytest.approx(once["correlation_sd"], rel=0.01)
     assert 0.02 < once["correlation_sd"] < 0.08

@@ -38,8 +38,8 @@ def test_the_rules_of_number_line_are_the_environments_move_for_move() -> None:
         env.reset(seed=seed)
         over = False
         while not over:
-            number, left, action = 3 - len(env.later), env.max_turns - env.turn, int(rng.integers(2))
-            after, reward, reached = move(np.array(env.target), np.array(env.current), np.array(action))
+            number, left, action = 3 - len(env.later), env.max_turns - env.turn, rng.integers(2)
+            after, reward, reached = move(*map(np.array, (env.target, env.current, action)))
             _, paid, over = act(env, "-+"[action])
             assert (paid, env.current) == (reward, after)
             assert over == (left == 1 or (reached and number == 3))
@@ -49,12 +49,13 @@ def test_episodes_in_tensors_have_the_frequencies_and_returns_of_their_values() 
     drawn = draw_starts(2, 0, 1)
     played = play_lines(drawn, noisy(0.5), size=20_000, seed=0, gamma=0.9)
     episodes = played.episodes
-    assert float(episodes.returns.mean()) == pytest.approx(float(episodes.values[0, 0, 0]), abs=0.03)
+    value, advantages = float(episodes.values[0, 0, 0]), played.truth.halves[0]
+    assert float(episodes.returns.mean()) == pytest.approx(value, abs=0.03)
     assert float(played.truth.halves[0][episodes.mask].mean()) == pytest.approx(0, abs=0.01)
     gae = episodes.to_go - episodes.values
     for action in range(2):  # the mean of what followed an action less V is its advantage
         own = episodes.actions[0, :, 0] == action
-        assert float(gae[0, own, 0].mean()) == pytest.approx(float(played.truth.halves[0][0, own, 0][0]), abs=0.05)
+        assert float(gae[0, own, 0].mean()) == pytest.approx(float(advantages[0, own, 0][0]), abs=0.05)
 
 
 def test_the_true_gradient_is_the_derivative_of_the_value() -> None:
@@ -101,7 +102,8 @@ def test_branches_agree_with_dynamic_programming_within_their_errors() -> None:
 
 
 def test_branches_of_a_state_meet_other_luck_and_one_seed_meets_the_same() -> None:
-    env, first = make("TicTacToe-v0", opponents="random", seat=0), lambda env: (env.legal_actions()[:1], [1.0])
+    env = make("TicTacToe-v0", opponents="random", seat=0)
+    first = lambda env: (env.legal_actions()[:1], [1.0])  # noqa: E731
     env.reset(seed=1)
     state = env.get_state()
     found = [branch(env, state, None, first, seed, 1.0) for seed in range(12)]

@@ -20,8 +20,10 @@ from vlgym.types import Turn
 
 @pytest.fixture(scope="module", params=EACH)
 def engines(request, model_folder, tmp_path_factory):
-    folder = publish(model_folder(request.param), tmp_path_factory.mktemp("published") / request.param, request.param)
-    made = [make_engine(load_family(str(folder), plain=plain), max_new_tokens=12) for plain in (False, True)]
+    name = request.param
+    folder = publish(model_folder(name), tmp_path_factory.mktemp("published") / name, name)
+    families = [load_family(str(folder), plain=plain) for plain in (False, True)]
+    made = [make_engine(family, max_new_tokens=12) for family in families]
     assert [each.name for each in made] == ["engine", "generate"]
     never = {*made[0].family.suppressed} | {*made[1].family.suppressed}
     for each in made:  # the library's tokenizers count more tokens as special
@@ -32,12 +34,11 @@ def engines(request, model_folder, tmp_path_factory):
 def test_both_ways_give_the_same_replies(engines):
     env, name = make("vlgym/NumberLine-v0"), "vlgym/NumberLine-v0"
     turns = [Turn(prompt, env, name, seed=3, turn=turn) for turn, prompt in enumerate(CHATS * 2)]
+    options = {"name": "x", "limits": TrainedLimits()}
+    policies = [EnginePolicy(engine, Sampling(11, 0.5, 12), **options) for engine in engines]
     one, two = (
-        [
-            (each.text, each.cut, each.usage.prompt_tokens, each.usage.completion_tokens)
-            for each in EnginePolicy(engine, Sampling(11, 0.5, 12), name="x", limits=TrainedLimits()).reply(turns)
-        ]
-        for engine in engines
+        [(x.text, x.cut, x.usage.prompt_tokens, x.usage.completion_tokens) for x in policy.reply(turns)]
+        for policy in policies
     )
     assert one == two
     assert len({text for text, *_ in one}) > 4
@@ -49,7 +50,8 @@ def test_both_ways_score_alike_and_send_the_same_gradients(engines):
     numbers, gradients = [], []
     for each in engines:
         prompts = [each.family.encode(chat) for chat in CHATS]
-        numbers.append([*each.score_states(prompts, ids, mask), *each.reply_states(prompts, ids, mask)])
+        scores = each.score_states(prompts, ids, mask)
+        numbers.append([*scores, *each.reply_states(prompts, ids, mask)])
         each.family.model.zero_grad()
         prompt = each.family.encode(messages(picture(5, (56, 84)), "Go."))
         each.score([prompt], ids[:1, :4], mask[:1, :4], train_vision=True).sum().backward()

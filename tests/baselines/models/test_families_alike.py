@@ -24,7 +24,8 @@ def prompts(family):
     none."""
 
     def ask(seed: int, end: str) -> list[dict]:
-        content = [{"type": "text", "text": INSTRUCTIONS}, *messages(picture(seed), end)[0]["content"]]
+        content = messages(picture(seed), end)[0]["content"]
+        content = [{"type": "text", "text": INSTRUCTIONS}, *content]
         return [{"role": "user", "content": content}]
 
     text = {"role": "user", "content": [{"type": "text", "text": INSTRUCTIONS + "hit, stand"}]}
@@ -56,7 +57,8 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
     if prompt.images:
         inputs["mm_token_type_ids"] = types
         inputs["pixel_values"] = torch.cat([family.patchify(image) for image in prompt.images])
-        inputs["image_grid_thw"] = torch.tensor([image.grid for image in prompt.images], device=DEVICE)
+        grids = [image.grid for image in prompt.images]
+        inputs["image_grid_thw"] = torch.tensor(grids, device=DEVICE)
     family.model.model.rope_deltas = None  # the library remembers those of its last call
     logits = family.model(**inputs).logits[0, len(prompt) - 1 : -1].float()
     logits = logits.index_fill(1, torch.tensor(family.suppressed, device=DEVICE), float("-inf"))
@@ -108,28 +110,3 @@ def test_sampling_and_scoring_agree_in_float32_on_bfloat16_weights(family, promp
         assert (logp - fine)[out.mask].abs().mean() < 0.1
     logits = coarse.logits(coarse.language_model.embed_tokens.weight[:50])
     assert (logits != logits.bfloat16().float()).float().mean() > 0.9  # not rounded
-
-
-SYSTEM = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
-CHAT_ML = (
-    "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>Now?<|im_end|>\n<|im_start|>assistant\n+<|im_end|>\n"
-    "<|im_start|>user\nAnd now?<|im_end|>\n<|im_start|>assistant\n"
-)
-LAYOUTS = {
-    "qwen2_vl": CHAT_ML.replace(  # the tiny default: no system message, text first
-        "<|vision_start|><|image_pad|><|vision_end|>Now?", "Now?<|vision_start|><|image_pad|><|vision_end|>"
-    ),
-    "qwen2_5_vl": SYSTEM + CHAT_ML,
-    "qwen3_vl": CHAT_ML,
-}
-
-
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_prompts_have_the_layout_of_the_published_chat_template(name, model_folder):
-    family = load_family(str(model_folder(name)), image_tokens=1)
-    chat = [
-        *messages(picture(1, (28, 28)), "Now?"),
-        {"role": "assistant", "content": [{"type": "text", "text": "+"}]},
-        {"role": "user", "content": [{"type": "text", "text": "And now?"}]},
-    ]
-    assert family.tokenizer.decode(family.encode(chat).ids) == LAYOUTS[name]

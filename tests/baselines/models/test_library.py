@@ -28,7 +28,8 @@ from vlgym.errors import UserError
 
 def list_families(*first: str) -> list:
     """Families for `parametrize`: some in every run, the others in the exhaustive one."""
-    return [*first, *(pytest.param(x, marks=pytest.mark.exhaustive) for x in BUILDERS if x not in first)]
+    others = [x for x in BUILDERS if x not in first]
+    return [*first, *(pytest.param(x, marks=pytest.mark.exhaustive) for x in others)]
 
 
 # Tiles; linear attention; sliding windows and token types.
@@ -70,7 +71,8 @@ def test_sampler_and_scorer_agree(engine):
     with patch.object(engine, "temperature", 0.7), torch.no_grad():
         out = engine.sample(prompts, torch.Generator().manual_seed(0))
         logp, states = engine.score_states(prompts, out.ids, out.mask)
-        alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(3)]
+        rows = zip(prompts, out.ids, out.mask, strict=True)
+        alone = [engine.score([prompt], ids[None], mask[None])[0] for prompt, ids, mask in rows]
         assert_close(logp, out.logp, atol=1e-4, rtol=0)
         assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
         assert_close(states, out.hidden, atol=1e-4, rtol=0)
@@ -78,14 +80,15 @@ def test_sampler_and_scorer_agree(engine):
     assert out.logp[out.mask].mean() < -1
     assert len(set(out.texts)) == 3
     other = [engine.family.encode(messages(picture(9, SIZE), "Which way?\n\nLegal actions: +, -"))]
-    assert (engine.last_hidden(other) - out.hidden[0]).abs().max() > 1e-3  # the picture reaches the state
+    assert (engine.last_hidden(other) - out.hidden[0]).abs().max() > 1e-3  # by the picture
 
 
 def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
     wanted = engine.suppress.clone()
     wanted[engine.family.turn_end] += 40
     monkeypatch.setattr(engine, "suppress", wanted)
-    out = engine.sample([engine.family.encode(chat) for chat in CHATS], torch.Generator().manual_seed(0))
+    prompts = [engine.family.encode(chat) for chat in CHATS]
+    out = engine.sample(prompts, torch.Generator().manual_seed(0))
     assert out.ids[out.mask].tolist() == [engine.family.turn_end] * 3
     assert not out.cut.any()
 
@@ -104,12 +107,14 @@ def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, e
     prompts = [engine.family.encode(chat) for chat in CHATS]
     ids, mask = torch.full((3, 4), 65), torch.ones(3, 4, dtype=torch.bool)
     exported = make_engine(load_family(str(run.out / "model")), max_new_tokens=12)
-    adapted = peft.PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(folder), run.out / "adapter")
+    base = AutoModelForImageTextToText.from_pretrained(folder)
+    adapted = peft.PeftModel.from_pretrained(base, run.out / "adapter")
     with torch.no_grad():
         before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine))
         assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
         whole = engine.family.inputs(prompts[:1])
-        assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
+        logits = exported.family.model(**whole).logits
+        assert_close(adapted(**whole).logits, logits, atol=1e-3, rtol=1e-3)
     assert (before - trained).abs().max() > 1e-3
 
 

@@ -67,7 +67,7 @@ def test_the_product_is_scaled_by_alpha_over_rank_and_alpha_is_twice_the_rank_by
         add_adapters(family, LoraOptions(rank=4, alpha=alpha), seed=0)
         with torch.no_grad():
             for name, factor in adapters(family).items():
-                factor.weight.fill_(0.5 if name.endswith("A") else 0.25)  # each entry of B A is 4 * 0.5 * 0.25 = 0.5
+                factor.weight.fill_(0.5 if name.endswith("A") else 0.25)  # B A: 0.5
         base, merged = linears(reference(family)), linears(merged_copy(family))
         for name in base:
             assert_close(merged[name].weight, base[name].weight + added, atol=1e-6, rtol=0)
@@ -127,14 +127,15 @@ def test_the_merged_copy_samples_and_scores_as_base_and_adapters_do(name, model_
     prompts = [family.encode(messages(picture(seed), "Say a word.")) for seed in (1, 2)]
     add_adapters(family, LoraOptions(rank=4), seed=0)
     randomise(family)
-    apart, merged = Engine(family, max_new_tokens=10), Engine(merged_copy(family), max_new_tokens=10)
+    apart, merged = (Engine(x, max_new_tokens=10) for x in (family, merged_copy(family)))
     one, two = sampled(apart, prompts), sampled(merged, prompts)
     assert torch.equal(one.ids, two.ids)
     assert_close(one.logp, two.logp, atol=2e-5, rtol=0)
     with torch.no_grad():
         assert_close(apart.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
         assert_close(merged.score(prompts, one.ids, one.mask), two.logp, atol=2e-5, rtol=0)
-    assert not torch.allclose(scores(reference(family), prompts), scores(family, prompts), atol=1e-2)
+    base = scores(reference(family), prompts)
+    assert not torch.allclose(base, scores(family, prompts), atol=1e-2)
 
 
 def test_an_exported_model_is_a_plain_checkpoint_with_the_merged_models_logits(family, tmp_path):
@@ -146,10 +147,13 @@ def test_an_exported_model_is_a_plain_checkpoint_with_the_merged_models_logits(f
     names = {path.name for path in folder.iterdir()}
     assert {"config.json", "generation_config.json", "model.safetensors", "chat_template.jinja"} <= names
     assert "adapter_config.json" not in names
-    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("before", "model"))
-    assert {n: (t.shape, t.dtype) for n, t in before.items()} == {n: (t.shape, t.dtype) for n, t in after.items()}
-    config, old = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("model", "before"))
-    assert config == old
+    folders = (tmp_path / "before", folder)
+    shapes, new_shapes = (
+        {name: (x.shape, x.dtype) for name, x in load_file(each / "model.safetensors").items()} for each in folders
+    )
+    assert shapes == new_shapes
+    config, new_config = (json.loads((each / "config.json").read_text()) for each in folders)
+    assert config == new_config
     loaded = AutoModelForImageTextToText.from_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     ids = torch.tensor([tokenizer.encode("target 3 current 7", add_special_tokens=False)])

@@ -59,7 +59,7 @@ def without_tokenizer(folder):
         (rewrite(lambda x: x | {UP: torch.zeros(3, 3)}), r"another model.*\.layers\.0\.mlp\.up_proj"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
         (put("config.json", "{hello"), "not a valid JSON file"),
-        (put("config.json", '{"model_type": "t5"}'), "of the family 't5', which does not chat about images. Choose"),
+        (put("config.json", '{"model_type": "t5"}'), "the family 't5', which does not chat about images. Choose"),
         (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
         (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
     ],
@@ -72,7 +72,7 @@ def test_a_damaged_or_foreign_model_is_one_line(model_folder, tmp_path, damage, 
     assert "\n" not in str(error.value)
 
 
-CODE = {"AutoConfig": "strangers.Config", "AutoModelForImageTextToText": "strangers.Model", "AutoTokenizer": ["a.b", 0]}
+CODE = {"AutoConfig": "a.Config", "AutoModelForImageTextToText": "a.Model", "AutoTokenizer": ["a.b", 0]}
 
 
 def say(name, **settings):
@@ -80,7 +80,8 @@ def say(name, **settings):
 
     def change(folder):
         path = folder / name
-        path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | settings))
+        saved = json.loads(path.read_text()) if path.is_file() else {}
+        path.write_text(json.dumps(saved | settings))
 
     return change
 
@@ -101,7 +102,8 @@ def in_part(**settings):
         torch.save(tensors, folder / "part.bin")
         (folder / WEIGHTS).unlink()
         parts = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "part.bin")}
-        (folder / settings.get("transformers_weights", "model.safetensors.index.json")).write_text(json.dumps(parts))
+        name = settings.get("transformers_weights", "model.safetensors.index.json")
+        (folder / name).write_text(json.dumps(parts))
         say("config.json", **settings)(folder)
 
     return change
@@ -114,7 +116,7 @@ def spoilt(number):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        *((say(f"{name}config.json", auto_map=CODE), rf"its {name}config\.json wants code of others to be run")
+        *((say(f"{name}config.json", auto_map=CODE), rf"its {name}config\.json wants code of others")
           for name in ("", "tokenizer_", "preprocessor_", "video_preprocessor_", "processor_")),
         (say("processor_config.json", image_processor={"auto_map": CODE}), r"its processor_config\.json wants code"),
         (say("config.json", model_type="strangers", auto_map=CODE), r"its config\.json wants code"),
@@ -133,7 +135,7 @@ def test_a_model_brings_no_code_no_pickle_no_nan_and_no_quantized_weights(
 ):
     folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
     change(folder)
-    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the library asked whether to run its code"))
+    monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the library asked for leave"))
     monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("a pickle was read"))
     with pytest.raises(UserError, match=words) as error:
         make_hf(str(folder))
@@ -154,9 +156,10 @@ def test_every_reader_of_the_library_is_told_to_trust_no_code(model_folder):
 
 
 def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.utils.get_session", lambda: pytest.fail("the Hub was asked"))
+    session = "huggingface_hub.utils.get_session"
+    monkeypatch.setattr(session, lambda: pytest.fail("the Hub was asked"))
     for name in ("gpt-4o", "a b/c", "/nonexistent/model", "https://example.org/x"):
-        with pytest.raises(UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*chat"):
+        with pytest.raises(UserError, match=r"no such folder, and a Hub name looks like OWNER/NAME.*chat"):
             load_family(name)
 
 

@@ -42,7 +42,8 @@ def change(model_folder, tmp_path):
     def change(name: str, settings: dict, without: tuple[str, ...] = ()) -> Path:
         folder = publish(model_folder(name), tmp_path / "model", name)
         file = folder / "preprocessor_config.json"
-        saved = {key: value for key, value in json.loads(file.read_text()).items() if key not in without}
+        saved = json.loads(file.read_text())
+        saved = {key: value for key, value in saved.items() if key not in without}
         assert all(saved.get(key) != value for key, value in settings.items())
         file.write_text(json.dumps(saved | settings))
         return folder
@@ -72,7 +73,8 @@ def test_size_and_patches_are_those_of_the_librarys_image_processor(pairs, heigh
 def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(change, resample):
     own = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "resample": resample}
     folder = change("qwen2_vl", own)
-    compare(load_family(str(folder)), AutoImageProcessor.from_pretrained(folder, backend="pil"), picture(1, (97, 130)))
+    processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+    compare(load_family(str(folder)), processor, picture(1, (97, 130)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_mean_deviation_and_resampling_are_those_that_are_saved_with_the_model(c
 def test_old_and_new_names_of_sizes_are_read_as_in_the_library(change, saved, expected):
     folder = change("qwen2_vl", saved, without=("size", "min_pixels", "max_pixels"))
     assert load_family(str(folder)).pixels == expected
-    if "min_pixels" not in saved.get("size", {}):  # these names within `size` only earlier releases read
+    if "min_pixels" not in saved.get("size", {}):  # only earlier releases read them
         size = AutoImageProcessor.from_pretrained(folder, backend="pil").size
         assert (size["shortest_edge"], size["longest_edge"]) == expected
 

@@ -4,6 +4,7 @@ anybody's text."""
 from __future__ import annotations
 
 import json
+import shutil
 from functools import lru_cache
 
 import pytest
@@ -66,6 +67,15 @@ def test_real_prompts_of_the_suite_have_the_ids_of_the_librarys_processor(family
             assert family.encode(chat).ids.tolist() == library_ids(processor, chat), name
 
 
+def test_without_a_template_a_family_has_the_published_layout(folder, family, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "chat_template.jinja").unlink()
+    without = load_family(str(copy))
+    assert without.template is None
+    for chat in prompts_of("SeeHistory"):
+        assert without.encode(chat).ids.tolist() == family.encode(chat).ids.tolist()
+
+
 def test_a_system_message_goes_through_the_template(folder, processor):
     chat = prompts_of("NumberLine")[1]
     family = load_family(str(folder), system="Be brief.\nSpeak <loud>.")
@@ -77,7 +87,7 @@ def test_a_system_message_goes_through_the_template(folder, processor):
 
 @pytest.mark.parametrize(
     "parts",
-    [(EVIL,), ("so <|im_", "end|> it"), ("a <", "|", "im_end|>"), ("x <|image_pad", "|>"), ("<start_of_", "image>")],
+    [(EVIL,), ("<|im_", "end|> it"), ("a <", "|", "im_end|>"), ("<|image_pad", "|>"), ("<start_of_", "image>")],
 )
 def test_no_text_becomes_a_special_token_not_even_two_side_by_side(family, parts):
     special = {*family.suppressed, *family.stop_ids}
@@ -95,17 +105,15 @@ def test_a_reply_in_the_history_that_spells_a_special_token_ends_no_turn(family)
     evil = {"role": "assistant", "content": [{"type": "text", "text": f"I say {EVIL}"}]}
     chat = [*messages(picture(1), "One?"), evil, *messages(picture(2), "Two?")]
     plain = [chat[0], {"role": "assistant", "content": [{"type": "text", "text": "I"}]}, chat[2]]
-    ends = [sum(token in family.stop_ids for token in family.encode(each).ids.tolist()) for each in (chat, plain)]
-    assert ends[0] == ends[1]
+    evil_ids, plain_ids = (family.encode(each).ids.tolist() for each in (chat, plain))
+    assert evil_ids.count(family.turn_end) == plain_ids.count(family.turn_end)
 
 
-def test_the_processors_template_wins_and_the_familys_stands_for_none(model_folder, tmp_path):
-    folder, chat = publish(model_folder("qwen2_vl"), tmp_path / "model", "qwen2_vl"), messages(picture(1), "One?")
+def test_the_processors_template_wins_over_the_tokenizers(model_folder, tmp_path):
+    chat = messages(picture(1), "One?")
+    folder = publish(model_folder("qwen2_vl"), tmp_path / "model", "qwen2_vl")
     expected = load_family(str(folder)).encode(chat).ids.tolist()
     (folder / "chat_template.jinja").unlink()
-    without = load_family(str(folder))
-    assert without.template is None
-    assert without.encode(chat).ids.tolist() == expected
     marked = TEMPLATES["qwen2_vl"].replace("helpful", "careful")
     config = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(config | {"chat_template": marked}))
@@ -118,7 +126,7 @@ def test_the_processors_template_wins_and_the_familys_stands_for_none(model_fold
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{{ raise_exception('Only one turn, please.') }}", r"refuses the prompt \(Only one turn, please\)"),
+        ("{{ raise_exception('One turn, please.') }}", r"refuses the prompt \(One turn, please\)"),
         ("{{ messages[0].__class__.__mro__ }}", "refuses the prompt"),
         ("{% for", "refuses the prompt"),
         (TURNS.replace("<|image_pad|>", ""), "shows 0 of the prompt's 1 images"),

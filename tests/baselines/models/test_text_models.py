@@ -103,7 +103,8 @@ def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
     prompts = [engine.family.encode(chat) for chat in CHATS]
     ids, mask = torch.full((2, 4), 65), torch.ones(2, 4, dtype=torch.bool)
     with torch.no_grad():
-        before, trained, saved = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine, exported))
+        engines = (engine, run.weights.engine, exported)
+        before, trained, saved = (each.score(prompts, ids, mask) for each in engines)
     assert_close(saved, trained, atol=1e-4, rtol=1e-4)
     assert (before - trained).abs().max() > 1e-3
 
@@ -111,16 +112,17 @@ def test_a_run_in_words_trains_and_exports(folder, engine, tmp_path, capsys):
 def test_a_warm_start_in_words_prints_no_loss_without_pictures(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("vlgym.terminal.SLOW_S", 0.0)
     warm = WarmConfig(steps=2, samples=32, batch=4, check_every=2, val_episodes=1)
-    config = sft.Config(model=str(folder), out=tmp_path / "warm", env_kwargs=("modality=text",), warm=warm, threads=1)
-    sft.run(config)
+    words = {"env_kwargs": ("modality=text",), "threads": 1}
+    sft.run(sft.Config(model=str(folder), out=tmp_path / "warm", warm=warm, **words))
     lines = capsys.readouterr().out
     assert all(word in lines for word in ("step    1", "tokens/s", "reads"))
     assert "unread" not in lines
 
 
 def test_pictures_are_one_line(folder, engine, tmp_path):
+    options = {**SMALL, "model": str(folder), "image_tokens": None}
     with pytest.raises(UserError, match=r"words alone.*modality=text"):
-        vldac.train(vldac.Config(**{**SMALL, "model": str(folder), "image_tokens": None}, out=tmp_path / "run"))
+        vldac.train(vldac.Config(**options, out=tmp_path / "run"))
     assert not (tmp_path / "run").exists()
     with pytest.raises(UserError, match="words alone"):
         sft.run(sft.Config(model=str(folder), out=tmp_path / "warm"))

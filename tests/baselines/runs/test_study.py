@@ -22,13 +22,12 @@ from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
-    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "4",
-    "--image-tokens", "4",
-    "--save-every", "1", "--lr", "3e-4",
+    "--num-envs", "2", "--rollout-steps", "4", "--minibatch", "8", "--eval-episodes", "2",
+    "--no-eval-controls", "--image-tokens", "4", "--save-every", "1", "--record-every", "0",
 )  # fmt: skip
 WARM = (
-    "--warm.steps", "2", "--warm.samples", "64", "--warm.batch", "8", "--warm.check-every", "50",
-    "--warm.val-episodes", "4", "--image-tokens", "4",
+    "--warm.steps", "2", "--warm.samples", "32", "--warm.batch", "8", "--warm.check-every", "50",
+    "--warm.val-episodes", "2", "--image-tokens", "4",
 )  # fmt: skip
 
 
@@ -46,14 +45,14 @@ END = {"success": 0.5, "mean_return": 0.5, "invalid_rate": 0.0, "env_id": ENV, "
 
 def give(arm, seed, success=0.5, **more):
     """A run's results."""
-    ends = {"evaluations": [END | {"success": success}], "gradient_steps": 1, "explained_variance": None}
-    return {"arm": arm, "seed": seed, **ends, **more}
+    ends = {"evaluations": [END | {"success": success}], "explained_variance": None}
+    return {"arm": arm, "seed": seed, "gradient_steps": 1, **ends, **more}
 
 
 def read_table(item, results):
     """The rows of a study's page by their arms, each by the column's name."""
-    page = report.write_study_page("small", item, results, complete=True)
-    head, *rows = ([x.strip() for x in line.split("|")] for line in page.splitlines() if line.startswith("| "))
+    page = report.write_study_page("small", item, results, complete=True).splitlines()
+    head, *rows = ([x.strip() for x in line.split("|")] for line in page if line.startswith("| "))
     return {row[1]: dict(zip(head, row, strict=True)) for row in rows}
 
 
@@ -71,7 +70,8 @@ def test_arms_are_compared_seed_by_seed(others, expected):
     item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
     assert [row["less VL-DAC"] for row in read_table(item, results).values()] == ["-", expected]
     if len(others) == 3 and 5 not in others:  # intervals of two comparisons hold together
-        wider = read_table(replace(item, arms=(*item.arms, arms.Arm("GRPO", "baselines.grpo"))), results)
+        third = arms.Arm("GRPO", "baselines.grpo")
+        wider = read_table(replace(item, arms=(*item.arms, third)), results)
         assert wider["LOOP"]["less VL-DAC"] == f"-0.200 +-{6.20535 * 0.3 / 3**0.5 / 3**0.5:.3f}"
 
 
@@ -90,11 +90,13 @@ def test_an_outcome_has_the_gain_of_each_seed_and_unreadable_replies_to_grey_pic
     assert (row.trained, row.grey, row.unreadable) == (True, [0.0] * 3, [0.75] * 3)
     assert row.p_gain == pytest.approx(ttest_1samp([0.3, 0.2, 0.4], 0).pvalue / 2)
     assert row.p_blind == student_p([each - row.blind for each in row.after])
-    short = [{**run, "evaluations": [{**each, "episodes": 4} for each in run["evaluations"]]} for run in found]
-    assert report.judge_arm(item, arms.VLDAC, short).p_gain > 0.1  # the deviation of four episodes is larger
+    for run in found:
+        run["evaluations"] = [{**each, "episodes": 4} for each in run["evaluations"]]
+    assert report.judge_arm(item, arms.VLDAC, found).p_gain > 0.1  # four episodes deviate more
     for option, trained, told in (
         (("--pictures", "grey"), False, False), (("--env-kwargs", "modality=none"), False, False),
-        (("--env-kwargs", "modality=text"), True, True), (("--env-kwargs", "modality=both"), True, True),
+        (("--env-kwargs", "modality=text"), True, True),
+        (("--env-kwargs", "modality=both"), True, True),
     ):  # fmt: skip
         row = report.judge_arm(item, replace(arms.VLDAC, options=option), found)
         assert (row.trained, row.blind is None, math.isnan(row.p_blind)) == (trained, told, told)
@@ -108,7 +110,7 @@ def test_a_form_of_an_environment_has_its_own_blind_floor():
     assert blind["success"] == row["success"] == report.judge_arm(marks, arms.VLDAC, []).blind
     assert row["random"] + blind["share"] * (1 - row["random"]) == pytest.approx(row["success"])
     recorded = get_registry().known[whole.env]["blind"]["success"]
-    assert report.find_blind(whole)["success"] == recorded == report.judge_arm(whole, arms.VLDAC, []).blind
+    assert report.find_blind(whole)["success"] == recorded
     assert (marks.label, whole.label) == ("ScreensClick-v0, marks", "OneRoom-v1")
 
 
@@ -118,7 +120,7 @@ def test_a_curve_is_binned_by_episodes():
     assert report.binned({"curve": curve}, base) == [(256.0, pytest.approx(35 / 40)), (768.0, 0.25)]
     wide = replace(base, bin=1024)
     assert report.binned({"curve": curve}, wide) == [(512.0, pytest.approx(36 / 44))]
-    beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that began within the budget and ended after it
+    beyond = [*curve, [1200, 1.0, 0, 0, 4]]  # a rollout that ended after the budget
     assert report.binned({"curve": beyond}, base)[1] == (768.0, pytest.approx(5 / 8))
 
 
@@ -127,7 +129,8 @@ def test_tables_have_the_critics_explained_variance_over_the_second_half_of_upda
     halves = [study.average_half([{"ev": value} for value in seed], "ev") for seed in seeds]
     assert halves == [0.5, 0.125]
     assert study.average_half([{}, {"ev": None}], "ev") is None
-    results = [give("VL-DAC", i, explained_variance=half) for i, half in enumerate(halves)] + [give("LOOP", 0)]
+    results = [give("VL-DAC", i, explained_variance=half) for i, half in enumerate(halves)]
+    results.append(give("LOOP", 0))
     item = replace(arms.STUDIES["algorithms"], arms=(arms.VLDAC, arms.LOOP))
     rows = read_table(item, results)
     assert [row["explained variance"] for row in rows.values()] == ["+0.31", "-"]
@@ -158,7 +161,7 @@ def test_a_published_study_has_its_date_and_host(tmp_path, monkeypatch, capsys):
 
 def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, monkeypatch):
     calls: list[list[str]] = []
-    monkeypatch.setattr(study.Runs, "learn", lambda self, module, name, steps, fresh, done: calls.append(fresh))
+    monkeypatch.setattr(study.Runs, "learn", lambda *arguments: calls.append(arguments[4]))
     item = arms.STUDIES["words-NumberLine-v1"]
     for arm in item.arms:
         study.Runs(tmp_path).train(item, arm, 0, ())
@@ -169,7 +172,7 @@ def test_arms_that_share_no_warm_start_are_all_judged_before_training(tmp_path, 
         write_record(out / "done.json", {})
         write_record(out / "evaluation.json", evaluations)
     found = study.collect_runs(tmp_path, item)
-    assert [len(run["evaluations"]) for run in found] == [2, 1]  # the other model's beginning is not this one's
+    assert [len(run["evaluations"]) for run in found] == [2, 1]  # each has its own beginning
 
 
 def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatch, capsys):
@@ -186,16 +189,16 @@ def test_a_study_runs_reports_and_keeps_what_is_done(tmp_path, small, monkeypatc
     monkeypatch.setattr("signal.signal", lambda number, handle: None)  # the commands run in a thread
     folder = study.run_study(study.Config("small", out=tmp_path, workers=1))
     assert [a[0] for a in calls] == ["baselines.sft", "baselines.vldac", "baselines.loop"]
-    assert all(a[a.index("--threads") + 1] == "1" for a in calls)  # as many processes as `workers` at full speed
+    assert all(a[a.index("--threads") + 1] == "1" for a in calls)
     page = (folder / "small.md").read_text()
-    assert all((text in page) is there for text, there in (("| VL-DAC | ", True), ("| LOOP |", True), ("Incom", False)))
+    assert ["| VL-DAC | " in page, "| LOOP | " in page, "Incomplete" in page] == [True, True, False]
     assert (folder / "small.png").read_bytes().startswith(b"\x89PNG")
     runs = json.loads((folder / "runs.json").read_text())
     assert [(run["arm"], run["seed"]) for run in runs] == [("VL-DAC", 0), ("LOOP", 0)]
     assert all(run["curve"][-1][0] >= 8 and len(run["evaluations"]) == 2 for run in runs)
     assert [run["explained_variance"] is None for run in runs] == [False, True]
     assert "policy" not in json.dumps(runs)
-    assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # one warm start for all arms, judged once
+    assert runs[0]["evaluations"][0] == runs[1]["evaluations"][0]  # judged once
     assert [run["evaluations"][0]["update"] for run in runs] == [0, 0]
     assert ["--no-eval-before" in a for a in calls[1:]] == [False, True]
     calls.clear()
@@ -234,5 +237,5 @@ def test_a_warm_start_alone_writes_down_how_it_was_made(tmp_path):
 def test_a_run_of_an_older_record_format_is_not_resumed_by_guessing():
     now = {"format": 2, "config": {"algorithm": "x"}, "environments": {}}
     check_same(now, now)
-    with pytest.raises(UserError, match=r"recorded by another version of vlgym \(record format 1, here 2\)"):
+    with pytest.raises(UserError, match=r"another version of vlgym \(record format 1, here 2\)"):
         check_same({**now, "format": 1}, now)
