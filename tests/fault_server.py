@@ -2,9 +2,9 @@
 
     python tests/fault_server.py --latency 1.0
 
-The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
-legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
-program it prints its address and serves until it is stopped; GET /stats tells its counts.
+The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels
+chooses among the legal actions that the last user turn lists. As a program it prints its address and
+serves until it is stopped; GET /stats tells its counts.
 """
 
 from __future__ import annotations
@@ -274,12 +274,20 @@ class FaultServer:
 
 
 def _call(text: str) -> dict[str, Any]:
-    action = "".join(re.findall("<action>(.*)</action>", text))
-    return {"function": {"name": "act", "arguments": json.dumps({"action": action})}, "id": "1", "type": "function"}
+    arguments = json.dumps({"action": "".join(re.findall("<action>(.*)</action>", text))})
+    return {"function": {"name": "act", "arguments": arguments}, "id": "1", "type": "function"}
 
 
 def _end(reason: str | None, **more: Any) -> Callable[[str], dict[str, Any]]:
     return lambda text: {"finish_reason": reason, **more}
+
+
+def _content(content: Any, **message: Any) -> dict[str, Any]:
+    return {"message": {"content": content, **message}}
+
+
+def _say(**message: Any) -> Callable[[str], dict[str, Any]]:
+    return lambda text: {"message": message}
 
 
 def _halve(text: str) -> tuple[str, str]:
@@ -287,37 +295,39 @@ def _halve(text: str) -> tuple[str, str]:
 
 
 SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
-    "refuse": lambda text: {"message": {"content": None, "refusal": "I will not help with that."}},
-    "filter": lambda text: {"message": {"content": None}, "finish_reason": "content_filter"},
-    "null": lambda text: {"message": {"content": None}}, "empty": lambda text: {"message": {"content": ""}},
+    "refuse": _say(content=None, refusal="I will not help with that."),
+    "filter": _end("content_filter", message={"content": None}),
+    "null": _say(content=None),
+    "empty": _say(content=""),
     "cut": lambda text: {"message": {"content": _halve(text)[0]}, "finish_reason": "length"},
-    "parts": lambda text: {"message": {"content": [{"type": "text", "text": piece} for piece in _halve(text)]}},
-    "reasoning": lambda text: {"message": {"reasoning_content": "<action>nonsense</action>"}},
-    "surrogate": lambda text: {"message": {"content": text + "\ud800"}},
-    "in_reasoning_content": lambda text: {"message": {"content": None, "reasoning_content": text}},
-    "in_reasoning": lambda text: {"message": {"content": "", "reasoning": f"Or <action>?</action>\n\n{text}"}},
-    "thoughts": lambda text: {"message": {"reasoning": [{"type": "reasoning.text", "text": "I see."}]}},
-    "half_thought": lambda text: {"message": {"content": None, "reasoning": text[:5]}, "finish_reason": "stop"},
-    "cut_thought": lambda text: {"message": {"content": None, "reasoning": text}, "finish_reason": "length"},
-    "tool_call": lambda text: {"message": {"content": None, "tool_calls": [_call(text)]}, "finish_reason": "stop"},
-    "function_call": lambda text: {"message": {"content": "", "function_call": _call(text)["function"]}},
-    "output_text": lambda text: {"message": {"content": [{"type": "output_text", "text": text, "annotations": []}]}},
-    "thinking_part": lambda text: {"message": {"content": [
+    "parts": lambda text: _content([{"type": "text", "text": piece} for piece in _halve(text)]),
+    "reasoning": _say(reasoning_content="<action>nonsense</action>"),
+    "surrogate": lambda text: _content(text + "\ud800"),
+    "in_reasoning_content": lambda text: _content(None, reasoning_content=text),
+    "in_reasoning": lambda text: _content("", reasoning=f"Or <action>?</action>\n\n{text}"),
+    "thoughts": _say(reasoning=[{"type": "reasoning.text", "text": "I see."}]),
+    "half_thought": lambda text: {**_content(None, reasoning=text[:5]), "finish_reason": "stop"},
+    "cut_thought": lambda text: {**_content(None, reasoning=text), "finish_reason": "length"},
+    "tool_call": lambda text: {**_content(None, tool_calls=[_call(text)]), "finish_reason": "stop"},
+    "function_call": lambda text: _content("", function_call=_call(text)["function"]),
+    "output_text": lambda text: _content([{"type": "output_text", "text": text, "annotations": []}]),
+    "thinking_part": lambda text: _content([
         {"type": "thinking", "thinking": [{"type": "text", "text": "<action>?</action>"}]},
         {"type": "text", "text": text},
-    ]}},
+    ]),
     "responses": lambda text: {"body": {"choices": None, "status": "completed", "error": None, "output": [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I see."}]},
         {"type": "message", "content": [{"type": "output_text", "text": text}]},
     ]}},
     "responses_failed": lambda text: {"body": {"choices": None, "status": "failed", "output": []}},
-    "choice_error": lambda text: {"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}},
+    "choice_error": _end("error", error={"code": 502, "message": "upstream died"}),
     "error_beside": lambda text: {"body": {"error": {"message": "upstream died", "code": 502}}},
     "error_too_long": lambda text: {"body": {"choices": None, "error": {"message": "The prompt is too long."}}},
     "sensitive": _end("sensitive", message={"content": ""}),
     "abort": _end("abort"), "error": _end("error"), "network_error": _end("network_error"),
-    "no_resource": _end("insufficient_system_resource"), "no_reason": _end(None), "end_turn": _end("end_turn"),
-    "window": _end("model_context_window_exceeded"), "repetition": _end("repetition"),
+    "no_resource": _end("insufficient_system_resource"), "no_reason": _end(None),
+    "end_turn": _end("end_turn"), "window": _end("model_context_window_exceeded"),
+    "repetition": _end("repetition"),
 }  # fmt: skip
 """Answers with status 200 as servers give them: kind -> changes of the message, the choice or the body."""
 
