@@ -1,10 +1,10 @@
-"""A chat completions server for tests and benchmarks: real HTTP on loopback, a deterministic model, faults on demand.
+"""A chat completions server for tests and benchmarks: HTTP, a deterministic model, and faults.
 
     python tests/fault_server.py --latency 1.0
 
 The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels
-chooses among the legal actions that the last user turn lists. As a program it prints its address and
-serves until it is stopped; GET /stats tells its counts.
+chooses among the legal actions that the last user turn lists. As a program it prints its address
+and serves until it is stopped; GET /stats tells its counts.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class FaultServer:
         schedule = faults or {}
         self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
-        self.refuses, self.demands, self.refusal, self.keep = dict(refuses or {}), dict(demands or {}), refusal, keep
+        self.refuses, self.demands = dict(refuses or {}), dict(demands or {})
+        self.refusal, self.keep = refusal, keep
         self.asked: list[Asked] = []
         self.counts: Counter[str] = Counter()
         self.most_at_once = self._now = 0
@@ -329,11 +330,11 @@ SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
     "end_turn": _end("end_turn"), "window": _end("model_context_window_exceeded"),
     "repetition": _end("repetition"),
 }  # fmt: skip
-"""Answers with status 200 as servers give them: kind -> changes of the message, the choice or the body."""
+"""Answers with status 200: kind -> changes of the message, the choice or the body."""
 
 
 def write_events(completion: dict[str, Any]) -> bytes:
-    """Return a chat completion as server-sent events: the reply in two pieces, its end, and the usage."""
+    """Return a chat completion as server-sent events: two pieces, the end, and the usage."""
     (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
     text = choice["message"].get("content")
     pieces = [text[:9], text[9:]] if isinstance(text, str) else [text]
@@ -348,7 +349,7 @@ def write_events(completion: dict[str, Any]) -> bytes:
 
 
 def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
-    """Return a reply in the form that the prompt asks for, with a legal action that the digest chooses."""
+    """Return a reply in the prompt's form with a legal action that the digest chooses."""
     texts = [_text(message["content"]) for message in messages if message["role"] == "user"]
     listed = re.findall(r"Legal actions: (.*)", texts[-1])
     if not listed:
@@ -364,7 +365,7 @@ def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
 
 @functools.lru_cache(256)
 def decode_url(url: str) -> tuple[np.ndarray, str]:
-    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash; another kind of picture is refused."""
+    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash."""
     front, _, data = url.partition(",")
     if front != "data:image/png;base64":
         raise ValueError(f"not a PNG data URL: {front[:40]}")

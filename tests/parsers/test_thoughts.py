@@ -37,10 +37,10 @@ FAMILIES = [
     ("[THINK]", "[/THINK]", True, True),  # Magistral, Ministral 3
     ("◁think▷", "◁/think▷", True, True),  # Kimi
     ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>", True, True),  # Kimi K3
-    ("", "thinkresponse", True, False),  # Kimi K3, special tokens stripped
+    ("", "thinkresponse", True, False),  # Kimi K3, stripped
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", False, True),  # gpt-oss
     ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", False, True),
-    ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, special tokens stripped
+    ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, stripped
     ("analysis", " assistantfinal", True, True),
     ("<|channel>thought\n", "<channel|>", True, True),  # Gemma 4
     ("<|START_THINKING|>", "<|END_THINKING|><|START_TEXT|>", True, True),  # Cohere
@@ -49,7 +49,7 @@ FAMILIES = [
     ("<|think|>", "<|end|><|begin|>assistant<|content|>", False, True),  # Solar Open
     ("<|think:start|>", "<|think:end|>", True, True),  # Solar Open 2
     ("to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>", False, True),  # Muse Glimmer
-    ("to=self", "assistant to=user", False, True),  # Muse Glimmer, special tokens stripped
+    ("to=self", "assistant to=user", False, True),  # stripped
     ("/think\nSo ", "<|im_end|>\n<|im_start|>assistant", True, True),  # HyperCLOVAX 14B
     ("[unused16]", "[unused17]", True, True),  # Pangu
     ("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", True, True),  # PLaMo 3
