@@ -99,7 +99,8 @@ class FaultServer:
         refusal: int = 400, keep: bool = True,
     ) -> None:  # fmt: skip
         schedule = faults or {}
-        self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
+        by_number: Choose = lambda asked: schedule.get(asked.number)  # noqa: E731
+        self._choose = by_number if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
         self.refuses, self.demands = dict(refuses or {}), dict(demands or {})
         self.refusal, self.keep = refusal, keep
@@ -151,7 +152,8 @@ class FaultServer:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 arrived = self._loop.time()
                 method, path, _ = head[0].split(" ", 2)
-                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+                fields = (line.partition(":") for line in head[1:])
+                headers = {name.lower(): value.strip() for name, _, value in fields}
                 data = await reader.readexactly(int(headers.get("content-length", "0")))
                 if not await self._answer(method, path, headers, data, writer, arrived):
                     break
@@ -335,7 +337,8 @@ SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
 
 def write_events(completion: dict[str, Any]) -> bytes:
     """Return a chat completion as server-sent events: two pieces, the end, and the usage."""
-    (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
+    (choice,), usage = completion["choices"], completion["usage"]
+    head = {**completion, "object": "chat.completion.chunk", "usage": None}
     text = choice["message"].get("content")
     pieces = [text[:9], text[9:]] if isinstance(text, str) else [text]
     first = {"index": 0, "delta": {**choice["message"], "content": pieces[0]}, "finish_reason": None}
@@ -343,9 +346,10 @@ def write_events(completion: dict[str, Any]) -> bytes:
         {**head, "choices": [first]},
         *({**head, "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces[1:]),
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
-        {**head, "choices": [], "usage": {**completion["usage"], "total_tokens": sum(completion["usage"].values())}},
+        {**head, "choices": [], "usage": {**usage, "total_tokens": sum(usage.values())}},
     ]
-    return b"".join(b"data: %s\n\n" % data for data in (*(json.dumps(each).encode() for each in chunks), b"[DONE]"))
+    datas = (*(json.dumps(each).encode() for each in chunks), b"[DONE]")
+    return b"".join(b"data: %s\n\n" % data for data in datas)
 
 
 def choose_action(messages: list[dict[str, Any]], digest: str) -> str:

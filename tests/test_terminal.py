@@ -25,8 +25,8 @@ ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def clean_environment(**env: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "LC_ALL")}
-    return {**kept, **env}
+    left_out = ("COLUMNS", "NO_COLOR", "LC_ALL")
+    return {name: value for name, value in os.environ.items() if name not in left_out} | env
 
 
 def run_in_terminal(command: list[str], width: int, **env: str) -> bytes:
@@ -61,7 +61,8 @@ def lines_of(written: bytes) -> list[str]:
 
 def test_list_that_is_no_terminal_is_a_table_that_can_be_searched(capsys):
     assert main(["list", "sokoban"]) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("vlgym/Sokoban-v0"))
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.startswith("vlgym/Sokoban-v0"))
     assert row.split()[1:4] == ["hard", "0.07", "Push"]
     assert row.endswith("ones.")
 
@@ -106,7 +107,8 @@ def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(monkeypatch
 def test_a_bar_is_one_line_with_name_count_and_note(width: int) -> None:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
     progress = open_progress(console)
-    progress.add_task("held-out OneRoomS6Fast-v0", total=20_000, completed=10_000, note="success 0.53  return +0.20")
+    note = "success 0.53  return +0.20"
+    progress.add_task("held-out OneRoomS6Fast-v0", total=20_000, completed=10_000, note=note)
     with console.capture() as capture:
         console.print(*progress.get_renderables())
     (line,) = [line for line in capture.get().splitlines() if line.strip()]

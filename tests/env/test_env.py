@@ -134,7 +134,8 @@ def test_a_turn_after_a_failure_begins_with_the_failure_and_the_format(parser, r
     assert info["vlgym"]["turn_text"].split("\n")[0] == line == info["vlgym"]["feedback"]
     assert observation["text"] == plain.replace("\n\n", f"\n\n{line}\n")  # and nothing else
     other = make_walk(parser=parser)
-    assert other.set_state(json.loads(json.dumps(env.get_state())))[0]["text"] == observation["text"]
+    state = json.loads(json.dumps(env.get_state()))
+    assert other.set_state(state)[0]["text"] == observation["text"]
     text = env.step(env.action_space.sample())[0]["text"]
     assert "Your reply" not in text
     assert "your reply" not in text.split("\n\n")[-1]

@@ -35,7 +35,8 @@ def test_a_form_is_read_and_its_nearest_illegal_twin_is_refused(name: str) -> No
         assert action in text[slice(*parsed.span)]
     for illegal in ("turn lef", "turn leftt", "pick up 2", "pick up 1 0", "turn left or turn right"):
         parsed = read_reply(AUTO, write(illegal), LEGAL)
-        assert parsed.failure == ("illegal_action" if form == "tag" and "cut off" not in name else "no_action"), illegal
+        tagged = form == "tag" and "cut off" not in name
+        assert parsed.failure == ("illegal_action" if tagged else "no_action"), illegal
         assert parsed.form is None
 
 
@@ -43,7 +44,8 @@ def test_a_form_is_read_and_its_nearest_illegal_twin_is_refused(name: str) -> No
 def test_a_form_in_a_thought_is_not_read(name: str) -> None:
     write = FORMS[name][1]
     assert read_reply(AUTO, f"<think>{write('turn left')}", LEGAL).failure == "no_action"
-    assert read_reply(AUTO, f"{write('turn left')}</think>{write('turn right')}", LEGAL).actions == ("turn right",)
+    text = f"{write('turn left')}</think>{write('turn right')}"
+    assert read_reply(AUTO, text, LEGAL).actions == ("turn right",)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,8 @@ def test_the_more_trusted_form_wins() -> None:
     order = ["tag", "answer", "boxed", "box", "call", "line", "brackets", "bare"]
     assert set(order) == set(first)
     for high, low in pairwise(order):
-        text = f"{first[low]('turn right')}\n{first[high]('turn left')}" if low != "bare" else "[turn left]\nturn right"
+        text = f"{first[low]('turn right')}\n{first[high]('turn left')}"
+        text = text if low != "bare" else "[turn left]\nturn right"
         assert read_reply(AUTO, text, LEGAL).form == high, text
         text = f"{first[high]('fly')}\n{first[low]('turn right')}"
         assert read_reply(AUTO, text, LEGAL).form == low, text

@@ -160,7 +160,8 @@ def test_what_is_read_is_bounded() -> None:
 
 def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> None:
     text = f"<think>First, {LONG} last.</think> So {RIGHT} and more."
-    kept, after = end_reply(SimpleNamespace(parser=TAG, legal_actions=lambda: ["right"]), Reply(text))  # type: ignore[arg-type]
+    env = SimpleNamespace(parser=TAG, legal_actions=lambda: ["right"])
+    kept, after = end_reply(env, Reply(text))  # type: ignore[arg-type]
     assert (kept.cut, len(kept.text), after) == (False, MAX_REPLY, "")
     assert kept.text.startswith("<think>First, ")
     assert kept.text.endswith(f" last.</think> So {RIGHT}")
@@ -170,6 +171,7 @@ def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> 
 
 
 def test_thoughts_are_left_out_of_a_record_that_they_do_not_fit_in() -> None:
-    text = f"<think>{LONG}</think>{'y' * 8000}<think>{LONG}</think>{'z' * (MAX_REPLY - 8001 - len(RIGHT))}{RIGHT}"
+    rest = "z" * (MAX_REPLY - 8001 - len(RIGHT))
+    text = f"<think>{LONG}</think>{'y' * 8000}<think>{LONG}</think>{rest}{RIGHT}"
     short = shorten(text)
     assert (len(short), short.count("y"), short.count("…"), read(short)) == (MAX_REPLY, 8000, 1, "right")
