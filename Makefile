@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SERVERS := .venv-servers
 TRAINERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vlgym/integrations
 # fast-downward's build calls `python` by name, which plain Debian does not have.
-PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt
+PIP := PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip --disable-pip-version-check install -q --no-compile -c constraints.txt
 ALL := '.[train,eval,ui]'
 DEMO := '.[train,ui]' -e plugins/cards
 PLUGINS := $(foreach plugin,$(wildcard plugins/*/pyproject.toml),-e $(dir $(plugin)))
@@ -115,7 +115,7 @@ registry: install system  ## measure every first-party environment, or those of 
 	$(BIN)/vlgym registry --old $(foreach id,$(ID),--id $(id))
 
 benchmarks: install system  ## rerun the benchmarks (gpu: make gpu) and print their tables
-	for name in core environments learner demo_seeds endpoint stepping page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
+	for name in core learner demo_seeds endpoint stepping page; do $(BIN)/python tests/benchmarks/$$name.py || exit 1; done
 
 system: install  ## install the Debian packages that the plugins need, or name them
 	@packages="$$($(BIN)/vlgym doctor --apt)" && { [ -z "$$packages" ] || [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || \

@@ -1,7 +1,7 @@
 """The reference learners. Each command is a module here; what they share lies in the subfolders.
 
-Importing this package alone changes nothing: vlgym does so wherever it runs, because the plugin in it (`plugin.py`)
-brings the policy `hf:`. What needs torch begins with `get_ready`.
+Importing this package alone changes nothing: vlgym does so wherever it runs, because the plugin in
+it (`plugin.py`) brings the policy `hf:`. What needs torch begins with `get_ready`.
 """
 
 import logging
@@ -12,16 +12,18 @@ NEEDED = ("torch", "transformers", "peft", "safetensors", "tokenizers", "tyro", 
 
 
 def get_ready() -> None:
-    """Prepare the process before torch is imported; the commands (below) and the subfolders call it.
+    """Prepare the process before torch is imported; the commands (below) and the subfolders call
+    it.
 
     Raises:
-        ModuleNotFoundError: packages of the learners are not installed; the message says what to do.
+        ModuleNotFoundError: packages of the learners are not installed; the message says what to
+            do.
     """
-    # Before torch loads OpenMP: threads that wait sleep instead of spinning. Spinning ones take the processors from
-    # whatever else runs, from other runs of ours above all (docs/log.md).
+    # Before torch loads OpenMP: threads that wait sleep; spinning ones take the processors from
+    # other runs (docs/log.md).
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # On processors with AVX-512 bfloat16 bitsandbytes says, when peft imports it, that it looks for a kernel on the Hub
-    # and does without. That line would stand above every page of help and every error.
+    # With AVX-512 bfloat16 bitsandbytes says, when peft imports it, that it does without a kernel
+    # of the Hub, above every page of help and every error.
     logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)
     if missing := find_missing():
         raise ModuleNotFoundError(describe_missing(missing))
@@ -36,21 +38,17 @@ def find_missing() -> list[str]:
 
 def describe_missing(missing: list[str], what: str = "The learners need") -> str:
     """Return the advice for packages of the learners that are not installed."""
-    from vlgym.registry.installing import (
-        how_to_install,  # the core may take its time: only where it has something to say
-    )
+    from vlgym.registry.installing import how_to_install  # which takes its time
 
-    return (
-        f"{what} {', '.join(missing)}, which {'are' if len(missing) > 1 else 'is'} not installed: "
-        f"{how_to_install('vlgym[train]')}"
-    )
+    number = "are" if len(missing) > 1 else "is"
+    return f"{what} {', '.join(missing)}, which {number} not installed: {how_to_install('vlgym[train]')}"
 
 
 def _is_about_to_run() -> bool:
-    """True if a module of this package is about to be imported in order to be run, as by `python -m baselines.vldac`.
+    """True if a module of this package is about to be run, as by `python -m baselines.vldac`.
 
-    While it looks for that, `sys.argv` is `-m` and what stands behind the module's name. `python -m vlgym` looks the
-    same there, and imports this package, too.
+    Until then `sys.argv` is `-m` and what stands behind the module's name, as for `python -m
+    vlgym`.
     """
     words = getattr(sys, "orig_argv", ())
     return sys.argv[:1] == ["-m"] and len(words) >= len(sys.argv) and "baselines." in words[-len(sys.argv)]

@@ -1,28 +1,30 @@
-"""ArCHer: critics that judge whole replies, an actor trained token by token by their advantages, and a replay buffer.
+"""ArCHer: critics that judge whole replies, an actor trained token by token by their advantages,
+and a replay buffer.
 
-    python -m baselines.archer --env vlgym/NumberLine-v1                 # the newest 100,000 steps are learnt from
-    python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # those of this rollout only: 32 times 8
+    python -m baselines.archer --env vlgym/NumberLine-v1                 # from the newest 100,000 steps
+    python -m baselines.archer --env vlgym/NumberLine-v1 --buffer 256    # from this rollout: 32 times 8
 
-The method (Zhou et al., ICML 2024, arXiv 2402.19446): two Q and two V critics, with target copies that follow them
-slowly, are fitted by one-step bootstrapping on transitions of a replay buffer, Q_i(s, a) to r + gamma V'_i(s') and
-V_i(s) to Q'_i(s, a~) with a~ newly sampled from the policy. The policy is trained by REINFORCE on the same a~, every
-token with the advantage min(Q_1, Q_2)(s, a~) - min(V_1, V_2)(s). The first updates train the critics alone.
+The method (Zhou et al., ICML 2024, arXiv 2402.19446): two Q and two V critics, with target copies
+that follow them slowly, are fitted by one-step bootstrapping on transitions of a replay buffer,
+Q_i(s, a) to r + gamma V'_i(s') and V_i(s) to Q'_i(s, a~) with a~ newly sampled from the policy. The
+policy is trained by REINFORCE on the same a~, every token with the advantage min(Q_1, Q_2)(s, a~) -
+min(V_1, V_2)(s). The first updates train the critics alone.
 
-Where this file departs from the source, or says what it leaves open:
-- the critics are small MLPs on features of the frozen reference (the model as it was before reinforcement learning)
-  instead of fine-tuned RoBERTas, so what is replayed never goes stale and no text encoder needs to see images. A state
-  is the hidden state of the last prompt token; a reply is the mean and the last of its tokens' states. Each dimension
-  is standardised by its deviation in the first rollout;
-- a~ is sampled once per update, for as many states as a rollout has, and serves both V and the actor; with several
-  minibatches the later steps see replies of slightly older weights (`loss/approx_kl` says how much older);
-- advantages are normalised over these replies (`--no-normalise-advantages` leaves them as they are, as the source
-  does), and gradients are averaged, not summed;
-- a rollout has a fixed number of steps, not of episodes; truncated episodes bootstrap with V of their final
-  observation, terminated ones do not; the learning rate falls by a cosine;
+Departures from the source, and what it leaves open:
+- the critics are small MLPs on features of the frozen reference instead of fine-tuned RoBERTas, so
+  what is replayed never goes stale and no text encoder needs to see images. A state is the hidden
+  state of the last prompt token; a reply is the mean and the last of its tokens' states; both are
+  standardised by their deviation in the first rollout;
+- a~ is sampled once per update, for as many states as a rollout has, and serves both V and the
+  actor; with several minibatches the later steps see replies of slightly older weights
+  (`loss/approx_kl`);
+- advantages are normalised over these replies (`--no-normalise-advantages`: as the source does),
+  and gradients are averaged, not summed;
+- a rollout has a fixed number of steps, not of episodes; truncated episodes bootstrap with V of
+  their final observation; the learning rate falls by a cosine;
 - there is no baseline network per token, and no KL unless `--kl-coef` asks for one (on a~).
 
-The buffer is part of every checkpoint, images included; where every step has a new picture, its size is that of the
-pictures. One process only.
+The buffer is part of every checkpoint, images included. One process only.
 """
 
 from __future__ import annotations
@@ -76,11 +78,11 @@ class Transition:
     state: State  # what was answered
     action: Tensor  # [A] float32, what the critics read of the reply
     reward: float  # as training sees it
-    following: State | None  # the final one of a truncated episode; None where the episode terminated
+    following: State | None  # the final one of a truncated episode; None after termination
 
 
 class Replay:
-    """The newest `capacity` transitions. `family` lays prompts out again when a checkpoint is read."""
+    """The newest `capacity` transitions; `family` lays out the prompts of a checkpoint."""
 
     def __init__(self, capacity: int, family: Family) -> None:
         self.family = family
@@ -88,27 +90,29 @@ class Replay:
         self.states: dict[bytes, State] = {}  # those of the rows, by prompt key
 
     def add(self, rows: Iterable[Transition]) -> None:
-        """Append transitions; beyond the capacity the oldest go, and with them the states that only they had."""
+        """Append transitions; beyond the capacity the oldest go, and their states."""
         self.rows.extend(rows)
         ends = (state for row in self.rows for state in (row.state, row.following))
         self.states = {state.prompt.key: state for state in ends if state is not None}
 
     def draw(self, count: int, generator: torch.Generator) -> list[Transition]:
-        """`count` different transitions in random order, all if there are fewer."""
-        return [self.rows[i] for i in torch.randperm(len(self.rows), generator=generator)[:count].tolist()]
-
-    # ---- checkpoints -------------------------------------------------------------------------------------------------
+        """Draw `count` different transitions, all if there are fewer."""
+        chosen = torch.randperm(len(self.rows), generator=generator)[:count]
+        return [self.rows[i] for i in chosen.tolist()]
 
     def tensors(self) -> dict[str, Tensor]:
         """All there is; nothing while the buffer is empty."""
         if not self.rows:
             return {}
+
+        # Rows name their states, states their prompts' images, by number: each is stored once.
         states = list(self.states.values())
         prompts = [state.prompt for state in states]
         number = {key: i for i, key in enumerate(self.states)}
-        images = list({image.digest: image for prompt in prompts for image in prompt.images}.values())
+        images = [*{image.digest: image for prompt in prompts for image in prompt.images}.values()]
         image_number = {image.digest: i for i, image in enumerate(images)}
-        following = [-1 if row.following is None else number[row.following.prompt.key] for row in self.rows]
+        ends = [row.following for row in self.rows]
+        following = [-1 if end is None else number[end.prompt.key] for end in ends]
         shown = [image_number[image.digest] for prompt in prompts for image in prompt.images]
         pixels = [torch.from_numpy(image.pixels).flatten() for image in images]
         return {
@@ -133,6 +137,8 @@ class Replay:
         if not saved:
             self.states = {}
             return
+
+        # Images, then the prompts that show them, then the rows.
         of = {name: x.cpu() for name, x in saved.items() if name.startswith(("prompts.", "images."))}
         shapes, *more = (of[f"images.{name}"].tolist() for name in ("shape", "grid", "tokens", "digest"))
         pixels = of["images.pixels"].split([math.prod(shape) for shape in shapes])
@@ -142,8 +148,9 @@ class Replay:
         ]
         lengths, counts = of["prompts.sizes"].t().tolist()
         parts = zip(of["prompts.ids"].split(lengths), of["prompts.image"].split(counts), strict=True)
-        prompts = [self.family.place(ids.clone(), [images[i] for i in shown.tolist()]) for ids, shown in parts]
-        states = [State(prompt, x.clone()) for prompt, x in zip(prompts, saved["states.feature"], strict=True)]
+        prompts = [self.family.place(ids.clone(), [images[i] for i in shown]) for ids, shown in parts]
+        features = saved["states.feature"]
+        states = [State(prompt, x.clone()) for prompt, x in zip(prompts, features, strict=True)]
         at, after, rewards = (saved[f"rows.{name}"].tolist() for name in ("state", "following", "reward"))
         self.add(
             Transition(states[i], action.clone(), reward, states[j] if j >= 0 else None)
@@ -151,12 +158,11 @@ class Replay:
         )
 
 
-# ---- critics ---------------------------------------------------------------------------------------------------------
+# ---- critics -------------------------------------------------------------------------------------
 
 
 class Critics(nn.Module):
-    """Two Q and two V: MLPs with two hidden layers and an output of zero before training. `seed` is of their
-    initialisation; no global generator is read or moved."""
+    """Two Q and two V: MLPs, 0 before training; no global generator is read or moved."""
 
     def __init__(self, state_size: int, action_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -186,13 +192,14 @@ def _mlp(inputs: int, width: int) -> nn.Sequential:
 
 @torch.no_grad()
 def follow(target: nn.Module, module: nn.Module, tau: float) -> None:
-    """Polyak averaging: move every parameter of `target` by the share `tau` towards `module`'s."""
+    """Polyak averaging: move the parameters of `target` by the share `tau` towards `module`'s."""
     for slow, fast in zip(target.parameters(), module.parameters(), strict=True):
         slow.lerp_(fast, tau)
 
 
 Outcome = tuple[float, Prompt | None]
-"""Result of a step: the reward as training sees it, and the prompt after it, None where the episode terminated."""
+"""Result of a step: the reward as training sees it, and the prompt after it, None where the episode
+terminated."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +211,8 @@ class Config(RunConfig):
     keeps_reference: ClassVar[bool] = True
 
     buffer: int = 100_000
-    """Environment steps that the replay buffer holds; --num-envs times --rollout-steps is on-policy."""
+    """Environment steps that the replay buffer holds; --num-envs times --rollout-steps is
+    on-policy."""
     gamma: float = 0.95
     """Discount."""
     critic_lr: float = 1e-3
@@ -216,7 +224,8 @@ class Config(RunConfig):
     critic_warmup: int = 5
     """First updates, which train the critics alone. The source: 10 or 20, of 2,000."""
     tau: float = 0.1
-    """Share of the way that the target critics move towards the critics after each of their steps."""
+    """Share of the way that the target critics move towards the critics after each of their
+    steps."""
     epochs: int = 1
     """Passes of the policy over the new replies of an update."""
     normalise_advantages: bool = True
@@ -252,13 +261,13 @@ def train(config: Config) -> Run[Config]:
 
 
 class ArCHer:
-    """The learner: a policy (the run's weights), critics and their targets, a buffer, and what plays the rollouts."""
+    """The learner: a policy (the run's weights), critics, their targets, a buffer, a collector."""
 
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
         self.passes, self.schedule = c.passes, c.schedule(rests=c.critic_warmup)
         if run.weights.reference is None:
-            raise ValueError("ArCHer reads features of the frozen reference; set keeps_reference in its configuration.")
+            raise ValueError("ArCHer reads features of the frozen reference; set keeps_reference.")
         self.run, self.weights, self.reference = run, run.weights, run.weights.reference
         width = run.weights.family.language_model.config.hidden_size
         self.critics, self.targets = (Critics(width, 2 * width, seed=c.seed).to(c.device) for _ in range(2))
@@ -272,7 +281,7 @@ class ArCHer:
     def train(self, updates: Iterable[Update]) -> None:
         """Make updates: play, remember, update (critics, advantages, policy), log."""
         for update in updates:
-            with update.phase("rollout", keep_prompts=True):  # states of the buffer are answered, too
+            with update.phase("rollout", keep_prompts=True):  # the buffer's are answered, too
                 batch, outcomes, metrics = self.play()
             with update.phase("check"):
                 metrics |= check_log_probs(self.weights.engine, batch, self.passes, self.config.max_logp_gap)
@@ -282,7 +291,7 @@ class ArCHer:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, list[Outcome], dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, each row's outcome and the metrics."""
+        """Play `rollout_steps` steps of every environment; return batch, outcomes and metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         batch.advantages.fill_(math.nan)  # the policy learns from new replies to these states
@@ -291,20 +300,24 @@ class ArCHer:
         return batch, list(zip(rewards, following, strict=True)), metrics
 
     def update(self, count: int, update: int) -> dict[str, float]:
-        """One update, of number `update` from 1: `count` states of the buffer are answered again; critics, then policy.
-        Return the means of what was noted."""
+        """Answer `count` states of the buffer again, train critics, then policy; from 1."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
         fresh = self.answer([row.state for row in self.replay.draw(count, run.order)])
-        for engine in self.weights.engines():
+        for engine in self.weights.engines:
             engine.forget_prompts()
         actions = self.features(fresh)[1]
+
+        # The critics learn first, so that they judge these replies as well as they can.
         self.critic_steps(fresh.hidden, actions, metrics)
         with torch.no_grad():
             q, v = self.critics.q(fresh.hidden, actions), self.critics.v(fresh.hidden)
         advantages = losses.twin_advantages(q, v)
-        fresh.advantages = losses.normalise_advantages(advantages) if c.normalise_advantages else advantages
+        normalised = losses.normalise_advantages(advantages)
+        fresh.advantages = normalised if c.normalise_advantages else advantages
+
+        # The warm-up of the critics has the rate 0.
         if rate > 0:
             if c.kl_coef > 0:
                 fresh.ref = log_probs(self.reference, fresh, self.passes)
@@ -319,11 +332,9 @@ class ArCHer:
             "buffer/prompts": float(len(self.replay.states)),
         }
 
-    # ---- the buffer --------------------------------------------------------------------------------------------------
-
     @torch.no_grad()
     def features(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the critics' input for a batch's prompts [B, H] and replies [B, 2 H]."""
+        """The critics' input for a batch's prompts [B, H] and replies [B, 2 H]."""
         parts = [
             self.reference.reply_states([batch.samples[i].prompt for i in part], batch.ids[part], batch.mask[part])
             for part in torch.arange(len(batch.samples)).split(self.config.micro_batch)
@@ -339,12 +350,14 @@ class ArCHer:
             for critics in (self.critics, self.targets):
                 critics.state.fit(features)
                 critics.action.fit(actions)
+
+        # A state that the buffer holds has its feature already.
         states = dict(self.replay.states)
         for prompt, feature in zip(prompts, features, strict=True):
             if prompt.key not in states:
                 states[prompt.key] = State(prompt, feature.clone())
         following = [prompt for _, prompt in outcomes if prompt is not None]
-        unseen = list({prompt.key: prompt for prompt in following if prompt.key not in states}.values())
+        unseen = [*{prompt.key: prompt for prompt in following if prompt.key not in states}.values()]
         for i in range(0, len(unseen), self.config.micro_batch):
             part = unseen[i : i + self.config.micro_batch]
             for prompt, feature in zip(part, self.reference.last_hidden(part), strict=True):
@@ -354,14 +367,14 @@ class ArCHer:
             for prompt, action, (reward, after) in zip(prompts, actions, outcomes, strict=True)
         ]
         self.replay.add(rows)
+
         if self.collector.course is not None:
             with torch.no_grad():
                 before, taken, targets = self.lay_out_td(rows)
                 self.collector.note_errors((targets - self.critics.q(before, taken)).mean(0))
 
     def lay_out_td(self, rows: Sequence[Transition]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return features of the states [B, H] and of the replies [B, 2 H] of transitions, and the targets of Q
-        [2, B]."""
+        """Features of states [B, H] and replies [B, 2 H] of transitions; targets of Q [2, B]."""
         before = torch.stack([row.state.feature for row in rows])
         taken = torch.stack([row.action for row in rows])
         none = torch.zeros_like(before[0])
@@ -369,30 +382,31 @@ class ArCHer:
         rewards = torch.tensor([row.reward for row in rows], device=before.device)
         terminated = torch.tensor([row.following is None for row in rows], device=before.device)
         with torch.no_grad():
-            targets = losses.td_targets(rewards, self.targets.v(after), terminated, gamma=self.config.gamma)
+            v = self.targets.v(after)
+            targets = losses.td_targets(rewards, v, terminated, gamma=self.config.gamma)
         return before, taken, targets
 
     @torch.no_grad()
     def answer(self, states: Sequence[State]) -> Batch:
-        """Sample a reply of the current policy to each state, as many at a time as there are environments. The batch's
-        `hidden` are the states' features."""
+        """Sample a reply to each state; the batch's `hidden` are the states' features."""
         samples: list[Sample] = []
-        for i in range(0, len(states), self.run.envs.count):
-            samples += self.run.policy.sample([state.prompt for state in states[i : i + self.run.envs.count]])[0]
+        size = self.run.envs.count  # as many at a time as in a rollout
+        for i in range(0, len(states), size):
+            samples += self.run.policy.sample([state.prompt for state in states[i : i + size]])[0]
         batch = lay_out(samples, [None] * len(samples), self.weights.family.pad_id)
         batch.hidden = torch.stack([state.feature for state in states])
         return batch
 
-    # ---- gradient steps ----------------------------------------------------------------------------------------------
-
     def critic_steps(self, states: Tensor, actions: Tensor, metrics: Metrics) -> None:
-        """Fit Q to transitions of the buffer and V to Q of new replies, [B, H] and [B, 2 H]."""
+        """Fit Q to transitions of the buffer, V to Q of new replies (features [B, H], [B, 2 H])."""
         c = self.config
         for _ in range(c.critic_steps):
             sample = self.replay.draw(c.critic_batch, self.run.order)
             before, taken, q_targets = self.lay_out_td(sample)
             with torch.no_grad():
                 v_targets = self.targets.q(states, actions)
+
+            # Both losses make one step, after which the targets follow.
             q = losses.twin_loss(self.critics.q(before, taken), q_targets)
             v = losses.twin_loss(self.critics.v(states), v_targets)
             (q + v).backward()
@@ -402,14 +416,15 @@ class ArCHer:
             metrics.add("loss/v", float(v.detach()))
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the policy by REINFORCE + beta * KL, accumulated over forward passes, from `rows`, the
-        `size` rows of a minibatch of new replies."""
+        """One gradient step of the policy by REINFORCE + beta * KL on a minibatch."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             old, mask = batch.old[part], batch.mask[part]
             weights = torch.full((len(part),), 1.0 / size, device=old.device)
             new, _ = score(self.weights.engine, batch, part, self.passes)
             policy = losses.reinforce_loss(new, old, mask, batch.advantages[part], weights=weights)
+
+            # A KL counts on the new replies, where one is asked for.
             loss, kl = policy.loss, None
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], mask, weights, c.kl_estimator)

@@ -2,14 +2,15 @@
 
     python -m baselines.grpo --env vlgym/NumberLine-v1 --group 4
 
-The method (Shao et al., 2024, arXiv 2402.03300), for episodes of several turns: K episodes are played from each start
-state; the advantage of each is its return less the group's mean, over the group's standard deviation; all its tokens
-share it. The clipped token objective and the k3 KL to the reference are averaged over the tokens of an episode and then
-over episodes. Groups whose returns are all equal have the advantage 0: they are pulled to the reference, no more.
+The method (Shao et al., 2024, arXiv 2402.03300), for episodes of several turns: K episodes are
+played from each start state; the advantage of each is its return less the group's mean, over the
+group's standard deviation, shared by all its tokens. The clipped token objective and the k3 KL to
+the reference are averaged over the tokens of an episode and then over episodes. Groups whose
+returns are equal have the advantage 0.
 
-Departures from the source: episodes instead of single answers, so an observation's tokens are left out of the mean; the
-reference is the model as it was before reinforcement learning and is not renewed; the learning rate falls by a cosine.
-As in LOOP, compare runs by environment steps (`--env-steps`).
+Departures from the source: episodes instead of single answers, so an observation's tokens are left
+out of the mean; the reference is never renewed; the learning rate falls by a cosine. As in LOOP,
+compare runs by environment steps (`--env-steps`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def train(config: Config) -> Run[loop.Config]:
 
 
 class GRPO(loop.LOOP):
-    """LOOP's learner with other advantages. No episode is left out: the KL counts where the advantage is 0, too."""
+    """LOOP's learner with other advantages; no episode is left out, because the KL counts."""
 
     advantage = staticmethod(losses.group_relative)
     smallest_advantage = 0.0

@@ -2,18 +2,19 @@
 
     python -m baselines.loop --env vlgym/NumberLine-v1 --group 4
 
-The method (Chen et al., 2025, arXiv 2502.01600; VL-DAC eq. 2): K episodes are played from each start state; each has
-the advantage of its return over the mean of the K - 1 others, and all its tokens share it. The clipped objective is
-averaged over the tokens of an episode and then over episodes. Returns are not divided by their deviation, there is no
-KL, and episodes whose advantage is nearly zero are left out.
+The method (Chen et al., 2025, arXiv 2502.01600; VL-DAC eq. 2): K episodes are played from each
+start state; each has the advantage of its return over the mean of the K - 1 others, shared by all
+its tokens. The clipped objective is averaged over the tokens of an episode and then over episodes.
+Returns are not divided by their deviation, there is no KL, and episodes whose advantage is nearly
+zero are left out.
 
-Departures from the source: episodes are discounted if `--gamma` is below 1 (the source has final rewards only); the
-ratio is clipped to [1 - eps, 1 + eps] as in its paper, not to [1 / (1 + eps), 1 + eps] as in its code; all K episodes
-are finished before the update, where the source stops the slowest; the learning rate falls by a cosine; `pi_old` is
-noted while sampling.
+Departures from the source: episodes are discounted if `--gamma` is below 1; the ratio is clipped to
+[1 - eps, 1 + eps] as in its paper, not to [1 / (1 + eps), 1 + eps] as in its code; all K episodes
+are finished before the update, where the source stops the slowest; the learning rate falls by a
+cosine.
 
-A rollout is one episode of every environment, so updates differ in length; compare runs by environment steps
-(`--env-steps`).
+A rollout is one episode of every environment, so updates differ in length; compare runs by
+environment steps (`--env-steps`).
 """
 
 from __future__ import annotations
@@ -83,12 +84,12 @@ def train(config: Config, kind: type[LOOP] | None = None) -> Run[Config]:
 
 
 class LOOP:
-    """The learner: a policy (the run's weights), its optimizer, and what plays groups of episodes."""
+    """The learner: a policy (the run's weights), its optimizer, and what plays groups of
+    episodes."""
 
     advantage: Callable[[Tensor], Tensor] = staticmethod(losses.leave_one_out)
     """[G, K] returns of K episodes from each of G starts -> [G, K] advantages."""
-    smallest_advantage: ClassVar[float] = 0.01
-    """Episodes with a smaller one teach nothing, and are left out."""
+    smallest_advantage: ClassVar[float] = 0.01  # episodes with a smaller one are left out
 
     def __init__(self, run: Run[Config]) -> None:
         c = run.config
@@ -114,7 +115,8 @@ class LOOP:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play one episode in every environment; return the batch, the episodes' returns [G, K] and the metrics."""
+        """Play an episode in every environment; return batch, episodes' returns [G, K] and
+        metrics."""
         return self.collector.play(self.config.gamma)
 
     def compute_advantages(self, batch: Batch, returns: Tensor) -> None:
@@ -125,7 +127,7 @@ class LOOP:
         batch.returns = returns.flatten().repeat_interleave(lengths)
 
     def update(self, batch: Batch, update: int) -> dict[str, float]:
-        """One update: `epochs` passes over the episodes of a rollout. Return the means of what was noted."""
+        """Make `epochs` passes over the episodes of a rollout; return the metrics."""
         c, run, metrics = self.config, self.run, Metrics()
         rate = self.schedule.rate(update, run.state.env_steps)
         metrics.add("policy/lr", self.optimizers.set_rate("policy", rate))
@@ -140,12 +142,12 @@ class LOOP:
         return metrics.means()
 
     def teaches(self, advantages: Tensor) -> Tensor:
-        """Return which episodes are learnt from, bool of the same shape."""
+        """Tell which episodes are learnt from, bool of the same shape."""
         return ~(advantages.abs() < self.smallest_advantage)
 
     def policy_step(self, batch: Batch, rows: Tensor, weights: Tensor, metrics: Metrics) -> None:
-        """One gradient step on the clipped policy loss + beta * KL, accumulated over forward passes, from `rows`: those
-        of this process in the minibatch. `weights` [B] are those of all rows of the batch in the loss."""
+        """One gradient step on policy loss + beta * KL, over the forward passes of this process's
+        `rows`; `weights` [B] are those of all rows of the batch in the loss."""
         c, total = self.config, 0.0
         for part in micro_batches(batch, rows, self.passes):
             old, mask, share = batch.old[part], batch.mask[part], weights[part]
@@ -154,6 +156,8 @@ class LOOP:
                 new, old, mask, batch.advantages[part], clip=c.clip, clip_high=c.clip_high,
                 sequence=c.ratio == "sequence", weights=share,
             )  # fmt: skip
+
+            # The options that LOOP itself leaves out.
             loss, kl = policy.loss, None
             if c.entropy_coef:
                 loss = loss - c.entropy_coef * entropy(new, old, mask, share)
@@ -167,7 +171,8 @@ class LOOP:
 
 
 def token_shares(batch: Batch) -> Tensor:
-    """Share of each step in the tokens of its episode, [B]: all tokens of an episode count alike, and all episodes."""
+    """Share of each step in the tokens of its episode, [B]: all tokens of an episode count
+    alike."""
     tokens = batch.mask.sum(-1)
     whole = torch.empty(len(tokens), device=tokens.device)
     for unit in batch.units:

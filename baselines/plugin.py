@@ -1,7 +1,5 @@
-"""The plugin by which the core finds what this package brings it: the policy `hf:PATH-OR-NAME`.
-
-Imports neither torch nor transformers before the policy is asked for.
-"""
+"""The core's plugin for the policy `hf:PATH-OR-NAME`; torch is imported when the policy is asked
+for."""
 
 from __future__ import annotations
 
@@ -23,32 +21,24 @@ def vlgym_policies() -> Mapping[str, Callable[..., Policy]]:
 
 
 def make_hf(
-    name: str,
-    *,
-    seed: int = 0,
-    temperature: float | None = None,
-    max_tokens: int | None = None,
-    device: str = "cpu",
-    dtype: str = "float32",
-    image_tokens: int | None = None,
-    threads: int = 0,
-    engine: str = "auto",
-) -> Policy:
+    name: str, *, seed: int = 0, temperature: float | None = None, max_tokens: int | None = None, device: str = "cpu",
+    dtype: str = "float32", image_tokens: int | None = None, threads: int = 0, engine: str = "auto",
+) -> Policy:  # fmt: skip
     """Load a model as a policy.
 
     Args:
-        name: a folder, the Hub name of a chat model, `tiny` (untrained), or `smollm2`. A language model plays in words.
+        name: a folder, the Hub name of a chat model, `tiny` (untrained), or `smollm2`. A language
+            model plays in words.
         seed: of the sampler.
-        temperature: what logits are divided by before a token is drawn; 0 takes the likeliest; default as in the
-            model's training, 1 where that is not known.
-        max_tokens: longest reply in tokens; default as in the model's training, 128 where that is not known.
+        temperature: divisor of logits; 0 takes the likeliest token; default as in the model's
+            training, else 1.
+        max_tokens: longest reply in tokens; default as in the model's training, else 128.
         device: a torch device; auto is CUDA where there is one, else MPS, else the CPU.
         dtype: `float32` or `bfloat16`.
-        image_tokens: most tokens per image, for the families with a fast path: the upper bound of the model's own
-            processor. Default as in the model's training, else the processor's own, or 16 for tiny.
+        image_tokens: most tokens per image, for the families with a fast path. Default as in the
+            model's training, else its processor's own, or 16 for tiny.
         threads: CPU threads of torch; 0 leaves torch's choice.
-        engine: `auto` takes the fast path of the Qwen families that have one; `generate` takes the library's
-            `generate` for them too.
+        engine: `auto` takes the fast path where there is one, `generate` the library's `generate`.
 
     Raises:
         UserError: packages are missing, an option is out of range, or the model cannot be loaded.
@@ -61,6 +51,7 @@ def make_hf(
     from .policies.hf import EnginePolicy, Sampling, hash_model, in_words_of_eval
     from .runs.distributed import choose_device, set_up_torch
 
+    # Options are refused under the names that the core's command has for them.
     if not name:
         raise UserError(f"hf: names no model. {HINT} For example: --policy hf:runs/demo/model")
     check_number("--seed", seed, 0)
@@ -74,6 +65,8 @@ def make_hf(
     check_choice("--policy-arg dtype", dtype, DTYPES)
     if name == "tiny" and engine == "generate":
         raise UserError("hf:tiny is built here, so engine=generate cannot load it; it can play a saved tiny model.")
+
+    # A saved model plays as it was trained, where no option says otherwise.
     try:
         limits, plain = read_limits(name), engine == "generate"
         device = choose_device(device)

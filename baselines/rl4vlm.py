@@ -2,18 +2,21 @@
 
     python -m baselines.rl4vlm --env vlgym/NumberLine-v1 --thought-weight 0.3
 
-The method (Zhai et al., NeurIPS 2024, arXiv 2405.10292; VL-DAC eq. 1): the log-probability of an environment step is
-that of its action's tokens plus lambda times that of the thoughts before them; PPO's ratio is taken and clipped on this
-one number per step; the critic shares the model, without stop-gradient, warm-up or KL.
+The method (Zhai et al., NeurIPS 2024, arXiv 2405.10292; VL-DAC eq. 1): the log-probability of an
+environment step is that of its action's tokens plus lambda times that of the thoughts before them;
+PPO's ratio is taken and clipped on this one number per step; the critic shares the model, without
+stop-gradient, warm-up or KL.
 
-It is VL-DAC's learner with another loss and other defaults. The step loss has the log-probability of a whole reply, so
-its KL is a whole reply's, too: a sum over tokens instead of their mean. Departures from the published code:
-- the action's tokens are found by character offsets from what the environment's parser read (`Batch.spans`); of
-  a reply in which no action was read, the last four are scored as the action, as in the code; one of fewer tokens is
-  all action, where the code gives it no gradient;
-- each step is scored under the prompt that it answered; the code scores all steps under the first prompt;
+It is VL-DAC's learner with another loss and other defaults; a KL is a whole reply's, as the loss
+is. Departures from the published code:
+- the action's tokens are found by what the environment's parser read (`Batch.spans`); of a reply in
+  which no action was read, the last four are the action, as in the code; one of fewer tokens is all
+  action, where the code gives it no gradient;
+- each step is scored under the prompt that it answered; the code scores all steps under the first
+  prompt;
 - log-probabilities are float32, at temperature 1; the code's are bfloat16, at 0.2;
-- the value loss is not clipped, no step is skipped for a ratio above 10, truncated episodes bootstrap.
+- the value loss is not clipped, no step is skipped for a ratio above 10, truncated episodes
+  bootstrap.
 """
 
 from __future__ import annotations
@@ -35,19 +38,17 @@ from .learning.losses import PolicyLoss, log_ratio, weigh, with_statistics
 from .learning.run import Run
 from .models.family import Family
 
-# ---- the tokens of a reply's action ----------------------------------------------------------------------------------
-
 UNREAD_TOKENS = 4  # tokens at the end of a reply that count as its action where none was read
 
 
 def action_mask(
     family: Family, samples: Sequence[Sample], spans: Sequence[tuple[int, int] | None], width: int
 ) -> Tensor:
-    """True on the tokens from the one in which the action begins to the end of the turn, [B, width] bool.
+    """True on the tokens from the one in which the action begins to the end of the turn, [B, width]
+    bool.
 
-    What comes after the action (a closing tag, the end of turn) belongs to it, as in RL4VLM. Of a reply in which no
-    action was read, the last `UNREAD_TOKENS` tokens are the action, as in RL4VLM's code: a penalty for such a reply
-    counts whatever weight the thoughts have.
+    Of a reply in which no action was read, the last `UNREAD_TOKENS` are the action, as in RL4VLM's
+    code: its penalty counts whatever weight the thoughts have.
     """
     mask = torch.zeros(len(samples), width, dtype=torch.bool)
     for row, (sample, span) in enumerate(zip(samples, spans, strict=True)):
@@ -107,38 +108,34 @@ class RL4VLM(vldac.VLDAC):
 
 
 def step_ppo_loss(
-    new: Tensor,
-    old: Tensor,
-    mask: Tensor,
-    action_mask: Tensor,
-    advantages: Tensor,
-    *,
-    clip: float,
-    clip_high: float | None = None,
-    thought_weight: float,
-    weights: Tensor | None = None,
-) -> PolicyLoss:
-    """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log p(action).
+    new: Tensor, old: Tensor, mask: Tensor, action_mask: Tensor, advantages: Tensor, *, clip: float,
+    clip_high: float | None = None, thought_weight: float, weights: Tensor | None = None,
+) -> PolicyLoss:  # fmt: skip
+    """The RL4VLM policy loss (VL-DAC eq. 1): PPO per STEP on lambda * log p(thoughts) + log
+    p(action).
 
     With `thought_weight` = 1 it is ordinary sequence-level PPO on the whole reply.
 
     Args:
         new, old: [B, R] log-probabilities of the sampled tokens.
-        mask: [B, R] bool, real tokens; `action_mask`: [B, R] bool, the tokens of the action part. The thoughts are
-            `mask & ~action_mask`.
+        mask, action_mask: [B, R] bool, real tokens and those of the action; the thoughts are the
+            others.
         advantages: [B].
         thought_weight: the lambda of eq. 1, in [0, 1].
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
+    # One log-probability per step.
     weight = torch.where(action_mask, torch.ones_like(new), torch.full_like(new, thought_weight))
     zero = torch.zeros_like(new)
     step_new = torch.where(mask, weight * new.float(), zero).sum(-1)
     step_old = torch.where(mask, weight * old.float(), zero).sum(-1)
     lr = log_ratio(step_new, step_old)
     ratio = lr.exp()
+
     high = clip if clip_high is None else clip_high
     objective = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + high) * advantages)
-    return with_statistics(-weigh(objective, weights), lr, ratio, torch.ones_like(lr, dtype=torch.bool), clip, high)
+    every = torch.ones_like(lr, dtype=torch.bool)
+    return with_statistics(-weigh(objective, weights), lr, ratio, every, clip, high)
 
 
 if __name__ == "__main__":

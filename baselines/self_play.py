@@ -1,10 +1,11 @@
-"""Self-play: VL-DAC on games of several agents. The model holds every seat, or one against the pool, and each of its
-turns is data.
+"""Self-play: VL-DAC on games of several agents, in which the model holds every seat, or one against
+the pool.
 
     python -m baselines.self_play --env vlgym/KuhnPoker-v0 --pool.past 0.3
 
-An update plays whole games: at each of --num-envs tables until --rollout-steps turns have been taken there. The pool
-holds the model as it was after earlier updates, and the game's own players; at the end its members are rated.
+An update plays whole games: at each of --num-envs tables until --rollout-steps turns have been
+taken there. The pool holds the model after earlier updates, and the game's own players; at the end
+it is rated.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import ClassVar, Self
 from vlgym.errors import UserError
 
 from . import vldac
-from .learning.batch import Batch, pack
-from .learning.collect import Rows, episode_metrics, rollout_metrics
+from .learning.batch import Batch
+from .learning.collect import Rows
 from .learning.command import main
 from .learning.game_collector import POOL_FOLDER, GameCollector, Pool, PoolOptions, rate_pool
 from .learning.run import Run
@@ -61,14 +62,18 @@ class SelfPlay(vldac.VLDAC):
         """Play whole games; return the batch, the turns one after the other and the metrics."""
         games = self.collector.play(self.run.state.update + 1, self.config.rollout_steps)
         records = [record for game in games for record in game]
+
+        # No game is left where the environments failed.
         if not records:
             raise UserError("No game came to its end in this update; see the failures of the environments above.")
-        batch = pack(records, self.run.policy.engine.family.pad_id)
         ended = [(game[-1].success, sum(record.reward for record in game)) for game in games]
-        metrics = episode_metrics(ended) | rollout_metrics(records, batch)
+        batch, metrics = self.collector.make_batch(records, ended)
+
+        # Returns against each kind of opponent: they tell more than those against itself.
         metrics["pool/size"] = float(len(self.collector.pool.members))
         for kind in ("past", "fixed"):
-            theirs = [sum(record.reward for record in game) for game in games if game[0].part.startswith(kind)]
+            played = [game for game in games if game[0].part.startswith(kind)]
+            theirs = [sum(record.reward for record in game) for game in played]
             if theirs:
                 metrics[f"pool/return_{kind}"] = sum(theirs) / len(theirs)
         return batch, [[record] for record in records], metrics

@@ -2,7 +2,8 @@
 
     python -m baselines.sft --env vlgym/NumberLine-v1 --out runs/warm
 
-It is not a way to a good policy: that is what `baselines.vldac` is for. `learning/warm_start.py` says how it works.
+It is not a way to a good policy: that is what `baselines.vldac` is for. `learning/warm_start.py`
+says how it works.
 """
 
 from __future__ import annotations
@@ -33,15 +34,14 @@ WARM = "warm.json"  # the report in the model's folder
 
 @dataclass(frozen=True)
 class Config:
-    """Supervised warm start from oracle trajectories.
-
-    Writes a model folder that `--model` of the other commands accepts.
-    """
+    """Supervised warm start from oracle trajectories: writes a folder for `--model` of the other
+    commands."""
 
     env: str = "vlgym/NumberLine-v1"
     """Environment id, or several with commas between."""
     model: str = "tiny"
-    """`tiny` (built offline), `smollm2` (pretrained language), a folder, or the Hub name of a chat model."""
+    """`tiny` (built offline), `smollm2` (pretrained language), a folder, or the Hub name of a chat
+    model."""
     out: Path = Path("runs/warm")
     """Folder for the model and the report; must be new or empty."""
     seed: int = 0
@@ -49,11 +49,14 @@ class Config:
     max_new_tokens: int | None = None
     """Longest reply in tokens; default half as much again as the oracle's longest."""
     image_tokens: int | None = None
-    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their processor allows."""
+    """Most tokens per image; default for tiny 16 to 64 by environment, for others what their
+    processor allows."""
     env_kwargs: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it again adds."""
+    """Further constructor arguments of the environments, as name=value (JSON, else text); giving it
+    again adds."""
     device: str = "auto"
-    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else the CPU."""
+    """Torch device: cpu, cuda, cuda:NUMBER, mps; auto is CUDA where there is one, else MPS, else
+    the CPU."""
     threads: int = 0
     """CPU threads of torch; 0 leaves torch's choice."""
     warm: WarmConfig = field(default_factory=WarmConfig)
@@ -61,11 +64,8 @@ class Config:
 
 
 def run(config: Config) -> WarmReport:
-    """Train and save; return the report.
-
-    Raises:
-        UserError: an option is out of range, or names nothing.
-    """
+    """Train and save; return the report."""
+    # All that can be refused is refused before a model is loaded.
     config = replace(config, device=choose_device(config.device))
     env_ids, env_kwargs = environment_ids(config.env), read_arguments(config.env_kwargs, "--env-kwargs")
     config.warm.validate()
@@ -76,6 +76,7 @@ def run(config: Config) -> WarmReport:
     envs = Environments(env_ids, env_kwargs, 1)
     parsers = envs.parsers()
     check_new(config.out, WARM)
+
     family = load_family(
         config.model, image_tokens=config.image_tokens or count_image_tokens(config.model, env_ids), seed=config.seed,
         device=config.device, system=read_limits(config.model).system,
@@ -85,9 +86,8 @@ def run(config: Config) -> WarmReport:
     how = f"{config.warm.noise:.0%} of the labels are random legal actions"
     print(f"warm start on {', '.join(env_ids)}: {how}; {device_in_words(config.device)}")
 
-    report = warm_start(
-        engine, envs, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens
-    )  # fmt: skip
+    # The model's folder has the report, and the limits for later evaluations.
+    report = warm_start(engine, envs, config.warm, seed=config.seed, max_new_tokens=config.max_new_tokens)
     policy = ModelPolicy(engine, torch.Generator().manual_seed(config.seed), name=config.model)
     record = describe("sft", asdict(config), env_ids, env_kwargs, policy=policy)
     limits = TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system)

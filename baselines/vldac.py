@@ -3,35 +3,37 @@
     python -m baselines.vldac --env vlgym/NumberLine-v1
     python -m baselines.vldac --env vlgym/OneRoom-v1 --model Qwen/Qwen2-VL-2B-Instruct --preset 24gb
 
-The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a reply's tokens and
-then over steps (eq. 3); one step-level GAE advantage per environment step; a value MLP on the hidden state of the last
-prompt token behind a stop-gradient (eq. 4); a per-token KL penalty to the reference (eq. 5), the model as it was before
-reinforcement learning; the first updates train the value head alone.
+The method (Bredis et al., AAMAS 2026, arXiv 2508.04280): token-level clipped PPO, averaged over a
+reply's tokens and then over steps (eq. 3); one step-level GAE advantage per environment step; a
+value MLP on the hidden state of the last prompt token behind a stop-gradient (eq. 4); a per-token
+KL penalty to the reference (eq. 5), the model as it was before; the first updates train the value
+head alone.
 
-`VLDAC.train` is the loop over updates: play, value, advantage, update, log. Its parts stand below it in this order,
-then the value head and the equations. To try another loss, copy this file.
+`VLDAC.train` is the loop over updates: play, value, advantage, update, log. Its parts stand below
+it in this order, then the value head and the equations. To try another loss, copy this file.
 
-Where it departs from the paper, or says what the paper leaves open:
-- all weights of the language model are trained by default, of published models on CUDA adapters, as in the paper
-  (`--lora.rank`); the vision tower is frozen (its features are computed once per image) unless `--train-vision`;
-- the value head has its own optimizer and learning rate, so alpha of eq. 6 counts only under `--no-stop-gradient`. It
-  reads the states stored at rollout, standardised by that rollout's mean and deviation: states of different
-  observations differ by 1 % of their norm, and an update moves all of them by ten times as much. It trains for more
-  epochs than the policy (`--value-epochs`), and an average of its weights over gradient steps values the rollouts;
-- where the value loss reaches the model, the head reads the state as it is: the division by its deviation would make
-  the model's gradient the critic's;
-- truncated episodes bootstrap with V(final observation), terminated ones do not; the published code treats both as
+Departures from the paper, and what it leaves open:
+- all weights of the language model are trained by default, of published models on CUDA adapters, as
+  in the paper (`--lora.rank`); the vision tower is frozen unless `--train-vision`;
+- the value head has its own optimizer, so alpha of eq. 6 counts only under `--no-stop-gradient`. It
+  reads the states stored at rollout, standardised by that rollout: states of different observations
+  differ by 1 % of their norm, and an update moves all of them by ten times as much. It trains for
+  more epochs than the policy (`--value-epochs`), and an average of its weights over gradient steps
+  values the rollouts;
+- where the value loss reaches the model, the head reads the state as it is: the division by its
+  deviation would make the model's gradient the critic's;
+- truncated episodes bootstrap with V(final observation); the published code treats them as
   terminal;
-- replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the published code samples
-  greedily;
-- `pi_old` is the log-probability noted while sampling, which the scorer's must agree with
-  (`--max-logp-gap`);
-- the KL is to the frozen base, as in the published code, and its estimator is k2; eq. 5 is printed with `pi_old`;
-- the learning rate falls by a cosine from the first update that trains the policy; clip range, rollout length and reply
-  length are ours (not given in the paper).
+- replies are sampled at temperature 1 over the whole vocabulary less the special tokens; the
+  published code samples greedily;
+- `pi_old` is noted while sampling; the scorer must agree with it (`--max-logp-gap`);
+- the KL is to the frozen base, as in the published code, by k2; eq. 5 is printed with `pi_old`;
+- the learning rate falls by a cosine; clip range, rollout length and reply length are ours (not
+  given).
 
-The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`, `--no-stop-gradient`. RL4VLM
-(`baselines/rl4vlm.py`) has all of them and another loss; `baselines/self_play.py` plays games against itself.
+The ablations of the paper's figure 4 are switches: `--kl-coef 0`, `--value-warmup 0`,
+`--no-stop-gradient`. RL4VLM (`baselines/rl4vlm.py`) has all of them and another loss;
+`baselines/self_play.py` plays games against itself.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ from .learning.batch import (
     policy_optimizer,
     score,
 )
-from .learning.collect import Collector, Rows, flags
+from .learning.collect import Collector, Rows
 from .learning.command import main
 from .learning.config import ClippedConfig
 from .learning.losses import KLEstimator, PolicyLoss, log_ratio, token_mean, weigh, with_statistics
@@ -80,15 +82,18 @@ class Config(ClippedConfig):
     value_lr: float = 1e-3
     """Learning rate of the value head."""
     value_epochs: int = 8
-    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the policy's."""
+    """Passes of the value head over a rollout; without a stop-gradient the last ones go with the
+    policy's."""
     value_warmup: int = 2
     """First updates, which train the value head alone."""
     stop_gradient: bool = True
     """Keep the value loss from changing the model."""
     target_kl: float | None = None
-    """End the passes of an update once the policy is so far from the one that sampled, in KL per token (k3)."""
+    """End the passes of an update once the policy is so far from the one that sampled: KL per token
+    (k3)."""
     value_coef: float = 0.15
-    """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a stop-gradient only."""
+    """Weight of the value loss in the model's gradient (alpha of eq. 6); used without a
+    stop-gradient only."""
 
     def resolve(self) -> Self:
         """Fill in what depends on the model, and check ranges."""
@@ -112,19 +117,23 @@ def train(config: Config, kind: type[VLDAC] | None = None) -> Run[Config]:
 
 
 class VLDAC:
-    """The learner: a policy (the run's weights), a value head, an optimizer for each, and what plays the rollouts."""
+    """The learner: a policy (the run's weights), a value head, their optimizers, and a collector of
+    rollouts."""
 
-    whole: ClassVar[bool] = False
-    """The policy's ratio is taken of whole replies, not of single tokens."""
+    whole: ClassVar[bool] = False  # the policy's ratio is taken of whole replies, not of single tokens
 
     def __init__(self, run: Run[Config]) -> None:
         c = self.config = run.config
         self.passes, self.schedule = c.passes, c.schedule(rests=c.value_warmup)
         self.run, self.weights = run, run.weights
+
+        # The averaged head has the newest standardisation: it reads states of the same rollout.
         hidden_size = run.weights.family.language_model.config.hidden_size
         self.value = ValueHead(hidden_size, seed=c.seed).to(c.device)
         self.steady = AveragedModel(self.value, multi_avg_fn=get_ema_multi_avg_fn(0.97))
         self.steady.module.norm = self.value.norm
+
+        # Without a stop-gradient, too, the head has its own learning rate.
         self.optimizers = Optimizers(
             {
                 "policy": policy_optimizer(run.weights.parameters, c.policy_lr),
@@ -155,7 +164,8 @@ class VLDAC:
             update.log(batch, metrics)
 
     def play(self) -> tuple[Batch, Rows, dict[str, float]]:
-        """Play `rollout_steps` steps of every environment; return the batch, its records in time and the metrics."""
+        """Play `rollout_steps` steps of every environment; return the batch, its records and the
+        metrics."""
         rows = self.collector.play(self.config.rollout_steps)
         batch, metrics = self.collector.pack(rows)
         return batch, rows, metrics
@@ -163,31 +173,38 @@ class VLDAC:
     @torch.no_grad()
     def compute_values(self, batch: Batch, rows: Rows) -> Values:
         """Value every state that was answered, and those with which the advantages bootstrap."""
-        if self.config.stop_gradient:  # a deviation of 1 % would multiply the gradient that reaches the model
+        # A deviation of 1 % would multiply the gradient that reaches the model.
+        if self.config.stop_gradient:
             self.value.norm.fit(distributed.gather(batch.hidden, self.run.world).float())
         batch.values = self.steady(batch.hidden)
         return Values(batch.values.view(len(rows), -1), *self.collector.values_after(rows, self.steady))
 
     def compute_advantages(self, batch: Batch, rows: Rows, values: Values) -> dict[str, float]:
-        """Compute one advantage and one return per environment step; advantages are normalised over all processes."""
+        """Compute one advantage and one return per environment step."""
         c, world, device = self.config, self.run.world, batch.hidden.device
         rewards = torch.tensor(self.collector.rewards(rows), device=device)
-        terminated, truncated = (flags(rows, name, device) for name in ("terminated", "truncated"))
+        ends = [[(bool(record.terminated), bool(record.truncated)) for record in row] for row in rows]
+        terminated, truncated = torch.tensor(ends, device=device).unbind(-1)
         advantages, returns = step_gae(
             rewards, values.now, values.last, terminated, truncated, values.final, gamma=c.gamma, lam=c.gae_lambda
         )
         self.collector.note_errors(advantages)
+
+        # Advantages are normalised over all processes.
         at = len(batch.samples) * world.rank
         everywhere = losses.normalise_advantages(distributed.gather(advantages.flatten(), world))
         batch.advantages, batch.returns = everywhere[at : at + len(batch.samples)], returns.flatten()
         return {"value/explained_variance": losses.explained_variance(values.now.flatten(), batch.returns)}
 
     def update(self, batch: Batch, update: int) -> dict[str, float]:
-        """Train the value head, then the policy, whose learning rate is 0 while the value head warms up. Return the
-        means of what was noted."""
+        """Train the value head, then the policy, at rest while the value head warms up; return the
+        metrics."""
         c, run, metrics = self.config, self.run, Metrics()
         lr = self.optimizers.set_rate("policy", self.schedule.rate(update, run.state.env_steps))
         metrics.add("policy/lr", lr)
+
+        # The head learns before the policy moves; without a stop-gradient its last passes go with
+        # the policy's.
         joint = 0 if c.stop_gradient or lr == 0 else c.epochs  # passes of the head with the policy
         for rows, size in self.draw(batch, max(0, c.value_epochs - joint)):
             self.value_step(batch, rows, size, metrics)
@@ -201,12 +218,12 @@ class VLDAC:
         """Called after the last update."""
 
     def draw(self, batch: Batch, epochs: int) -> Iterator[tuple[Tensor, int]]:
-        """Minibatches of some passes over a rollout: this process's rows, and the steps in all processes."""
+        """Minibatches of some passes over a rollout, as `minibatches` yields them."""
         for _ in range(epochs):
             yield from minibatches(batch.units, self.config.minibatch, self.run.world, self.run.order)
 
     def value_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> None:
-        """One gradient step of the value head on (V - return)^2 / 2, from the states stored at rollout; `rows` are this
+        """One gradient step of the value head, from the states stored at rollout; `rows` are this
         process's in a minibatch of `size` environment steps over all processes."""
         loss = value_loss(self.value(batch.hidden[rows]), batch.returns[rows], step_weights(batch, rows, size))
         loss.backward()
@@ -216,12 +233,14 @@ class VLDAC:
         self.steady.update_parameters(self.value)
 
     def policy_step(self, batch: Batch, rows: Tensor, size: int, metrics: Metrics) -> float:
-        """One gradient step of the policy on policy loss + beta * KL (eq. 6), accumulated over forward passes, with the
-        arguments of `value_step`. Return how far the policy had moved: KL per token, by k3."""
+        """One gradient step of the policy on policy loss + beta * KL (eq. 6), over forward passes;
+        arguments as in `value_step`. Return how far the policy had moved: KL per token, by k3."""
         c, total, moved = self.config, 0.0, 0.0
         for part in micro_batches(batch, rows, self.passes):
             weights = step_weights(batch, part, size)
             new, states = score(self.weights.engine, batch, part, self.passes)
+
+            # Policy loss, less the entropy bonus.
             policy = self.policy_loss(new, batch, part, weights)
             loss, kl = policy.loss, None
             if c.entropy_coef:
@@ -229,6 +248,8 @@ class VLDAC:
             if not c.stop_gradient:  # the ablation: alpha times the value loss, through the model
                 values = self.value(states, stop_gradient=False)
                 loss = loss + c.value_coef * value_loss(values, batch.returns[part], weights)
+
+            # The KL holds the policy near the model as it was.
             if batch.ref is not None:
                 kl = kl_loss(new, batch.ref[part], batch.mask[part], weights, c.kl_estimator, whole=self.whole)
                 loss = loss + c.kl_coef * kl
@@ -243,8 +264,8 @@ class VLDAC:
         return moved
 
     def policy_loss(self, new: Tensor, batch: Batch, rows: Tensor, weights: Tensor) -> PolicyLoss:
-        """Clipped PPO per token (eq. 3) of rows [b], whose log-probabilities under the current weights are `new`
-        [b, R]; `weights` [b] are theirs in the loss."""
+        """Clipped PPO per token (eq. 3) of rows [b], whose log-probabilities now are `new` [b, R];
+        `weights` [b] are theirs in the loss."""
         return token_ppo_loss(
             new, batch.old[rows], batch.mask[rows], batch.advantages[rows],
             clip=self.config.clip, clip_high=self.config.clip_high, sequence=self.config.ratio == "sequence",
@@ -261,17 +282,19 @@ class Values(NamedTuple):
 
 
 def step_weights(batch: Batch, rows: Tensor, size: int) -> Tensor:
-    """Weight of each row [b] in a minibatch of `size` environment steps over all processes: every step counts alike."""
+    """Weight of each row [b] in a minibatch of `size` environment steps: every step counts
+    alike."""
     return torch.full((len(rows),), 1.0 / size, device=batch.old.device)
 
 
-# -- value head --------------------------------------------------------------------------------------------------------
+# -- value head ------------------------------------------------------------------------------------
 
 
 class Standardise(nn.Module):
-    """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit deviation.
+    """Subtract the mean and divide by the deviation that `fit` saw, then scale each row to unit
+    deviation.
 
-    The features of all states have much in common and differ little; the last step bounds what comes later.
+    States have much in common and differ little; the last step bounds what comes later.
     """
 
     mean: Tensor
@@ -283,7 +306,7 @@ class Standardise(nn.Module):
         self.register_buffer("deviation", torch.ones(size))
 
     def fit(self, x: Tensor) -> None:
-        """Take mean and deviation of features [B, size]; dimensions that hardly vary are not blown up."""
+        """Take mean and deviation of features [B, size]; dimensions that hardly vary stay small."""
         deviation = x.std(0, correction=0)
         self.mean.copy_(x.mean(0))
         self.deviation.copy_(deviation + 0.1 * deviation.mean() + 1e-6)
@@ -294,8 +317,8 @@ class Standardise(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Two-layer MLP on standardised states, with an output of zero before training. `seed` is of its initialisation; no
-    global generator is read or moved."""
+    """Two-layer MLP on standardised states, 0 before training; no global generator is read or
+    moved."""
 
     def __init__(self, hidden_size: int, width: int = 256, seed: int = 0) -> None:
         super().__init__()
@@ -308,41 +331,34 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.outer.bias)
 
     def forward(self, hidden: Tensor, *, stop_gradient: bool = True) -> Tensor:
-        """[B, H] states of the last prompt token -> [B] values, float32. Detached here, so no caller can forget it."""
+        """[B, H] states of the last prompt token, detached -> [B] values, float32."""
         x = self.norm((hidden.detach() if stop_gradient else hidden).float())
-        return self.outer(torch.nn.functional.silu(self.inner(x))).squeeze(-1)
+        return self.outer(nn.functional.silu(self.inner(x))).squeeze(-1)
 
 
-# -- equations ---------------------------------------------------------------------------------------------------------
+# -- equations -------------------------------------------------------------------------------------
 
 
 def step_gae(
-    rewards: Tensor,
-    values: Tensor,
-    last_values: Tensor,
-    terminated: Tensor,
-    truncated: Tensor,
-    final_values: Tensor,
-    *,
-    gamma: float,
-    lam: float,
-) -> tuple[Tensor, Tensor]:
+    rewards: Tensor, values: Tensor, last_values: Tensor, terminated: Tensor, truncated: Tensor, final_values: Tensor,
+    *, gamma: float, lam: float,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Generalised advantages per ENVIRONMENT STEP (GAE eq. 16), ends of episodes told apart.
 
-    delta_t = r_t + gamma * V'_t - V_t, where V'_t = 0 if the episode terminated at t; `final_values[t]` if it was
-    truncated at t (a time limit says nothing about what the state was worth); `values[t + 1]` otherwise (`last_values`
-    for the last row). The recursion A_t = delta_t + gamma * lam * A_{t+1} is cut at both kinds of end. A step with both
-    flags counts as terminated.
+    delta_t = r_t + gamma * V'_t - V_t, where V'_t = 0 if the episode terminated at t;
+    `final_values[t]` if it was truncated at t (a time limit says nothing about the state's worth);
+    `values[t + 1]` otherwise (`last_values` for the last row). A_t = delta_t + gamma * lam *
+    A_{t+1} is cut at both kinds of end. A step with both flags counts as terminated.
 
     Args:
         rewards, values: [T, N] float; `values[t]` is V of the observation that step t answered.
-        last_values: [N] float, V of the observation after the last step (ignored where that step ended its episode).
+        last_values: [N] float, V of the observation after the last step (ignored where that ended).
         terminated, truncated: [T, N] bool, as `gymnasium.Env.step` returned them.
-        final_values: [T, N] float, V of the final observation of a truncated episode; ignored elsewhere.
-        gamma, lam: discount and GAE mixing, both in [0, 1].
+        final_values: [T, N] float, V of the final observation of a truncated episode; else ignored.
 
     Returns:
-        (advantages, returns), both [T, N]; returns = advantages + values, the targets of the value head.
+        (advantages, returns), both [T, N]; returns = advantages + values, the targets of the value
+            head.
 
     >>> never, ends = torch.tensor([[False], [False]]), torch.tensor([[False], [True]])
     >>> rewards, values, none = torch.tensor([[0.0], [1.0]]), torch.zeros(2, 1), torch.zeros(1)
@@ -363,29 +379,25 @@ def step_gae(
 
 
 def token_ppo_loss(
-    new: Tensor,
-    old: Tensor,
-    mask: Tensor,
-    advantages: Tensor,
-    *,
-    clip: float,
-    clip_high: float | None = None,
-    sequence: bool = False,
-    weights: Tensor | None = None,
-) -> PolicyLoss:
-    """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per environment STEP.
+    new: Tensor, old: Tensor, mask: Tensor, advantages: Tensor,
+    *, clip: float, clip_high: float | None = None, sequence: bool = False, weights: Tensor | None = None,
+) -> PolicyLoss:  # fmt: skip
+    """The VL-DAC policy loss (eq. 3): PPO's clipped objective per TOKEN, one advantage per
+    environment STEP.
 
-    L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a reply's tokens
-    comes before the mean over steps, so a step weighs the same whether its reply is long or short, and a token of a
-    long reply weighs less than one of a short reply.
+    L = -mean_t [ 1/|a_t| sum_i min(r_ti A_t, clip(r_ti, 1 - clip, 1 + clip) A_t) ]. The mean over a
+    reply's tokens comes before the mean over steps, so a step weighs the same however long its
+    reply is.
 
     Args:
-        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and under the one that
-            sampled.
+        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and
+            under the one that sampled.
         mask: [B, R] bool.
         advantages: [B], shared by all tokens of a step.
-        clip, clip_high: ratios are clipped to [1 - clip, 1 + clip_high]; None takes `clip` (DAPO, arXiv 2503.14476).
-        sequence: all tokens of a reply have one ratio, the geometric mean of theirs (GSPO, arXiv 2507.18071, eq. 7).
+        clip, clip_high: ratios are clipped to [1 - clip, 1 + clip_high]; None takes `clip` (DAPO,
+            arXiv 2503.14476).
+        sequence: all tokens of a reply have one ratio, their geometric mean (GSPO, arXiv
+            2507.18071, eq. 7).
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     lr = log_ratio(new, old, mask)
@@ -397,14 +409,25 @@ def token_ppo_loss(
     return with_statistics(-weigh(token_mean(objective, mask), weights), lr, ratio, mask, clip, high)
 
 
-def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
-    """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by (nearly) pi_new (VL-DAC eq. 5), 0 on padding.
+def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both
+    [B]; scalar.
 
-    With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased, any sign; its gradient as a LOSS is zero-mean noise,
-    so use it inside the reward); k2 = d^2 / 2 (biased, but its gradient is the reverse KL's on policy, and grows with d
-    alone: Schulman, 2020, "Approximating KL divergence"; Liu et al., 2025, arXiv 2510.01555); k3 = e^d - d - 1
-    (unbiased on policy, never negative; what the published code uses). k3's gradient is e^d: one token that other
-    tokens' steps made improbable can outweigh a whole minibatch.
+    With `weights` [B] it is the weighted sum instead.
+    """
+    return weigh(0.5 * (values.float() - returns.float()).square(), weights)
+
+
+def kl_estimate(new: Tensor, ref: Tensor, mask: Tensor, estimator: KLEstimator) -> Tensor:
+    """Per-token estimate of KL(pi_new || pi_ref) from tokens sampled by pi_new (VL-DAC eq. 5), 0 on
+    padding.
+
+    With d = log pi_ref - log pi_new (clamped): k1 = -d (unbiased; its gradient as a LOSS is
+    zero-mean noise, so use it inside the reward); k2 = d^2 / 2 (biased, but its gradient is the
+    reverse KL's on policy, and grows with d alone: Schulman, 2020, "Approximating KL divergence";
+    Liu et al., 2025, arXiv 2510.01555); k3 = e^d - d - 1 (unbiased on policy, never negative; the
+    published code's). k3's gradient is e^d: one token that other tokens' steps made improbable can
+    outweigh a whole minibatch.
 
     Args:
         new, ref: [B, R] log-probabilities of the sampled tokens; mask: [B, R] bool.
@@ -423,25 +446,18 @@ def kl_loss(
 ) -> Tensor:
     """`kl_estimate` (same arguments) of each reply, summed over steps by their weights [B]; scalar.
 
-    One coefficient means the same with either policy loss: the token loss is a mean over a reply's tokens, and so is
-    the KL; the step loss has the log-probability of the `whole` reply, a sum, and so its KL is the whole reply's.
+    One coefficient means the same with either policy loss: the token loss is a mean over a reply's
+    tokens, and so is the KL; the step loss is of the `whole` reply, a sum, and so is its KL.
     """
     per_token = kl_estimate(new, ref, mask, estimator)
     return ((per_token.sum(-1) if whole else token_mean(per_token, mask)) * weights).sum()
 
 
 def entropy(new: Tensor, old: Tensor, mask: Tensor, weights: Tensor) -> Tensor:
-    """Entropy per token in nats, from the sampled tokens alone: -r log pi, mean over a reply's tokens, then summed over
-    steps by their weights [B]. Value and gradient are the entropy's in expectation: E_old[r log pi] = E_pi[log pi]."""
+    """Entropy per token in nats from the sampled tokens: -r log pi, mean over a reply's tokens,
+    then summed over steps by their weights [B]. Value and gradient are right in expectation:
+    E_old[r log pi] = E_pi[log pi]."""
     return -(token_mean(log_ratio(new, old, mask).exp() * new.where(mask, 0.0), mask) * weights).sum()
-
-
-def value_loss(values: Tensor, returns: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Mean of (V - R)^2 / 2 over environment steps, no clipping (VL-DAC, text after eq. 4). Both [B]; scalar.
-
-    With `weights` [B] it is the weighted sum instead.
-    """
-    return weigh(0.5 * (values.float() - returns.float()).square(), weights)
 
 
 if __name__ == "__main__":

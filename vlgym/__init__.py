@@ -1,7 +1,7 @@
-"""vlgym, the RL4VLM Gym: Gymnasium environments that a vision-language model sees and answers in free text.
+"""vlgym, the RL4VLM Gym: Gymnasium environments that a vision-language model sees and answers.
 
-`import vlgym` registers every installed environment with Gymnasium: `gymnasium.make("vlgym/NumberLine-v0")`. It loads
-the plugins' specs, and no environment code.
+`import vlgym` registers every installed environment, without its code, with Gymnasium:
+`gymnasium.make("vlgym/NumberLine-v0")`.
 """
 
 from importlib import import_module

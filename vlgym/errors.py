@@ -1,8 +1,8 @@
 """Errors that the package raises on purpose.
 
-A `UserError` is a problem that a user can fix: its message says what was asked and found, the nearest valid choices,
-and the command that fixes it. The command line prints it without a traceback. Any other exception is a bug and keeps
-its traceback.
+A `UserError` is a problem that a user can fix: its message says what was asked and found, the
+nearest valid choices, and the command that fixes it. It is printed without a traceback. Any other
+exception is a bug and keeps its traceback.
 
 Exit statuses of every command of `vlgym` and `baselines`:
 
@@ -26,11 +26,8 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-LARGEST_COUNT = 2**31 - 1
-"""Largest number of anything that a user may count."""
-
-GREATEST = 1e100
-"""Greatest magnitude of a measured number: sums of squares stay finite."""
+LARGEST_COUNT = 2**31 - 1  # of anything that a user may count
+GREATEST = 1e100  # magnitude of a measured number: sums of squares stay finite
 
 T = TypeVar("T")
 
@@ -84,14 +81,10 @@ class TrajectoryError(UserError):
 
 
 def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserError] = UserError) -> T:
-    """Return `value` if it is one of `choices`.
+    """Return `value` if it is one of `choices`; `None` among them is accepted, and not listed.
 
     Args:
-        name: what is chosen, as the user wrote it: `split`, `--policy`.
-        choices: what is valid; `None` among them is accepted, and not listed.
-
-    Raises:
-        UserError: it is none of them; the message lists them and names the nearest.
+        name: as the user wrote it: `split`, `--policy`.
 
     >>> check_choice("split", "test", ("train", "val", "test"))
     'test'
@@ -103,16 +96,13 @@ def check_choice(name: str, value: T, choices: Iterable[Any], error: type[UserEr
     valid = list(choices)
     if value not in valid:
         words = [str(choice) for choice in valid if choice is not None]
-        raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{nearest(str(value), words)}")
+        near = nearest(str(value), words)
+        raise error(f"{name}={value!r} is not one of {', '.join(words) or 'none'}.{near}")
     return value
 
 
 def check_reward(value: Any, where: str) -> None:
-    """Check what an environment paid.
-
-    Raises:
-        ValueError: it is no finite number, or beyond `GREATEST`. It is no `UserError`: the environment is broken.
-    """
+    """Raise `ValueError`: an environment's reward that is not finite and moderate is a bug."""
     if not isinstance(value, Real) or not -GREATEST <= float(value) <= GREATEST:
         raise ValueError(f"{where}: the reward is {value!r:.80}, which is no finite number up to {GREATEST:g}.")
 
@@ -120,7 +110,8 @@ def check_reward(value: Any, where: str) -> None:
 def check_finite(source: str, tensors: dict[str, Any]) -> dict[str, Any]:
     """Return tensors of torch; a `UserError` names the first that holds NaN or infinity."""
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and tensor.numel() and not all(map(math.isfinite, tensor.detach().aminmax())):
+        filled = tensor.is_floating_point() and tensor.numel()
+        if filled and not all(map(math.isfinite, tensor.detach().aminmax())):
             raise UserError(f"{source}: {name} holds NaN or infinity. Take an older one, or another.")
     return tensors
 
@@ -134,15 +125,12 @@ def check_number(
     above: float | None = None,
     hint: str = "",
 ) -> None:
-    """Check the range of a number; NaN and infinity are in none.
+    """Raise `UserError` where a number is out of its range; NaN and infinity are in none.
 
     Args:
         name: as the user wrote it: `episodes`, `--seed`.
         above: exclusive lower bound, instead of `least`.
-        hint: said after the range.
-
-    Raises:
-        UserError: it is no number, or out of the range; the message says what is valid.
+        hint: sentence after the range.
     """
     setting = f"{name}{' ' if name.startswith('-') else '='}{value!r}"
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -161,14 +149,14 @@ def flag_of(name: str) -> str:
 
 
 def check_options(options: Any, *names: str, group: str = "", **bounds: Any) -> None:
-    """`check_number` of fields of an object of options, whose flags begin with `--GROUP`; None passes."""
+    """Check numbers among an object's options, whose flags begin with `--GROUP`; None passes."""
     for name in names:
         if (value := getattr(options, name)) is not None:
             check_number(flag_of(group + name), value, **bounds)
 
 
 def check_writable(name: str, path: Path) -> None:
-    """Check, before any work, that a file or folder can be made at `path`, with its parents, or written where it is."""
+    """Check, before any work, that a file or folder can be made, with its parents, or written."""
     place = path.absolute()
     while not place.exists() and not place.is_symlink():
         place = place.parent
@@ -176,7 +164,7 @@ def check_writable(name: str, path: Path) -> None:
         raise UserError(f"{name} {path}: {place} is not a folder; choose another place.")
     try:
         if place.is_dir():
-            tempfile.TemporaryFile(dir=place).close()  # root may write to /proc by its permissions, and yet cannot
+            tempfile.TemporaryFile(dir=place).close()  # root may not write to /proc
         elif not os.access(place, os.W_OK):
             raise PermissionError
     except OSError:
@@ -184,28 +172,21 @@ def check_writable(name: str, path: Path) -> None:
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """Return `" Nearest: a, b."`, or an empty string when no choice is close to `word`."""
+    """Return `" Nearest: a, b."`, or an empty string where no choice is close to `word`."""
     matches = difflib.get_close_matches(word, list(choices), n=3, cutoff=0.5)
     return f" Nearest: {', '.join(matches)}." if matches else ""
 
 
 def plain_line(text: str, longest: int = 500) -> str:
-    """Return a text from elsewhere as one line that is safe to print.
-
-    White space runs become blanks; the rest is as `show_safe` says.
-    """
+    """Return a text from elsewhere as one line that is safe to print (see `show_safe`)."""
     return show_safe(" ".join(text.split()))[:longest]
 
 
 def show_safe(text: str) -> str:
-    """Return a text from elsewhere with its line feeds and tabs; characters that steer a terminal or the direction of
-    writing are shown by their numbers."""
+    """Return a text with numbers for characters that steer a terminal or the direction."""
     return "".join(c if c in "\n\t" or is_printable(c) else repr(c)[1:-1] for c in text)
 
 
 def is_printable(character: str) -> bool:
-    """True if a character is a letter, sign or blank.
-
-    Controls, formats (bidirectional overrides are), surrogates, unassigned ones and line separators are not.
-    """
+    """True unless a character is a control, format, surrogate, unassigned or a line separator."""
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

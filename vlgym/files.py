@@ -1,8 +1,8 @@
 """Files and folders that are whole, old or new, wherever the program or the machine stops.
 
-They are written under a temporary name in the same folder, flushed to the disk, then renamed. Nothing is written
-through a link: a folder from elsewhere may hold one of any name. Checksums in each JSON record, and of the files of a
-folder, find accidental damage; a change on purpose can include the checksum.
+They are written under a temporary name in the same folder, flushed to the disk, then renamed.
+Nothing is written through a link: a folder from elsewhere may hold one of any name. Checksums find
+accidental damage; a change on purpose can include the checksum.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ from typing import IO, Any
 
 from .errors import UserError
 
-FIELD = "crc32"
-"""The entry of a JSON object that holds the checksum of the others."""
-CHECKSUMS = "checksums.json"
-"""The list of a folder's files."""
-
-_JUNK = (
+FIELD = "crc32"  # entry of a JSON object that holds the checksum of the others
+CHECKSUMS = "checksums.json"  # list of a folder's files
+LOCK = ".lock"  # file of a folder that `lock_folder` locks
+_JUNK = (  # left in folders by file managers, file systems and kills
     ".DS_Store", "._*", ".localized", ".directory", "Thumbs.db", "desktop.ini", ".nfs*", ".fuse_hidden*",
     ".*.????????.part",
 )  # fmt: skip
-"""Names of what file managers, file systems and kills leave in folders."""
+_REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}  # no flush there
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # Windows has neither
 
 
 def is_junk(path: Path) -> bool:
@@ -41,25 +40,22 @@ def is_junk(path: Path) -> bool:
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """Return what a folder holds, without junk, in the order of names; nothing where it is no folder."""
+    """Return the entries of a folder without junk, by name; none where it is no folder."""
     return sorted(path for path in folder.iterdir() if not is_junk(path)) if folder.is_dir() else []
 
 
 def seal(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as JSON has it, with its checksum last. It is of the values, however they are written."""
+    """Return a record as JSON has it, with the checksum of its values last."""
     plain = json.loads(json.dumps(record, default=str))
     plain.pop(FIELD, None)
     return {**plain, FIELD: _crc(plain)}
 
 
 def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
-    """Return a record without its checksum.
-
-    Args:
-        required: it must have one; else it is checked where there is one.
+    """Return a record without its checksum, which may be missing where it is not `required`.
 
     Raises:
-        ValueError: it is no object, its checksum is missing, or it is of other values.
+        ValueError: it is no object, or its checksum is missing or of other values.
     """
     if not isinstance(record, dict):
         raise ValueError("it is no JSON object")
@@ -73,7 +69,7 @@ def unseal(record: Any, *, required: bool = True) -> dict[str, Any]:
 
 
 def is_cut(line: bytes) -> bool:
-    """True if a line of JSON is only the beginning of one, as a kill or a full disk leaves it at the end of a file."""
+    """True if a line of JSON is a beginning alone, as after a kill or on a full disk."""
     if line.endswith(b"\n"):
         return False
     text = line.decode("utf-8", "replace")
@@ -91,13 +87,12 @@ def measure_file(path: Path) -> dict[str, Any]:
 
 
 def write_checksums(folder: Path, without: Collection[str] = ()) -> None:
-    """List size and SHA-256 of every file of a folder in `checksums.json`, which is the last to be written.
+    """List size and SHA-256 of every file of a folder in `checksums.json`, the last to be written.
 
-    Args:
-        folder: which has no other name yet, and is flushed when it gets one.
-        without: names of files that may change later.
+    The folder is flushed when it gets its final name. Files in `without` may change.
     """
-    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file() and not is_junk(path)}
+    files = [path for path in folder.rglob("*") if path.is_file() and not is_junk(path)]
+    names = {path.relative_to(folder).as_posix() for path in files}
     sums = {name: measure_file(folder / name) for name in sorted(names - {CHECKSUMS, *without})}
     write_whole(folder / CHECKSUMS, json.dumps(seal({"files": sums}), indent=1) + "\n")
 
@@ -106,7 +101,7 @@ def check_files(folder: Path) -> None:
     """Compare a folder's files with its `checksums.json`.
 
     Raises:
-        ValueError: a file is missing, or another one than was written; the message begins with its name.
+        ValueError: a file is missing or changed; the message begins with its name.
     """
     try:
         listed = sorted(unseal(json.loads((folder / CHECKSUMS).read_bytes()))["files"].items())
@@ -114,6 +109,8 @@ def check_files(folder: Path) -> None:
         raise ValueError(f"{CHECKSUMS} is missing") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{CHECKSUMS}: {error}") from None
+
+    # Files may come later: only listed ones count.
     for name, expected in listed:
         if not (folder / name).is_file():
             raise ValueError(f"{name} is missing")
@@ -126,17 +123,12 @@ def _crc(plain: Mapping[str, Any]) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
-_REFUSED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
-"""Error numbers of a file system that cannot flush; they are ignored."""
-
-
 def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
-    """Write a file so that, wherever the program or the machine stops, the old one or the new one is there whole.
+    """Write a file: wherever the program or the machine stops, the old or the new one is whole.
 
     Args:
-        data: its bytes, or a text: half of a surrogate pair, which JSON may hold and no file can, becomes a question
-            mark.
-        durable: flush it; else it is whole wherever the program stops, and the machine may lose it.
+        data: half of a surrogate pair in a text, which no file can hold, becomes a question mark.
+        durable: flush it; else the machine, not the program, may lose it.
 
     Raises:
         UserError: it is a link.
@@ -147,7 +139,7 @@ def write_whole(path: Path, data: bytes | str, *, durable: bool = True) -> None:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[Path]:
-    """Make and yield an empty file next to `path`, which takes its name at the end: for what another library writes.
+    """Make and yield an empty file for another library; at the end it gets the name `path`.
 
     Raises:
         UserError: `path` is a link.
@@ -158,7 +150,7 @@ def written_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _placing(path: Path, durable: bool) -> Iterator[tuple[Path, int]]:
-    """Make a file of a random name next to `path`; yield it and its descriptor, then give it the name."""
+    """Make a file of a random name next to `path`; yield it with its descriptor, then rename it."""
     _refuse_link(path)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     number = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o666)
@@ -173,12 +165,9 @@ def _placing(path: Path, durable: bool) -> Iterator[tuple[Path, int]]:
     except BaseException:
         part.unlink(missing_ok=True)  # half of a file fills a full disk
         raise
+    # The folder holds the name.
     if durable:
         sync(path.parent)
-
-
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Neither a link is followed nor a pipe waited for. Windows has neither flag."""
 
 
 def open_end(path: Path) -> IO[bytes]:
@@ -198,11 +187,7 @@ def open_end(path: Path) -> IO[bytes]:
 
 
 def append_whole(path: Path, data: str) -> None:
-    """Add lines to the end of a file: all of them or, on an error, none.
-
-    Raises:
-        UserError: it is a link, or no file.
-    """
+    """Add lines to the end of a file (see `open_end`): all of them or, on an error, none."""
     with open_end(path) as file:
         end, rest = file.tell(), data.encode("utf-8", "replace")
         try:
@@ -214,11 +199,7 @@ def append_whole(path: Path, data: str) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder in a folder from elsewhere, unless it is there.
-
-    Raises:
-        UserError: it is a link.
-    """
+    """Make a folder, unless it is there; `UserError` where it is a link."""
     _refuse_link(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -229,12 +210,16 @@ def _refuse_link(path: Path) -> None:
 
 
 def place_folder(part: Path, folder: Path) -> None:
-    """Rename a complete folder to its final name, once all in it is on the disk. An older one of that name is moved
-    away first and deleted last, so that no half of either can be taken for a whole one."""
+    """Rename a complete folder to its final name, once all in it is on the disk.
+
+    An older one of that name is moved away first and deleted last: no half counts as whole.
+    """
     for path in part.rglob("*"):
         sync(path)
     sync(part)
     _refuse_link(folder)
+
+    # From here on a stop leaves the old folder under one of two names, which `put_back` knows.
     old = old_of(folder)
     if replaces := folder.exists():
         discard(old)
@@ -265,32 +250,29 @@ def put_back(folder: Path) -> None:
 
 @contextmanager
 def written_whole(folder: Path, without: Collection[str] | None = ()) -> Iterator[Path]:
-    """Make and yield a temporary folder next to `folder` to write to.
+    """Make and yield a temporary folder, which then takes the place of `folder`, flushed.
 
-    At the end it gets its checksums (of all files but those `without`; none where that is `None`), is flushed to the
-    disk and takes the place of `folder`, or of an older one there.
+    At the end it gets checksums of all files but those `without`; none where that is `None`.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     put_back(folder)
     part = folder.parent / f".{folder.name}.part"
     discard(part)
     part.mkdir()
+
+    # Half of a folder is deleted: it fills a full disk.
     try:
         yield part
         if without is not None:
             write_checksums(part, without)
     except BaseException:
-        discard(part)  # half of one fills a full disk
+        discard(part)
         raise
     place_folder(part, folder)
 
 
 def new_folder(parent: Path, name: str) -> Path:
-    """Make and return the next free `NAME-001`, `NAME-002`, ... in a folder: nothing is written over.
-
-    Raises:
-        UserError: it cannot be made.
-    """
+    """Make and return the next free `NAME-001`, `NAME-002`, ..., or raise `UserError`."""
     reason = "there are too many"
     for number in range(1, 100_000):
         folder = parent / f"{name}-{number:03d}"
@@ -327,13 +309,10 @@ def _sync(number: int) -> None:
             raise
 
 
-LOCK = ".lock"
-"""The file of a folder that `lock_folder` locks."""
-
-
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Keep other processes out of a folder until the returned file is closed or this process ends, however it ends.
-    Delete the temporary files that a kill left in it.
+    """Keep other processes out of a folder until the returned file is closed or this process ends.
+
+    Deletes the temporary files that a kill left in it.
 
     Raises:
         UserError: another process is at work in it, or its lock file is none.
@@ -350,13 +329,15 @@ def lock_folder(folder: Path) -> IO[bytes]:
         except OSError:
             file.close()
             raise UserError(f"Another process is at work in {folder}; wait for it, or choose another folder.") from None
+
+    # Nobody else writes to these any more.
     for part in folder.glob(".*.part"):
         discard(part)
     return file
 
 
 def find_cache(name: str) -> Path:
-    """Return a folder of this user's cache: `$VLGYM_CACHE/NAME`, else `vlgym/NAME` in the user's cache folder."""
+    """Return a folder of this user's cache: `$VLGYM_CACHE/NAME`, or in the usual place."""
     if chosen := os.environ.get("VLGYM_CACHE"):
         return Path(chosen) / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vlgym" / name

@@ -9,10 +9,10 @@ from statistics import fmean, stdev
 
 
 def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> float:
-    """Return the share of the permutations of `right` that agree with `answers` in as many places as it does, or more.
+    """Return the share of permutations of `right` that agree with `answers` as often or more.
 
-    It holds whatever the answers' frequencies are, and for whoever prefers some answers: one who always gives the same
-    has `p = 1`. Counted exactly, by the rook polynomials of the places where a value may meet itself.
+    It holds for answers of any frequency: who always gives the same has `p = 1`. Counted exactly,
+    by the rook polynomials of the places where a value may meet itself.
 
     >>> permutation_p(["left", "right", "right"], ["left", "right", "right"]) == 1 / 3
     True
@@ -20,16 +20,20 @@ def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> flo
     1.0
     """
     matches = sum(a == b for a, b in zip(answers, right, strict=True))
-    count, there = len(right), Counter(answers)
-    rooks = [1]  # rooks[j]: ways to fix j agreeing places
+    count, tally = len(right), Counter(answers)
+
+    # rooks[j]: ways to fix j agreeing places
+    rooks = [1]
     for value, times in Counter(right).items():
-        other = there[value]
-        own = [math.comb(times, j) * math.comb(other, j) * math.factorial(j) for j in range(min(times, other) + 1)]
+        other = tally[value]
+        most = min(times, other)
+        own = [math.comb(times, j) * math.comb(other, j) * math.factorial(j) for j in range(most + 1)]
         product = [0] * (len(rooks) + len(own) - 1)
         for i, ways in enumerate(rooks):
             for j, more in enumerate(own):
                 product[i + j] += ways * more
         rooks = product
+    # Inclusion and exclusion count the permutations that agree in exactly k places.
     permutations = sum(
         (-1) ** (j - k) * math.comb(j, k) * rooks[j] * math.factorial(count - j)
         for k in range(matches, len(rooks))
@@ -39,16 +43,17 @@ def permutation_p(answers: Sequence[Hashable], right: Sequence[Hashable]) -> flo
 
 
 def binomial_p(hits: int, trials: int, chance: float) -> float:
-    """Return the probability of `hits` or more in `trials` that succeed with probability `chance` each.
+    """Return the probability of `hits` or more in `trials` of the probability `chance` each.
 
     >>> binomial_p(9, 10, chance=0.5) == 11 / 1024
     True
     """
-    return sum(math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
+    ways = (math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits, trials + 1))
+    return sum(ways)
 
 
 def binomial_interval(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of a proportion (Clopper and Pearson 1934); `(0, 1)` without trials.
+    """Return the exact interval of a proportion (Clopper and Pearson 1934).
 
     >>> low, high = binomial_interval(9, 10)
     >>> print(f"{low:.3f} to {high:.3f}")
@@ -59,14 +64,15 @@ def binomial_interval(hits: int, trials: int, level: float = 0.95) -> tuple[floa
         low, high = 0.0, 1.0
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (low, middle) if binomial_p(hits, trials, middle) > (1 - level) / 2 else (middle, high)
+            above = binomial_p(hits, trials, middle) > (1 - level) / 2
+            low, high = (low, middle) if above else (middle, high)
         return low
 
     return find_low(hits) if hits else 0.0, 1 - find_low(trials - hits) if hits < trials else 1.0
 
 
 def holm(values: Sequence[float], alpha: float) -> list[bool]:
-    """Return which p values stand, so that any stands wrongly with probability at most `alpha` (Holm 1979).
+    """Return which p values stand, any wrongly with probability at most `alpha` (Holm 1979).
 
     >>> holm([0.010, 0.040, 0.030], alpha=0.05)
     [True, False, False]
@@ -82,8 +88,7 @@ def holm(values: Sequence[float], alpha: float) -> list[bool]:
 def wilson_interval(successes: float, trials: float) -> tuple[float, float]:
     """Return the Wilson score interval of a proportion (Wilson 1927); `(0, 1)` without trials.
 
-    `trials` is no whole number where trials depend on each other: it is then the number of independent ones that would
-    say as much.
+    `trials` is the number of independent ones: no whole number where trials depend on each other.
 
     >>> low, high = wilson_interval(9, 10)
     >>> print(f"{low:.3f} to {high:.3f}")
@@ -117,9 +122,7 @@ def student_t(degrees: int, level: float = 0.95) -> float:
 def student_p(values: Sequence[float], least: float = 0.0) -> float:
     """Return the one-sided p value of a mean above 0 (Student's t); NaN for fewer than two values.
 
-    Args:
-        values: one per seed.
-        least: the deviation counts as at least this. Seeds that end equal would have none.
+    The deviation counts as at least `least`: seeds that end equal would have none.
 
     >>> round(student_p([1.0, 2.0, 3.0]), 4)
     0.0371

@@ -1,6 +1,6 @@
 """A command and its terminal: how it ends, consoles of the right width, progress bars that fit.
 
-The one place that knows of widths, NO_COLOR and pipes. It imports `rich` only when something is opened.
+The one place that knows of widths, NO_COLOR and pipes. It imports `rich` lazily.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import textwrap
 import threading
 import time
 import traceback
@@ -22,21 +23,15 @@ from .errors import UserError, show_safe
 
 DONE, FAILED, WRONG, INTERRUPTED, UNREAD, TERMINATED = 0, 1, 2, 130, 141, 143
 
-_SYSTEM = {
+_SYSTEM = {  # errors of the operating system that are the user's to fix
     errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR,
     errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
-"""Errors of the operating system that are the user's to fix."""
-
-MOST_ERROR = 2000
-"""Characters of an error that are printed."""
+MOST_ERROR = 2000  # characters of an error that are printed
 
 
 def end_with_parent() -> None:
-    """End this process, with what it started, when the process that started it has ended, even in the middle of a step.
-
-    The process leads its own process group.
-    """
+    """End this process and its group, which it leads, when its parent has ended."""
 
     def watch(parent: int) -> None:
         while os.getppid() == parent:
@@ -48,15 +43,13 @@ def end_with_parent() -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: `kill`, or the time limit of a job. Cleanup after Ctrl-C also runs after it."""
+    """SIGTERM came: `kill`, or a job's time limit. Cleanup after Ctrl-C also runs after it."""
 
 
 def run_command(program: str, command: Callable[[], Any]) -> int:
-    """Run a command and return its exit status. Only bugs leave as exceptions, with their traceback.
+    """Run a command; return its exit status, or the integer that it returns. Bugs stay exceptions.
 
-    Args:
-        program: begins the line that says what was wrong.
-        command: the work; an integer that it returns is the status.
+    `program` begins the line of an error.
     """
     prepare_output()
     try:
@@ -64,11 +57,13 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
             try:
                 result = command()
             finally:
-                sys.stdout.flush()  # a failed write is an error of the command, not of the interpreter's shutdown
+                sys.stdout.flush()  # a failed write is the command's error, not the interpreter's
         return result if isinstance(result, int) else DONE
+
+    # typer raises SystemExit for a closed pipe and for Ctrl-C, too.
     except UserError as error:
         return say_error(f"{program}: {error}", error.exit_status)
-    except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:  # typer raises SystemExit for all of these
+    except (BrokenPipeError, KeyboardInterrupt, SystemExit) as stop:
         if _cause(stop, BrokenPipeError):
             with suppress(OSError, ValueError):  # the reader of the output (`| head`) has gone
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,9 +81,9 @@ def run_command(program: str, command: Callable[[], Any]) -> int:
 
 
 def explain_system_error(error: Exception) -> str | None:
-    """Return a line on an error of the operating system that the user can do something about; `None` for others.
+    """Return a line on an error of the operating system that the user can fix; `None` for others.
 
-    Libraries written in Rust (safetensors, tokenizers) raise other classes, with the system's error number as text.
+    Libraries written in Rust (safetensors, tokenizers) have the system's number in their texts.
     """
     number, name = getattr(error, "errno", None), getattr(error, "filename", None)
     if number is None and (match := re.search(r"\(os error (\d+)\)", str(error))):
@@ -100,7 +95,7 @@ def explain_system_error(error: Exception) -> str | None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated`, so that browsers and files are closed. Signals are the main thread's."""
+    """Let SIGTERM, a signal of the main thread, raise `Terminated`: files are closed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -116,7 +111,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | None:
-    """Return the nearest exception of a class among an exception and its causes, or `None`."""
+    """Return the nearest exception of a class among an exception and its causes."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__
@@ -124,8 +119,10 @@ def _cause(error: BaseException, kind: type[BaseException]) -> BaseException | N
 
 
 def say_error(line: str, status: int = FAILED) -> int:
-    """Print an error, up to `MOST_ERROR` characters, without logins and queries of addresses and without characters
-    that steer a terminal: the one way by which errors reach it. Return the status."""
+    """Print an error, up to `MOST_ERROR` safe characters, without logins and queries of addresses.
+
+    The one way by which errors reach the terminal. Returns the status.
+    """
     line = line[: 4 * MOST_ERROR]  # the pattern takes quadratic time
     line = re.sub(r"""://(?:[^\s/'"@]*:[^\s'"]*|[^\s/'"@]*)@(?!https?://)""", "://", line)
     line = re.sub(r"""(://[^\s?'"]*)\?[^\s'"]*""", r"\1", line)
@@ -138,25 +135,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-PIPED_WIDTH = 160
-"""Columns of what does not go to a terminal, unless COLUMNS says otherwise."""
-
-LEAST_WRAPPED = 20
-"""Columns that a wrapped text has at least."""
-
-SLOW_S, SELDOM_S = 2.0, 60.0
-"""Seconds before the first line on a model's speed, and between two."""
-
-Advance = Callable[..., None]
-"""Moves a bar by one; takes any arguments, so that it can be called back with what was finished."""
+PIPED_WIDTH = 160  # columns of what goes to no terminal, unless COLUMNS says otherwise
+LEAST_WRAPPED = 20  # columns of a wrapped text
+SLOW_S, SELDOM_S = 2.0, 60.0  # before the first line on a model's speed, and between two
+Advance = Callable[..., None]  # moves a bar by one; takes any arguments, to be called back with
 
 
 def prepare_output() -> None:
     """Make the process's output fit its terminal; called once, by a program's main function.
 
-    A stream that the caller closed (`>&-`) is the null device. What its encoding lacks is written by its number. With
-    NO_COLOR no escape codes are written, those of moving bars included. The traceback of a bug is as safe to print as
-    other errors.
+    A stream that the caller closed (`>&-`) is the null device. Characters that an encoding lacks
+    are written by their numbers. A bug's traceback is as safe to print as other errors.
     """
     sys.excepthook = lambda *error: print(show_safe("".join(traceback.format_exception(*error))), file=sys.stderr)
     if os.environ.get("NO_COLOR"):
@@ -172,7 +161,7 @@ def prepare_output() -> None:
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as `show_safe` gives it: no markup, no emoji codes, no highlighting.
+    """Return a console that prints text as `show_safe` gives it, without markup and highlighting.
 
     On a terminal lines are wrapped between words; elsewhere they stay whole.
     """
@@ -180,17 +169,17 @@ def open_console(*, stderr: bool = False) -> Console:
 
     class SafeConsole(Console):
         def print(self, *objects: Any, **how: Any) -> None:
-            super().print(*(show_safe(each) if isinstance(each, str) else each for each in objects), **how)
+            safe = (show_safe(each) if isinstance(each, str) else each for each in objects)
+            super().print(*safe, **how)
 
     stream = sys.stderr if stderr else sys.stdout
-    return SafeConsole(
-        file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream),
-        soft_wrap=not stream.isatty(),
-    )  # fmt: skip
+    console = SafeConsole(file=stream, markup=False, emoji=False, highlight=False, width=measure_width(stream))
+    console.soft_wrap = not stream.isatty()
+    return console
 
 
 def measure_width(stream: Any) -> int:
-    """Return the columns of a stream: COLUMNS where it is set, else the terminal's, else `PIPED_WIDTH`."""
+    """Return the columns of a stream: COLUMNS, else the terminal's, else `PIPED_WIDTH`."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdigit() and int(chosen):
         return int(chosen)
@@ -208,9 +197,9 @@ def is_live(console: Console) -> bool:
 
 
 def open_progress(console: Console) -> Progress:
-    """Return bars for tasks: name, bar, count, time left and the task's field `note`; gone when they stop.
+    """Return bars of name, count, time left and the task's field `note`; gone when they stop.
 
-    Where lines cannot be written over nothing is shown.
+    Nothing is shown where lines cannot be written over.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TimeRemainingColumn
     from rich.table import Column
@@ -224,18 +213,19 @@ def open_progress(console: Console) -> Progress:
         def render(self, task: Task) -> Text:
             return Text(self.read(task))
 
+    # A narrow terminal has no place for notes. A learner's update may take minutes.
     name = Words(lambda task: task.description, 1)
-    note = Words(lambda task: task.fields.get("note", ""), 3)
     columns = [name, BarColumn(bar_width=8), MofNCompleteColumn(), TimeRemainingColumn()]
-    columns += [note] if console.width >= 80 else []
+    if console.width >= 80:
+        columns.append(Words(lambda task: task.fields.get("note", ""), 3))
     return Progress(
         *columns, console=console, transient=True, expand=True, disable=not is_live(console),
-        speed_estimate_period=600,  # a learner's update may take minutes
+        speed_estimate_period=600,
     )  # fmt: skip
 
 
 class Pace:
-    """Speed of a model whose tokens come slowly. Counts from when it is made."""
+    """Speed of a model whose tokens come slowly, from when it is made."""
 
     def __init__(self) -> None:
         self.start = time.monotonic()
@@ -245,8 +235,10 @@ class Pace:
         return f"{self.tokens / max(1e-9, time.monotonic() - self.start):,.0f} tokens/s"
 
     def add(self, tokens: int) -> str:
-        """Count tokens. Return the speed where a line is due: at first when `SLOW_S` seconds have passed, then once in
-        `SELDOM_S`; else an empty string."""
+        """Count tokens; return the speed, or an empty text where no line is due.
+
+        One is due after `SLOW_S` seconds, then once in `SELDOM_S`.
+        """
         self.tokens += tokens
         seconds = time.monotonic() - self.start
         if not self.tokens or seconds < self._due:
@@ -257,7 +249,7 @@ class Pace:
 
 @contextmanager
 def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
-    """Show a task's progress while the block runs; yield the function that moves its bar.
+    """Show a task's progress in the block; yield the function that moves its bar.
 
     Without a live terminal, print one line at its beginning.
     """
@@ -265,19 +257,14 @@ def counting(progress: Progress, name: str, total: int) -> Iterator[Advance]:
         progress.console.print(f"{name}: {total} ...", soft_wrap=True)
     task = progress.add_task(name, total=total)
 
-    def advance(*_: object) -> None:
-        progress.advance(task)
-
     try:
-        yield advance
+        yield lambda *_: progress.advance(task)
     finally:
         progress.remove_task(task)
 
 
 def fit_words(text: str, stream: Any) -> str:
-    """Return a text for a stream: on a terminal its lines are wrapped between words, elsewhere they stay whole."""
-    import textwrap
-
+    """Return a text for a stream: on a terminal its lines are wrapped between words."""
     if not stream.isatty():
         return text
     width = measure_width(stream)
@@ -286,13 +273,15 @@ def fit_words(text: str, stream: Any) -> str:
 
 
 def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that has rows; where it is too wide, first cells and, below each, the others behind headers."""
+    """Print a table that has rows; where it is too wide, cells after the first stand below it."""
     widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) <= console.width:
         for row in (headers, *rows) if rows else ():
             line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             console.print(line.rstrip(), style="bold" if row is headers else None, soft_wrap=True)
         return
+
+    # Each cell below the first carries its header.
     for first, *others in rows:
         lines = [""]
         for part in (f"{header} {cell}" for header, cell in zip(headers[1:], others, strict=True) if cell):
@@ -303,23 +292,22 @@ def print_rows(console: Console, headers: Sequence[str], rows: Sequence[Sequence
 
 
 def print_wrapped(console: Console, rows: Sequence[Sequence[str]], most: int = 0) -> None:
-    """Print rows whose last cell is wrapped between words, below itself, or below the others if it does not fit.
+    """Print rows whose last cell is wrapped between words, or stands below the others.
 
     Args:
         rows: cells; the columns before the last are as wide as their longest cell.
         most: lines of a last cell; the rest is left out. 0 for all.
     """
-    import textwrap
-
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     indent = sum(widths) + 2 * len(widths)
     below = console.width - indent < LEAST_WRAPPED
     indent = 4 if below else indent
+    shape = {"max_lines": most or None, "break_long_words": False, "break_on_hyphens": False}
+
+    # Lines after the first are indented to the last column.
     for row in rows:
         head = "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False))
         head += f"\n{' ' * indent}" if below else ""
-        lines = textwrap.wrap(
-            row[-1], max(console.width - indent, LEAST_WRAPPED), max_lines=most or None, placeholder=" ...",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
+        width = max(console.width - indent, LEAST_WRAPPED)
+        lines = textwrap.wrap(row[-1], width, placeholder=" ...", **shape)
         console.print(f"\n{' ' * indent}".join([head + (lines or [""])[0], *lines[1:]]).rstrip(), soft_wrap=True)

@@ -3,8 +3,9 @@
     python -m baselines.credit --quick
     python -m baselines.credit --estimator my.py:Mine
 
-Environments are saved and restored exactly, so the advantage of a turn can be measured by branching; NumberLine's is
-computed. A finished cell is a line of OUT/rows.jsonl: the same command goes on where it was stopped (docs/credit.md).
+Environments are saved and restored exactly, so a turn's advantage can be measured by branching;
+NumberLine's is computed. A finished cell is a line of OUT/rows.jsonl: the same command goes on
+where it was stopped (docs/credit.md).
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Config:
     quick: bool = False
     """Four small cells instead of the standard table: two minutes of one core."""
     estimator: str | None = None
-    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number a turn, [G, K, T]."""
+    """Your own, as FILE.py:NAME; the file is run. It takes `EpisodeBatch` and returns a number a
+    turn, [G, K, T]."""
     out: Path = Path("runs/credit")
     """Folder of rows and plot."""
 
@@ -47,11 +49,13 @@ def run(config: Config) -> None:
     make_folder(config.out)
     file, console = config.out / "rows.jsonl", open_console()
 
-    # A row counts if it was made by the same plan, the text of one's own estimator included.
+    # A row counts if its plan is the same, the text of an own estimator included.
     with lock_folder(config.out), open_progress(console) as bar:
-        rows = [unseal(json.loads(line)) for line in file.read_text().splitlines()] if file.is_file() else []
+        lines = file.read_text().splitlines() if file.is_file() else []
+        rows = [unseal(json.loads(line)) for line in lines]
         plans = [plain({**asdict(cell), "estimators": [*estimators], "own": text}) for cell in cells]
-        missing = [(c, plan) for c, plan in zip(cells, plans, strict=True) if plan not in [row["plan"] for row in rows]]
+        ended = [row["plan"] for row in rows]
+        missing = [(c, p) for c, p in zip(cells, plans, strict=True) if p not in ended]
         with counting(bar, "cells", len(missing)) as advance:
             for cell, plan in missing:
                 points = find_points(config.out, {cell.policy} & POINTS.keys(), console.print)

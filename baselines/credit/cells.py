@@ -1,4 +1,4 @@
-"""The cells of the bench: an environment, a policy, and how much is played. A cell becomes one row of raw figures."""
+"""The cells of the bench: an environment, a policy, and how much is played."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from .measures import cosine, measure
 
 Estimators = Mapping[str, Estimator]
 Point = tuple[int, Tensor, Tensor, Tensor]
-"""The tiny model at a point of its run: gradient steps, its policy [6, 6], states [36, H], gradients [36, 36]."""
-SIZE, LINE, SLOW = 4, "NumberLine", ("bi-level GAE", "ArCHer")
-"""Episodes of a group; the environment whose truth is exact; estimators without cosines, as their fits are slow."""
+"""The tiny model in its run: gradient steps, policy [6, 6], states [36, H], gradients [36, 36]."""
+SIZE, LINE = 4, "NumberLine"  # episodes of a group; the environment whose truth is exact
+SLOW = ("bi-level GAE", "ArCHer")  # estimators without cosines
 POINTS = {"tiny, early": 0.6, "tiny, middle": 0.7, "tiny, late": 0.8}
-"""Points of the tiny model's supervised run: the mean probability of a right move that they are the first to reach."""
+"""Points of the tiny model's supervised run: the mean probability of a right move there."""
 ERRORS = {"half random": 0.5, "fifth random": 0.2, "random": 1.0}
 """Other policies: the share of turns in which a random legal action stands for the oracle's."""
 ENVS: dict[str, tuple[tuple[str, Any], ...]] = {
-    "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),), "vlgym/SokobanDrawn-v0": (("level", 0),),
-    "vlgym/BabyAIGoTo-v0": (), "vlgym/ScreensGo-v0": (), "vlgym/OneRoomS6Fast-v1": (),
+    "vlgym/EZPoints-v1": (), "vlgym/TicTacToe-v0": (("opponents", "random"),),
+    "vlgym/SokobanDrawn-v0": (("level", 0),), "vlgym/BabyAIGoTo-v0": (), "vlgym/ScreensGo-v0": (),
+    "vlgym/OneRoomS6Fast-v1": (),
 }  # fmt: skip
 
 
@@ -42,7 +43,7 @@ class Cell:
 
     Attributes:
         groups: start groups that are scored; critics are fitted to as many earlier ones.
-        curve: episodes of the batches whose gradients are compared with the true one; repeats: batches of each size.
+        curve: episodes of the batches whose gradients are compared; repeats: batches of each size.
         branches, turns: of `sample_truth`.
     """
 
@@ -59,7 +60,8 @@ class Cell:
     @property
     def name(self) -> str:
         """The name in rows and tables."""
-        return f"{self.env.removeprefix('vlgym/')}{f' {self.targets}' if self.targets else ''}, {self.policy}"
+        targets = f" {self.targets}" if self.targets else ""
+        return f"{self.env.removeprefix('vlgym/')}{targets}, {self.policy}"
 
 
 STANDARD = (
@@ -78,6 +80,8 @@ def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -
     file = folder / "tiny.json"
     known = read_checkpoint_record(file) if file.is_file() else {}
     left = {name: least for name, least in POINTS.items() if name in wanted - known.keys()}
+
+    # Each point is the first step that reaches its share.
     model = TinyPolicy() if left else None
     while model and left and model.steps < 600:
         model.train(model.steps + 20)
@@ -86,20 +90,23 @@ def find_points(folder: Path, wanted: set[str], tell: Callable[[str], object]) -
         tell(f"tiny model, step {model.steps}: a move is right with probability {share:.2f}")
         for name in [name for name, least in left.items() if share >= least]:
             del left[name]
-            known[name] = [model.steps, *(part.tolist() for part in (plus, model.states(), model.gradients()))]
+            parts = (plus, model.states(), model.gradients())
+            known[name] = [model.steps, *(part.tolist() for part in parts)]
         write_record(file, known)
     return {name: (steps, *map(torch.tensor, parts)) for name, (steps, *parts) in known.items()}  # type: ignore[misc]
 
 
 def run_cell(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
-    """Run a cell; return its row."""
-    begun, named = time.process_time(), {"cell": cell.name, "targets": cell.targets, "policy": cell.policy}
-    row = run_line(cell, estimators, points) if cell.env == LINE else run_branched(cell, estimators)
-    return named | row | {"seconds": round(time.process_time() - begun, 1)}
+    """Return a cell's row."""
+    begun = time.process_time()
+    row = {"cell": cell.name, "targets": cell.targets, "policy": cell.policy}
+    exact = cell.env == LINE
+    row |= run_line(cell, estimators, points) if exact else run_branched(cell, estimators)
+    return row | {"seconds": round(time.process_time() - begun, 1)}
 
 
 def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) -> dict[str, Any]:
-    """Run a cell of NumberLine: exact truth, and of the tiny model the cosines of policy gradients."""
+    """Run a cell of NumberLine: exact truth, and cosines of the tiny model's policy gradients."""
     steps, table, states, gram = points.get(cell.policy) or (0, None, None, None)
     plus = noisy(ERRORS[cell.policy]) if table is None else table.double().numpy()
     batches = max([cell.groups, *(size // SIZE * cell.repeats for size in cell.curve)])
@@ -110,26 +117,29 @@ def run_line(cell: Cell, estimators: Estimators, points: Mapping[str, Point]) ->
         scored, earlier = (replace(pool.episodes.choose(part), states=states) for pool in pools[:2])
         return replace(scored, earlier=earlier)
 
-    row = judge(estimators, take(slice(cell.groups)), Truth(*(part[:, : cell.groups] for part in pools[0].truth)))
+    truth = Truth(*(part[:, : cell.groups] for part in pools[0].truth))
+    row = judge(estimators, take(slice(cell.groups)), truth)
     if gram is None:
         return row | {"truth": "exact"}
 
-    # Batches of one size have no episode in common, and neither have those to which their critics are fitted.
-    fast, target = {n: each for n, each in estimators.items() if n not in SLOW}, true_gradient(pools[2], plus)
+    # Batches of one size, and the episodes of their critics, have nothing in common.
+    fast = {name: each for name, each in estimators.items() if name not in SLOW}
+    target = true_gradient(pools[2], plus)
     curve: dict[str, dict[int, list[float]]] = {name: {} for name in fast}
     explained: dict[int, list[float | None]] = {size: [] for size in cell.curve}
     for size, at in ((size, at) for size in cell.curve for at in range(cell.repeats)):
         batch = take(slice(at * size // SIZE, (at + 1) * size // SIZE))
         for name, estimate in apply(fast, batch).items():
-            agreement = cosine(sum_gradient(estimate, batch, plus), target, gram.double())
-            curve[name].setdefault(size, []).append(agreement)
+            own = sum_gradient(estimate, batch, plus)
+            curve[name].setdefault(size, []).append(cosine(own, target, gram.double()))
         explained[size].append(explain(batch))
     return row | {"truth": "exact", "steps": steps, "curve": curve, "explained": explained}
 
 
 def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
     """Run a cell of another environment: truth by branches of saved states; no critics."""
-    env, eyes = (unwrap(vlgym.make(cell.env, modality=modality, **dict(cell.kwargs))) for modality in ("none", "image"))
+    kwargs: Any = dict(cell.kwargs)
+    env, eyes = (unwrap(vlgym.make(cell.env, modality=x, **kwargs)) for x in ("none", "image"))
     policy = noisy_oracle(ERRORS[cell.policy])
     episodes, turns = play(env, eyes, policy, groups=cell.groups, size=SIZE, seed=0)
     truth = sample_truth(env, episodes, turns, policy, branches=cell.branches, most=cell.turns)
@@ -141,17 +151,22 @@ def run_branched(cell: Cell, estimators: Estimators) -> dict[str, Any]:
 def apply(estimators: Estimators, episodes: EpisodeBatch) -> dict[str, Tensor]:
     """Return the estimates of those estimators that have what they need."""
     estimates = {name: estimator(episodes) for name, estimator in estimators.items()}
-    return {name: torch.as_tensor(each).double() for name, each in estimates.items() if each is not None}
+    return {name: torch.as_tensor(x).double() for name, x in estimates.items() if x is not None}
 
 
 def explain(episodes: EpisodeBatch) -> float | None:
     """Return the explained variance of the learnt critic on these episodes; None without one."""
-    known, mask = episodes.states is not None, episodes.mask
-    return explained_variance(fit_values(episodes)[mask], episodes.to_go[mask]) if known else None
+    if episodes.states is None:
+        return None
+    return explained_variance(fit_values(episodes)[episodes.mask], episodes.to_go[episodes.mask])
 
 
 def judge(estimators: Estimators, episodes: EpisodeBatch, truth: Truth) -> dict[str, Any]:
     """Compare every estimator with the truth."""
-    length = float(episodes.mask.sum(-1).double().mean())
-    measures = {name: measure(estimate, truth, episodes) for name, estimate in apply(estimators, episodes).items()}
-    return {"episodes": episodes.returns.numel(), "length": length, "critic": explain(episodes), "measures": measures}
+    estimates = apply(estimators, episodes)
+    return {
+        "episodes": episodes.returns.numel(),
+        "length": float(episodes.mask.sum(-1).double().mean()),
+        "critic": explain(episodes),
+        "measures": {name: measure(each, truth, episodes) for name, each in estimates.items()},
+    }  # fmt: skip

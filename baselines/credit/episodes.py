@@ -1,7 +1,7 @@
-"""Episodes in groups of one start, as estimators see them, how policies play them, and true advantages by branches.
+"""Episodes in groups of one start, how policies play them, and true advantages by branches.
 
-A policy here gives the probabilities of the legal actions, so that its true values can be computed. All ends count as
-ends: the turn limit is part of the state, and nothing is paid after it.
+A policy gives the probabilities of the legal actions, so that its true values can be computed. The
+turn limit is part of the state: all ends count as ends, and nothing is paid after them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from vlgym.env.seeding import episode_seed
 from vlgym.parsers import write_reply
 
-Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]  # legal actions of an environment, their probabilities
+Policy = Callable[[Any], tuple[Sequence[str], Sequence[float]]]  # legal actions, probabilities
 
 
 @dataclass
@@ -26,12 +26,12 @@ class EpisodeBatch:
     """G groups of K episodes of one start, of at most T turns.
 
     Attributes:
-        rewards: [G, K, T] float64, 0 after the end; mask: [G, K, T] bool, True on turns that were played.
-        keys: [G, K, T] int64, equal for equal pictures; actions: [G, K, T] int64, numbers of the actions.
+        rewards: [G, K, T] float64, 0 after the end; mask: [G, K, T] bool, True on turns.
+        keys: [G, K, T] int64, equal for equal pictures; actions: [G, K, T] int64, their numbers.
         gamma: discount.
-        values: [G, K, T] float64, the true values of the states; None where they are not known.
-        states: [keys, H] float32, a model's states of the prompts; None without a model.
-        earlier: other episodes of the same policy, to which critics are fitted; fitted: values of such critics.
+        values: [G, K, T] float64, the true values of the states, where they are known.
+        states: [keys, H] float32, a model's states of the prompts.
+        earlier: episodes of the same policy, to which critics are fitted; fitted: their values.
     """
 
     rewards: Tensor
@@ -64,23 +64,23 @@ class EpisodeBatch:
 
     def choose(self, groups: slice) -> EpisodeBatch:
         """Return some groups."""
-        names = [name for name in ("rewards", "mask", "keys", "actions", "values") if getattr(self, name) is not None]
-        return replace(self, **{name: getattr(self, name)[groups] for name in names}, fitted={})
+        names = ("rewards", "mask", "keys", "actions", "values")
+        parts = {name: x[groups] for name in names if (x := getattr(self, name)) is not None}
+        return replace(self, **parts, fitted={})
 
 
 class Truth(NamedTuple):
-    """True advantages: two independent estimates [2, G, K, T], NaN on turns not measured, and their standard errors."""
+    """True advantages, two independent estimates [2, G, K, T], NaN if unknown; standard errors."""
 
     halves: Tensor
     errors: Tensor
 
 
-Turns = dict[tuple[int, ...], tuple[dict[str, Any], str]]
-"""Group, number and turn of an episode -> the state before the action, and the action."""
+Turns = dict[tuple[int, ...], tuple[dict[str, Any], str]]  # group, episode, turn -> state, action
 
 
 def noisy_oracle(error: float) -> Policy:
-    """Return the oracle with a uniformly random legal action in a share `error` of the turns; 1 is random play."""
+    """Return the oracle with a uniformly random legal action in a share `error` of the turns."""
 
     def policy(env: Any) -> tuple[Sequence[str], Sequence[float]]:
         legal, best = env.legal_actions(), env.oracle() if error < 1 else None
@@ -111,16 +111,20 @@ def hash_numbers(*numbers: int) -> int:
 def play(
     env: Any, eyes: Any, policy: Policy, *, groups: int, size: int, seed: int, gamma: float = 1.0
 ) -> tuple[EpisodeBatch, Turns]:
-    """Play `size` episodes from each of `groups` starts; unlike in the learners' groups their chance differs. `env` may
-    be one without pictures, which is faster; `eyes`, with pictures, repeats its steps."""
+    """Play `size` episodes of different luck from each of `groups` starts.
+
+    `env` may be without pictures, which is faster; `eyes`, with pictures, repeats its steps.
+    """
     zeros = torch.zeros(groups, size, env.max_turns, dtype=torch.int64)
-    episodes, turns = EpisodeBatch(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma), Turns()
-    keys, actions = dict[str, int](), dict[str, int]()
+    episodes = EpisodeBatch(zeros.double(), zeros.bool(), zeros, zeros.clone(), gamma)
+    turns, keys, actions = Turns(), dict[str, int](), dict[str, int]()
     for start, number in np.ndindex(groups, size):
-        rng, luck, over = np.random.default_rng([seed, start, number]), hash_numbers(seed, start, number), False
+        # Episodes of a group have one start, and differ in their luck.
+        rng, over = np.random.default_rng([seed, start, number]), False
         for each in (env, eyes):
             observation, _ = each.reset(seed=episode_seed(env.vlgym_spec.id, "train", start))
-            each.reseed(luck)
+            each.reseed(hash_numbers(seed, start, number))
+
         while not over:
             place, action = (start, number, env.turn), draw(policy, env, rng)
             turns[place], episodes.mask[place] = (env.get_state(), action), True
@@ -132,13 +136,12 @@ def play(
 
 
 def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, seed: int, gamma: float) -> float:
-    """Return the discounted return of one branch from a state, of V, or of Q where a first action is given; it takes
-    fresh luck, where `set_state` alone would repeat the episode's."""
+    """Return a branch's discounted return, with fresh luck: of V, or of Q where an action is given."""
     env.set_state(state)
     env.reseed(seed)
     rng, total, factor, over = np.random.default_rng(seed), 0.0, 1.0, False
     while not over:
-        drawn = draw(policy, env, rng)  # a given action takes the place of a draw, so that Q and V share the later ones
+        drawn = draw(policy, env, rng)  # also where Q has its action: later draws are shared
         _, reward, over = act(env, action or drawn)
         total, factor, action = total + factor * reward, factor * gamma, None
     return total
@@ -147,14 +150,22 @@ def branch(env: Any, state: dict[str, Any], action: str | None, policy: Policy, 
 def sample_truth(
     env: Any, episodes: EpisodeBatch, turns: Turns, policy: Policy, *, branches: int, most: int, seed: int = 1
 ) -> Truth:
-    """Measure the advantage of at most `most` turns of each episode, by `branches` of Q and as many of V a half, which
-    share their luck in pairs (common random numbers); halves share nothing, and the judged episode is in none."""
-    truth = Truth(*(torch.full((2, *episodes.mask.shape), torch.nan).double() for _ in range(2)))
-    for half, g, k in np.ndindex(2, *episodes.returns.shape):
-        for t in np.random.default_rng([seed, g, k]).permutation(int(episodes.mask[g, k].sum()))[:most].tolist():
+    """Measure the advantage of at most `most` turns of an episode, by `branches` of Q and of V a half.
+
+    Q and V share their luck in pairs (common random numbers); halves and the episode share nothing.
+    """
+    lengths, shape = episodes.mask.sum(-1), (2, *episodes.mask.shape)
+    truth = Truth(*torch.full((2, *shape), torch.nan).double())
+    for half, g, k in np.ndindex(2, *lengths.shape):
+        measured = np.random.default_rng([seed, g, k]).permutation(int(lengths[g, k]))[:most]
+        for t in measured.tolist():
             state, taken = turns[g, k, t]
             lucks = [hash_numbers(seed, half, g, k, t, number) for number in range(branches)]
-            q, v = ([branch(env, state, a, policy, each, episodes.gamma) for each in lucks] for a in (taken, None))
-            gains = np.subtract(q, v)
-            truth.halves[half, g, k, t], truth.errors[half, g, k, t] = gains.mean(), gains.std(ddof=1) / branches**0.5
+            q, v = (
+                np.array([branch(env, state, action, policy, x, episodes.gamma) for x in lucks])
+                for action in (taken, None)
+            )
+            gains = q - v
+            truth.halves[half, g, k, t] = gains.mean()
+            truth.errors[half, g, k, t] = gains.std(ddof=1) / branches**0.5
     return truth

@@ -1,6 +1,6 @@
-"""Advantage estimators: functions of episodes that return a number for each turn, [G, K, T] float64.
+"""Advantage estimators: functions of episodes that return a number per turn, [G, K, T] float64.
 
-They call the learners' own functions where a learner has them. R is an episode's return, G_t the discounted sum of its
+They call the learners' own functions. R is an episode's return, G_t the discounted sum of its
 rewards from turn t on, m a mean over the group. One that needs what a cell lacks returns None.
 """
 
@@ -22,8 +22,8 @@ from ..vldac import ValueHead, step_gae, value_loss
 from .episodes import EpisodeBatch
 
 Estimator = Callable[[EpisodeBatch], Tensor | None]
-STEPS, SAMPLE_SIZE, WIDTH, RATE, ACTIONS, LAMBDA = 200, 128, 64, 3e-3, 2, 0.95
-"""Gradient steps of a critic, turns in each, hidden units, learning rate, actions it tells apart; lambda of GAE."""
+STEPS, SAMPLE_SIZE, WIDTH, RATE = 200, 128, 64, 3e-3  # gradient steps of a critic, turns in each
+ACTIONS, LAMBDA = 2, 0.95  # actions that critics distinguish; lambda of GAE
 
 
 def spread(numbers: Tensor, episodes: EpisodeBatch) -> Tensor:
@@ -33,9 +33,8 @@ def spread(numbers: Tensor, episodes: EpisodeBatch) -> Tensor:
 
 def step_advantages(episodes: EpisodeBatch, values: Tensor, lam: float = LAMBDA) -> Tensor:
     """Return the learner's `step_gae` of all episodes, [G, K, T]; every end is an end."""
-    rewards, v, ended = (
-        x.flatten(0, 1).T for x in (episodes.rewards, values * episodes.mask, episodes.ended)
-    )  # [T, N]
+    parts = (episodes.rewards, values * episodes.mask, episodes.ended)
+    rewards, v, ended = (x.flatten(0, 1).T for x in parts)  # [T, N]
     none, never = torch.zeros_like(v), torch.zeros_like(ended)
     advantages, _ = step_gae(rewards, v, none[0], ended, never, none, gamma=episodes.gamma, lam=lam)
     return advantages.T.reshape(episodes.mask.shape)
@@ -52,28 +51,29 @@ def grpo(episodes: EpisodeBatch) -> Tensor:
 
 
 def rloo(episodes: EpisodeBatch) -> Tensor:
-    """R less the mean of the others on every turn (RLOO, arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2)."""
+    """R less the mean of the others (RLOO, arXiv 2402.14740; LOOP, 2502.01600; VL-DAC, eq. 2)."""
     return spread(leave_one_out(episodes.returns), episodes)
 
 
 def turn_baseline(episodes: EpisodeBatch) -> Tensor:
-    """G_t less the others' mean of it at the same turn, less 0 where there is none (Greensmith et al. 2004)."""
+    """G_t less the others' mean of it at the same turn (Greensmith et al. 2004)."""
     to_go, others = episodes.to_go, episodes.mask.sum(1, keepdim=True) - 1
     return to_go - (to_go.sum(1, keepdim=True) - to_go) / others.clamp(min=1)
 
 
 def turn_grpo(episodes: EpisodeBatch) -> Tensor:
-    """Sum of the later rewards, each less the group's mean at its turn (GRPO, section 4.1.3; verl#7244; no std)."""
+    """Sum of the later rewards, each less the group's mean at its turn (GRPO, section 4.1.3)."""
     mean = episodes.rewards.sum(1, keepdim=True) / episodes.mask.sum(1, keepdim=True).clamp(min=1)
     return replace(episodes, rewards=torch.where(episodes.mask, episodes.rewards - mean, 0.0)).to_go
 
 
 def gigpo(episodes: EpisodeBatch) -> Tensor:
-    """R - m, plus G_t less its mean over the group's turns with this picture (GiGPO, 2505.10978, eqs. 3, 5 to 8)."""
+    """R - m, plus G_t less its mean over the group's turns with this picture (arXiv 2505.10978)."""
     mask, to_go, returns = episodes.mask, episodes.to_go, episodes.returns
     group = torch.arange(len(mask)).view(-1, 1, 1) * (int(episodes.keys.max()) + 1)
     anchors, place = torch.unique((group + episodes.keys)[mask], return_inverse=True)
-    total, count = (torch.zeros(len(anchors)).double().index_add(0, place, x[mask].double()) for x in (to_go, mask))
+    zeros = torch.zeros(len(anchors)).double()
+    total, count = (zeros.index_add(0, place, x[mask].double()) for x in (to_go, mask))
     step = torch.zeros_like(to_go).masked_scatter(mask, to_go[mask] - (total / count)[place])
     return spread(returns - returns.mean(1, keepdim=True), episodes) + step
 
@@ -84,12 +84,12 @@ def gae_exact(episodes: EpisodeBatch) -> Tensor | None:
 
 
 def gae_learnt(episodes: EpisodeBatch) -> Tensor | None:
-    """Step GAE with VL-DAC's value head, fitted to earlier episodes (VL-DAC, arXiv 2508.04280, section 3)."""
+    """Step GAE with VL-DAC's value head, fitted to earlier episodes (arXiv 2508.04280)."""
     return None if episodes.states is None else step_advantages(episodes, fit_values(episodes))
 
 
 def bi_level(episodes: EpisodeBatch) -> Tensor | None:
-    """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens have discount and lambda 1."""
+    """VAGEN's bi-level GAE (arXiv 2510.16907), at a reply's first token; tokens are not discounted."""
     if episodes.states is None:
         return None
     last = fit_values(episodes, ACTIONS)
@@ -97,7 +97,7 @@ def bi_level(episodes: EpisodeBatch) -> Tensor | None:
 
 
 def archer(episodes: EpisodeBatch) -> Tensor | None:
-    """min(Q1, Q2) - min(V1, V2) of critics fitted to earlier episodes (ArCHer, arXiv 2402.19446, section 3)."""
+    """min(Q1, Q2) - min(V1, V2) of critics of earlier episodes (ArCHer, arXiv 2402.19446)."""
     return None if episodes.states is None else twin_advantages(*fit_twins(episodes, ACTIONS))
 
 
@@ -107,66 +107,76 @@ def own_reward(episodes: EpisodeBatch) -> Tensor:
 
 
 ESTIMATORS: dict[str, Estimator] = {
-    "REINFORCE": reinforce, "GRPO": grpo, "RLOO, LOOP": rloo, "turn baseline": turn_baseline, "turn GRPO": turn_grpo,
-    "GiGPO": gigpo, "GAE, true V": gae_exact, "GAE, learnt V": gae_learnt, "bi-level GAE": bi_level, "ArCHer": archer,
-    "own reward": own_reward,
+    "REINFORCE": reinforce, "GRPO": grpo, "RLOO, LOOP": rloo, "turn baseline": turn_baseline,
+    "turn GRPO": turn_grpo, "GiGPO": gigpo, "GAE, true V": gae_exact, "GAE, learnt V": gae_learnt,
+    "bi-level GAE": bi_level, "ArCHer": archer, "own reward": own_reward,
 }  # fmt: skip
 
 
 def read(episodes: EpisodeBatch, count: int = 0) -> Tensor:
-    """Return a model's states of all turns [G, K, T, H]; with `count` actions each action's one-hot row after them."""
+    """Return a model's states of all turns [G, K, T, H], and one-hot rows of `count` actions."""
     states = episodes.states[episodes.keys]  # type: ignore[index]
-    return torch.cat([states, nn.functional.one_hot(episodes.actions, count).float()], dim=-1) if count else states
+    own = nn.functional.one_hot(episodes.actions, count).float() if count else states[..., :0]
+    return torch.cat([states, own], dim=-1)
 
 
 def fit_values(episodes: EpisodeBatch, count: int = 0) -> Tensor:
-    """Return VL-DAC's value head on all turns [G, K, T], fitted to the earlier returns (eq. 4); with `count` actions it
-    reads the turn's reply too: V at the reply's last token."""
+    """Return VL-DAC's value head on all turns [G, K, T], fitted to the earlier returns (eq. 4);
+    with `count` actions it reads the turn's reply too: V at the reply's last token."""
     if count not in episodes.fitted:
         earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
         x, y = read(earlier, count)[earlier.mask], earlier.to_go[earlier.mask].float()
         head = ValueHead(x.shape[-1], WIDTH)
         head.norm.fit(x)
+
         optimizer = torch.optim.AdamW(head.parameters(), lr=RATE, weight_decay=0.0, foreach=True)
         for _ in range(STEPS):
             rows = torch.randint(len(x), (SAMPLE_SIZE,), generator=generator)
             optimizer.zero_grad()
             value_loss(head(x[rows]), y[rows]).backward()
             optimizer.step()
+
+        # It values other episodes than those it was fitted to.
         with torch.no_grad():
             episodes.fitted[count] = head(read(episodes, count)).double()
     return episodes.fitted[count]
 
 
 def fit_twins(episodes: EpisodeBatch, count: int) -> tuple[Tensor, Tensor]:
-    """Return ArCHer's Q and V of all turns, [2, G, K, T] each. Q's target is r + gamma V_target(s'), V's is
-    Q_target(s, a) of the replies that the policy gave (arXiv 2402.19446, section 3)."""
+    """Return ArCHer's Q and V of all turns, [2, G, K, T] each (arXiv 2402.19446, section 3).
+
+    Q's target is r + gamma V_target(s'), V's is Q_target(s, a) of the policy's replies.
+    """
     earlier, generator = episodes.earlier or episodes, torch.Generator().manual_seed(0)
     sizes = [read(earlier).shape[-1], count]
     critics, targets = (Critics(sizes[0], count, WIDTH) for _ in range(2))
-    x, following = (part[earlier.mask] for part in (read(earlier, count), torch.roll(read(earlier), -1, dims=2)))
+    x, following = read(earlier, count)[earlier.mask], read(earlier).roll(-1, dims=2)[earlier.mask]
     rewards, ended = earlier.rewards[earlier.mask].float(), earlier.ended[earlier.mask]
     for each in (critics, targets):
         each.state.fit(x[:, : sizes[0]])
         each.action.fit(x[:, sizes[0] :])
+
+    # Targets follow the critics slowly.
     optimizer = torch.optim.AdamW(critics.parameters(), lr=RATE, weight_decay=0.0, foreach=True)
     for _ in range(STEPS):
         rows = torch.randint(len(x), (SAMPLE_SIZE,), generator=generator)
         s, a = x[rows].split(sizes, dim=-1)
         with torch.no_grad():
-            after = td_targets(rewards[rows], targets.v(following[rows]), ended[rows], gamma=earlier.gamma)
+            v = targets.v(following[rows])
+            after = td_targets(rewards[rows], v, ended[rows], gamma=earlier.gamma)
             expected = targets.q(s, a)
         optimizer.zero_grad()
         (twin_loss(critics.q(s, a), after) + twin_loss(critics.v(s), expected)).backward()
         optimizer.step()
         follow(targets, critics, 0.1)
+
     with torch.no_grad():
         s, a = read(episodes, count).split(sizes, dim=-1)
         return critics.q(s, a).double(), critics.v(s).double()
 
 
 def load_estimator(place: str) -> tuple[dict[str, Estimator], str]:
-    """Return an estimator of the user's own by its name, and the text of its file, which is run."""
+    """Run a user's file; return its estimator by name, and the file's text."""
     file, _, name = place.rpartition(":")
     if not file.endswith(".py") or not Path(file).is_file():
         raise UserError(f"--estimator {place} names no Python file; write it as FILE.py:NAME.")

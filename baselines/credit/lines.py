@@ -1,7 +1,7 @@
-"""NumberLine in tensors: its episodes, the exact values of any policy, and the tiny model as such a policy.
+"""NumberLine in tensors: its episodes, any policy's exact values, and the tiny model as a policy.
 
-The horizon grows with the number of targets, and nothing else changes. A policy is a table [6, 6] of the probability of
-`+` by target and current number; the key of a picture is 6 * target + current number.
+The horizon grows with the number of targets, and nothing else changes. A policy is a table [6, 6]
+of the probability of `+` by target and current number; a key is 6 * target + current number.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..engine.engine import make_engine, pad_rows
 from ..models.load import load_family
 from .episodes import EpisodeBatch, Truth
 
-NUMBERS, TURNS, BATCH, NOISE = 6, 10, 16, 0.3
-"""Numbers on the line; turns for each target; prompts of a gradient step of the tiny model; share of random labels."""
+NUMBERS, TURNS = 6, 10  # numbers on the line; turns for each target
+BATCH, NOISE = 16, 0.3  # of the tiny model: prompts of a gradient step, share of random labels
 Starts = tuple[np.ndarray, np.ndarray]  # current numbers [S] and targets [S, n] of S starts
 
 
@@ -47,7 +47,7 @@ def draw_starts(targets: int, first: int, count: int) -> Starts:
 
 
 def noisy(error: float) -> np.ndarray:
-    """Return the table of the oracle with a uniformly random move in a share `error` of the turns."""
+    """Return the oracle's table with a uniformly random move in a share `error` of the turns."""
     target, current = np.indices((NUMBERS, NUMBERS))
     return error / 2 + (1 - error) * (target > current)
 
@@ -55,22 +55,22 @@ def noisy(error: float) -> np.ndarray:
 def move(target: np.ndarray, current: np.ndarray, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the next number, the reward, and whether the target was reached."""
     after = np.clip(current + 2 * action - 1, 0, NUMBERS - 1)
-    reached = after == target
-    return after, np.where(reached, 1.0, -1.0 * (np.abs(target - after) >= np.abs(target - current))), reached
+    reached, worse = after == target, np.abs(target - after) >= np.abs(target - current)
+    return after, np.where(reached, 1.0, -1.0 * worse), reached
 
 
 def solve(starts: Starts, plus: np.ndarray, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return V [turns left, target's number, S, current] and Q [..., action] by backward induction."""
+    """Return V [turns left, target's number, S, current] and Q [..., action], backwards in time."""
     count, n = starts[1].shape
-    target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)  # [n, S, 1], [1, 1, current]
+    target, current = starts[1].T[:, :, None], np.arange(NUMBERS).reshape(1, 1, -1)
     share = plus[target, current]
     v = np.zeros((TURNS * n + 1, n + 1, count, NUMBERS))
     q = np.zeros((TURNS * n + 1, n, count, NUMBERS, 2))
     for left in range(1, TURNS * n + 1):
         for action in range(2):
             after, reward, reached = move(target, current, np.array(action))
-            at = np.broadcast_to(after, reached.shape)
-            same, following = (np.take_along_axis(v[left - 1][part], at, -1) for part in (slice(n), slice(1, n + 1)))
+            at, later = np.broadcast_to(after, reached.shape), v[left - 1]
+            same, following = (np.take_along_axis(x, at, -1) for x in (later[:n], later[1:]))
             q[left, ..., action] = reward + gamma * np.where(reached, following, same)
         v[left, :n] = (1 - share) * q[left, ..., 0] + share * q[left, ..., 1]
     return v, q
@@ -80,6 +80,8 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
     """Play `size` episodes from each start, with their exact values and advantages."""
     (v, q), (count, n) = solve(starts, plus, gamma), starts[1].shape
     rng, row, columns = np.random.default_rng(seed), np.indices((count, size))[0], []
+
+    # All episodes take their turn together, until the last one has ended.
     current, number, alive = starts[0][row], np.zeros_like(row), np.ones_like(row, bool)
     for left in range(TURNS * n, 0, -1):
         target = starts[1][row, np.minimum(number, n - 1)]
@@ -91,6 +93,7 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
         alive = alive & (number < n)
         if not alive.any():
             break
+
     parts = (torch.from_numpy(np.stack(column, axis=2)) for column in zip(*columns, strict=True))
     rewards, mask, keys, actions, values, qs = parts
     advantages = qs.gather(-1, actions.unsqueeze(-1)).squeeze(-1) - values
@@ -99,40 +102,45 @@ def play_lines(starts: Starts, plus: np.ndarray, *, size: int, seed: int, gamma:
 
 
 def sum_gradient(advantages: Tensor, episodes: EpisodeBatch, plus: np.ndarray) -> Tensor:
-    """Return the policy gradient sum_t A_t grad log pi(a_t|s_t) as coefficients of the log-odds of each key, [36]."""
-    terms, keys = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[episodes.keys]), episodes.keys
-    return torch.zeros(NUMBERS**2).double().index_add(0, keys[episodes.mask], terms[episodes.mask].double())
+    """Return the policy gradient, sum_t A_t grad log pi(a_t|s_t), per log-odds of each key, [36]."""
+    keys, mask, zeros = episodes.keys, episodes.mask, torch.zeros(NUMBERS**2).double()
+    terms = advantages * (episodes.actions - torch.from_numpy(plus).flatten()[keys])
+    return zeros.index_add(0, keys[mask], terms[mask].double())
 
 
 def true_gradient(played: Played, plus: np.ndarray) -> Tensor:
-    """Return the policy gradient with the true advantages of both actions in the states of these episodes, [36]."""
+    """Return the policy gradient with the true advantages of both actions, [36]."""
     share = torch.from_numpy(plus).flatten()[played.episodes.keys]
     mean = share * (1 - share) * played.gain  # sum_a pi(a) A(a) times the score of a
     return sum_gradient(mean / (played.episodes.actions - share), played.episodes, plus)
 
 
 class TinyPolicy:
-    """The tiny model and its prompts of every two numbers, `keys`, those of one target, so that horizons alone differ.
+    """The tiny model and its prompts of every two numbers, `keys`, those of one target.
 
-    One of the two legal replies answers, without thoughts. So the gradient of either's log-probability is a multiple of
-    that of their log-odds: a vector per prompt, and all inner products of policy gradients are in one matrix.
+    One of two legal replies answers. So the gradient of a log-probability is a multiple of that of
+    their log-odds: a vector per prompt, with all inner products in one matrix.
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self.engine = make_engine(load_family("tiny", image_tokens=16, seed=seed, device="cpu"), max_new_tokens=8)
+        family = load_family("tiny", image_tokens=16, seed=seed, device="cpu")
+        self.engine = make_engine(family, max_new_tokens=8)
         self.generator, self.steps = torch.Generator().manual_seed(seed), 0
-        self.parameters = [p for p in self.engine.family.model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.AdamW(self.parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.0)
+        self.parameters = [p for p in family.model.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(self.parameters, betas=(0.9, 0.95), weight_decay=0.0)
+
+        # Two replies for each prompt; no number is its own target.
         self.keys = [key for key in range(36) if key // 6 != key % 6]
         self.right = torch.tensor([int(key // 6 > key % 6) for key in self.keys])
         env: Any = vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)).unwrapped
-        encode, legal = self.engine.family.encode_reply, env.legal_actions()
-        self.replies = [torch.tensor(encode(write_reply(env.parser, [action], "", legal))) for action in legal]
+        encode, legal = family.encode_reply, env.legal_actions()
+        replies = [write_reply(env.parser, [action], "", legal) for action in legal]
+        self.replies = [torch.tensor(encode(reply)) for reply in replies]
         self.prompts, self.thoughts = [], []
         for key in self.keys:
             observation, info = env.reset(seed=0, options={"target": key // 6, "current": key % 6})
             parts = info["vlgym"]["instructions"], info["vlgym"]["turn_text"], observation["image"]
-            self.prompts.append(self.engine.family.encode(PromptBuilder().build(*parts)))
+            self.prompts.append(family.encode(PromptBuilder().build(*parts)))
             self.thoughts.append(torch.tensor(encode(env.think(""))))
 
     def score(self, rows: Sequence[int], replies: Sequence[Sequence[Tensor]]) -> Tensor:
@@ -142,13 +150,17 @@ class TinyPolicy:
         return self.engine.score(prompts, ids, mask, train_vision=True).sum(-1).view(len(rows), -1)
 
     def train(self, steps: int) -> None:
-        """Go on with supervised steps up to this number: on the oracle's moves, and its thoughts as other replies."""
+        """Go on with supervised steps up to this number, on the oracle's moves and its thoughts."""
         for step in range(self.steps + 1, steps + 1):
             self.optimizer.param_groups[0]["lr"] = 1e-3 * min(1.0, step / 30)
             rows = torch.randperm(len(self.keys), generator=self.generator)[:BATCH]
             random = torch.rand(BATCH, generator=self.generator) < NOISE
-            moves = torch.where(random, torch.randint(2, (BATCH,), generator=self.generator), self.right[rows])
-            both = [(self.replies[move], self.thoughts[row]) for row, move in zip(rows, moves, strict=True)]
+            drawn = torch.randint(2, (BATCH,), generator=self.generator)
+            moves = torch.where(random, drawn, self.right[rows])
+
+            # A prompt has two replies: the move's, and the oracle's thought.
+            pairs = zip(rows, moves, strict=True)
+            both = [(self.replies[move], self.thoughts[row]) for row, move in pairs]
             loss = -self.score(rows.tolist(), both).mean()
             self.optimizer.zero_grad()
             loss.backward()
@@ -157,7 +169,7 @@ class TinyPolicy:
         self.steps = steps
 
     def plus(self) -> Tensor:
-        """Return the probability of `+` by target and current number, [6, 6] float64; 0.5 without a prompt."""
+        """Return the probability of `+` by target and current number, [6, 6] float64."""
         with torch.no_grad():
             scores = self.score(range(len(self.keys)), [self.replies] * len(self.keys))
         table = torch.full((NUMBERS**2,), 0.5).double()
@@ -165,7 +177,7 @@ class TinyPolicy:
         return table.view(NUMBERS, NUMBERS)
 
     def gradients(self) -> Tensor:
-        """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`, over all weights."""
+        """Return inner products [36, 36] of the prompts' gradients of the log-odds of `+`."""
         vectors = torch.zeros(36, sum(p.numel() for p in self.parameters))
         for row, key in enumerate(self.keys):
             minus, plus = self.score([row], [self.replies])[0]
@@ -175,8 +187,6 @@ class TinyPolicy:
 
     def states(self) -> Tensor:
         """Return the states of the prompts' last tokens, [36, H]."""
-        return (
-            (states := self.engine.last_hidden(self.prompts))
-            .new_zeros(36, states.shape[1])
-            .index_copy(0, torch.tensor(self.keys), states)
-        )
+        states = self.engine.last_hidden(self.prompts)
+        zeros = states.new_zeros(36, states.shape[1])
+        return zeros.index_copy(0, torch.tensor(self.keys), states)

@@ -1,7 +1,8 @@
-"""Comparison of an estimate with the true advantage, each figure with its interval over start groups; table and plot.
+"""Comparison of an estimate with the true advantage, with intervals over start groups.
 
-The truth has two halves t1, t2 of independent noise, so cov(t1, t2) is its variance without noise. A correlation is
-corrected for attenuation (Spearman 1904), and not clipped: r = cov(x, t) / sqrt(var(x) cov(t1, t2)), t their mean.
+The truth has two halves t1, t2 of independent noise: cov(t1, t2) is its variance without noise. A
+correlation is corrected for attenuation (Spearman 1904), and not clipped: with t their mean,
+r = cov(x, t) / sqrt(var(x) cov(t1, t2)).
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from ..runs.logs import write_figure
 from .episodes import EpisodeBatch, Truth
 
 HEADERS = ("cell", "estimator", "correlation", "sign", "bias", "variance", "zero", "cosine with the true gradient")
-WHOLE = ("GRPO", "RLOO, LOOP")  # those that give all turns of an episode one number
-DRAWS, SURE, ZERO = 400, 2.0, 1e-9
-"""Bootstrap samples; standard errors of a half from which on a true sign is sure; what counts as 0."""
+WHOLE = ("GRPO", "RLOO, LOOP")  # estimators that give all turns of an episode one number
+DRAWS, ZERO = 400, 1e-9  # bootstrap samples; the largest number that counts as 0
+SURE = 2.0  # standard errors of a half that make a true sign sure
 
 
 def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str, Any]:
     """Compare an estimate [G, K, T] with the truth on the turns where it is known.
 
     Returns:
-        correlation and sign agreement, each with its deviation over bootstrap samples of start groups; bias, variance
-        (`decompose`); shares of turns with the estimate 0 and with a sure true sign; reliability of the truth's mean.
+        correlation and sign agreement, each with its deviation over bootstrap samples of start
+        groups; bias, variance (`decompose`); shares of turns with the estimate 0 and with a sure
+        true sign; reliability of the truth's mean.
     """
     used = episodes.mask & ~truth.halves[0].isnan()
     group = torch.arange(len(used)).view(-1, 1, 1).expand(used.shape)[used].numpy()
@@ -37,7 +39,7 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     place = episodes.keys * used.shape[-1] + torch.arange(used.shape[-1])
     alike = (place * (int(episodes.actions.max()) + 1) + episodes.actions)[used].numpy()
 
-    # Every figure is made of sums over groups, so that a bootstrap sample is a weighing of them.
+    # Figures are made of sums over groups, so a bootstrap sample is a weighing of them.
     sums = sum_groups(group, len(used), moments(x, a, b))
     sure = np.abs(a) > np.maximum(SURE * error, ZERO)
     right = np.where((np.abs(x) < ZERO) | (np.abs(b) < ZERO), 0.5, np.sign(x) == np.sign(b))
@@ -45,14 +47,18 @@ def measure(estimate: Tensor, truth: Truth, episodes: EpisodeBatch) -> dict[str,
     draws = np.random.default_rng(0).multinomial(len(used), [1 / len(used)] * len(used), size=DRAWS)
     weights, row = np.vstack([np.ones(len(used)), draws]), dict[str, Any]()
     with np.errstate(divide="ignore", invalid="ignore"):
-        values_by_part = correlate(weights @ sums), np.divide(*(weights @ signs).T)
-    for name, values in zip(("correlation", "sign"), values_by_part, strict=True):
+        samples = {"correlation": correlate(weights @ sums), "sign": np.divide(*(weights @ signs).T)}
+    for name, values in samples.items():
         known = values[np.isfinite(values)]
-        row |= {name: float(values[0]), f"{name}_sd": float(known[1:].std()) if len(known) > 1 else float("nan")}
+        deviation = known[1:].std() if len(known) > 1 else np.nan
+        row |= {name: float(values[0]), f"{name}_sd": float(deviation)}
+
+    # Exact truth has no noise.
     row["bias"], row["variance"] = decompose(x, a, b, group, alike)
-    spread, zero = np.cov(a, b), float((np.abs(estimate[episodes.mask].numpy()) < ZERO).mean())
+    spread, zero = np.cov(a, b), np.abs(estimate[episodes.mask].numpy()) < ZERO
     reliability = float(4 * spread[0, 1] / spread.sum()) if error.any() else 1.0
-    return row | {"zero": zero, "turns": len(x), "sure": float(sure.mean()), "reliability": reliability}
+    row |= {"zero": float(zero.mean()), "turns": len(x), "sure": float(sure.mean())}
+    return row | {"reliability": reliability}
 
 
 def moments(x: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -72,11 +78,17 @@ def sum_groups(group: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
 
 
 def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, alike: np.ndarray) -> tuple[float, float]:
-    """Return root mean square bias and variance of an estimate given picture, turn number and action: the mean product
-    of the errors of two turns of different groups that are alike, one against each half, is the square of the bias."""
+    """Return root mean square bias and variance of an estimate given picture, turn and action.
+
+    The mean product of the errors of two alike turns of different groups, one against each half, is
+    the square of the bias.
+    """
+    # Sums over the turns of each group that are alike.
     _, kind = np.unique(alike, return_inverse=True)
     pair, part = np.unique(np.stack([kind, group]), axis=1, return_inverse=True)
     errors = sum_groups(part.ravel(), pair.shape[1], np.stack([np.ones_like(x), x - a, x - b]))
+
+    # Products of a group with itself are left out.
     products = np.stack([*errors.T, errors[:, 0] ** 2, errors[:, 1] * errors[:, 2]])
     n, first, second, own_n, own = sum_groups(pair[0], kind.max() + 1, products).T
     if not (used := n**2 > own_n).any():
@@ -87,7 +99,7 @@ def decompose(x: np.ndarray, a: np.ndarray, b: np.ndarray, group: np.ndarray, al
 
 
 def cosine(first: Tensor, second: Tensor, gram: Tensor) -> float:
-    """Return the cosine of two gradients, given as coefficients [P] of vectors with inner products `gram` [P, P]."""
+    """Return the cosine of two gradients: coefficients [P] of vectors with products `gram` [P, P]."""
     return float(first @ gram @ second / ((first @ gram @ first) * (second @ gram @ second)).sqrt())
 
 
@@ -105,12 +117,15 @@ def show(value: float | None, deviation: float | None = None) -> str:
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """Return a line per cell and estimator, under `HEADERS`."""
-    return [
-        [row["cell"], name, *(show(measures[part], measures[f"{part}_sd"]) for part in ("correlation", "sign")),
-         *(show(measures[part]) for part in ("bias", "variance", "zero")),
-         ", ".join(f"{size}: {show(mean(values))}" for size, values in row.get("curve", {}).get(name, {}).items())]
-        for row in rows for name, measures in row["measures"].items()
-    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        for name, measures in row["measures"].items():
+            bounded = [show(measures[x], measures[f"{x}_sd"]) for x in ("correlation", "sign")]
+            plain = [show(measures[x]) for x in ("bias", "variance", "zero")]
+            curve = row.get("curve", {}).get(name, {})
+            cosines = ", ".join(f"{size}: {show(mean(values))}" for size, values in curve.items())
+            lines.append([row["cell"], name, *bounded, *plain, cosines])
+    return lines
 
 
 def pick_lines(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -131,13 +146,18 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     targets = sorted({row["targets"] for row in lines})
     curves = [row for row in rows if row.get("curve")]
     sizes = sorted({int(size) for row in curves for size in row["explained"]})
+
+    # Estimators of whole episodes are dashed.
     for number, name in enumerate(dict.fromkeys(name for row in lines for name in row["measures"])):
-        style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4, "linewidth": 1.2,
-                 "linestyle": "--" if name in WHOLE else "-", "label": name}  # fmt: skip
+        style = {"color": f"C{number % 10}", "marker": "osD^v<>Phx*"[number % 11], "markersize": 4,
+                 "linewidth": 1.2, "linestyle": "--" if name in WHOLE else "-",
+                 "label": name}  # fmt: skip
         points = [(row["targets"], row["measures"].get(name, {}).get("correlation")) for row in lines]
-        left.plot(targets, [mean(value for n, value in points if n == own) for own in targets], **style)
+        left.plot(targets, [mean(x for n, x in points if n == own) for own in targets], **style)
         both = [row["curve"].get(name, {}) for row in curves]
-        right.plot(sizes, [mean(v for curve in both for v in curve.get(str(size), ())) for size in sizes], **style)
+        cosines = [mean(x for curve in both for x in curve.get(str(size), ())) for size in sizes]
+        right.plot(sizes, cosines, **style)
+
     left.set(xlabel="targets of NumberLine", ylabel="correlation with the true advantage")
     right.set(xlabel="episodes", ylabel="cosine with the true gradient")
     for axis, ticks in ((left, targets), (right, sizes)):

@@ -1,11 +1,11 @@
-"""Environments of a run as one process plays them, and rollouts for the learners: play, keep the samples, report on the
-episodes.
+"""Environments of a run as one process plays them, and rollouts for the learners.
 
-`Collector` plays a fixed number of steps of every environment, for learners with a critic; `GroupCollector` plays whole
-episodes, several from each start, for learners that compare returns instead.
+`Collector` plays a fixed number of steps of every environment, for learners with a critic;
+`GroupCollector` plays whole episodes, several from each start, for learners that compare returns.
 
-Training sees shaped rewards (`RewardOptions`); evaluations never do. In most environments an unreadable reply costs
-nothing but a turn; where a wrong action costs more, a model would learn to say nothing that can be read.
+Training sees shaped rewards (`RewardOptions`); evaluations never do. In most environments an
+unreadable reply costs nothing but a turn; where a wrong action costs more, a model would learn to
+be unreadable.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,66 +41,52 @@ from ..models.folders import read_limits
 from ..models.load import BUILT
 from ..runs.distributed import ALONE, World, share_of
 from ..runs.logs import LEVEL_MEAN, PLAYED
-from .batch import Batch, pack
+from .batch import Batch, lay_out
 from .recording import EpisodeRecorder
 
-# ---- environments ----------------------------------------------------------------------------------------------------
+# ---- environments --------------------------------------------------------------------------------
 
 FAMILY_IMAGE_TOKENS = {"NumberLine": 16, "miniworld": 16, "sight": 16, "cards": 36, "sokoban": 49}
-"""Most tokens per image of the models built here, by family or by an environment's name; 64 elsewhere."""
+"""Most tokens per image of the models built here, by family or by an environment's name; 64
+elsewhere."""
 
 
 class Environments:
     """The environments of a run, with their arguments and prompt layout.
 
     Args:
-        ids: environment ids, mixed evenly.
-        kwargs: constructor arguments of every environment.
-        total: environments of all processes.
-        builder: prompt layout; None for each environment's own.
+        ids: environment ids, mixed evenly; total: environments of all processes of `world`.
         group: size of the groups into which a process's environments are split evenly.
-        where: `--envs`; timeout: seconds that a worker has for an answer.
-        world: the processes of the run.
-        curriculum: `--curriculum`, None for none; seed: of its choices.
-        pictures: `--pictures`, of the prompts in training.
+        where, curriculum, pictures: `--envs`, `--curriculum`, `--pictures`; seed: of its choices.
+        timeout: seconds that a worker has for an answer.
 
     Raises:
         UserError: an option is wrong, or the environments cannot be split evenly.
     """
 
     def __init__(
-        self,
-        ids: Sequence[str],
-        kwargs: Mapping[str, Any],
-        total: int,
-        *,
-        builder: PromptBuilder | None = None,
-        group: int = 1,
-        where: str = "local",
-        timeout: float = 120.0,
-        world: World = ALONE,
-        curriculum: str | None = None,
-        seed: int = 0,
-        pictures: str = SHOWN,
-    ) -> None:
+        self, ids: Sequence[str], kwargs: Mapping[str, Any], total: int, *, builder: PromptBuilder | None = None,
+        group: int = 1, where: str = "local", timeout: float = 120.0, world: World = ALONE,
+        curriculum: str | None = None, seed: int = 0, pictures: str = SHOWN,
+    ) -> None:  # fmt: skip
         self.ids, self.kwargs, self.builder, self.world = list(ids), dict(kwargs), builder, world
         self.pictures = pictures
-        self.failures: list[Failure] = []  # in this process, not written down yet; whatever plays adds to it
+        self.failures: list[Failure] = []  # in this process, not written down yet
         if curriculum is not None and LEVEL in kwargs:
-            raise UserError("--curriculum chooses the level, and so does --env-kwargs level=...; leave one out.")
-        # The curriculum at work, which learns from this process's episodes.
+            both = "--curriculum chooses the level, and so does --env-kwargs level=..."
+            raise UserError(f"{both}; leave one out.")
         self.course = None if curriculum is None else Course(curriculum, self.ids, seed=seed)
-        self._aside: dict[tuple[int, str], Any] = {}  # environments of a slot that plays another id now
-        self.total, self.count = total, share_of(total, world.size)  # of all processes, and of this one
+        self._aside: dict[tuple[int, str], Any] = {}  # of slots that play another id now
+        self.total, self.count = total, share_of(total, world.size)  # of all, and of this process
         self.first = world.rank * self.count  # number of this process's first one
         share_of(self.count, group, "--num-envs of a process:", "groups of --group")
-        self.group: EnvGroup = open_group(
-            where, envs=self.count, limit=timeout, tell=lambda line: print(line, flush=True)
-        )
+        tell = partial(print, flush=True)
+        self.group: EnvGroup = open_group(where, envs=self.count, limit=timeout, tell=tell)
 
     def make(self, index: int, env_id: str | None = None) -> Any:
-        """Environment `index` of this process; without an id, ids take turns."""
-        return self.group.make(env_id or self.ids[(self.first + index) % len(self.ids)], **self.kwargs)
+        """Make environment `index` of this process; without an id, ids take turns."""
+        own = self.ids[(self.first + index) % len(self.ids)]
+        return self.group.make(env_id or own, **self.kwargs)
 
     @property
     def pictured(self) -> bool:
@@ -107,7 +94,7 @@ class Environments:
         return shows_picture(self.kwargs)
 
     def exchange(self, index: int, env: Any, env_id: str) -> Any:
-        """Put environment `index` aside, and return the one of another id that stands in its place."""
+        """Put environment `index` aside, and return that of another id in its place."""
         spec = unwrap(env).vlgym_spec
         assert spec is not None
         self._aside[index, spec.id] = env
@@ -118,7 +105,7 @@ class Environments:
         return self.kwargs if self.course is None else self.course.held_out(env_id, self.kwargs)
 
     def parsers(self) -> tuple[Parser, ...]:
-        """The parsers of the replies, each once; where one of them has what it asked for, a reply is over."""
+        """The parsers of the replies, each once."""
         parsers: dict[tuple[str, int, type], Parser] = {}
         for env_id in self.ids:
             env = self.make(0, env_id)
@@ -129,43 +116,44 @@ class Environments:
     def make_runner(self) -> Runner:
         """Endless training episodes."""
         return Runner(
-            [self.make(i) for i in range(self.count)], split="train", builder=self.builder, remake=self.make,
-            failures=EnvFailures(self.failures.append), first_episode=self.first, stride=self.total,
-            course=self.course, exchange=self.exchange, pictures=self.pictures,
+            [self.make(i) for i in range(self.count)], split="train", builder=self.builder,
+            remake=self.make, failures=EnvFailures(self.failures.append), first_episode=self.first,
+            stride=self.total, course=self.course, exchange=self.exchange, pictures=self.pictures,
         )  # fmt: skip
 
     def longest_prompt(self, encode: Callable[[Sequence[Message]], Prompt], words: int, turns: int = 16) -> Prompt:
-        """The longest prompt in the first turns of an episode of each environment: random play, after `words` words."""
+        """The longest prompt of a random episode of each environment, after `words` words."""
         prompts, policy = list[Prompt](), RandomPolicy()
         for index, env_id in enumerate(self.ids):
             runner = Runner([self.make(index, env_id)], split="val", builder=self.builder, episodes=1)
             for _ in range(turns):
                 waiting = runner.turns()
                 prompts += [encode(turn.messages) for turn in waiting]
-                replies = policy.reply(waiting)
-                runner.advance(waiting, [replace(reply, text="a " * words + reply.text) for reply in replies])
+                replies = [replace(r, text="a " * words + r.text) for r in policy.reply(waiting)]
+                runner.advance(waiting, replies)
             runner.close()
         return max(prompts, key=len)
 
     def close(self) -> None:
-        """Close what a curriculum put aside, and end the workers, where there are any."""
+        """Close what a curriculum put aside, and end the workers."""
         while self._aside:
             close_env(self._aside.popitem()[1])
         self.group.close()
 
 
 def count_image_tokens(model: str, env_ids: Sequence[str]) -> int | None:
-    """Most tokens per image, where no option says: those of a saved model's training, for models built here what the
-    environments need, for others as many as their processor allows (`None`)."""
+    """Most tokens per image by default: those of the model's training, for models built here what
+    the environments need, for others as many as their processor allows (`None`)."""
     if model not in BUILT:
         return read_limits(model).image_tokens
     specs = [get_registry().get(env_id) for env_id in env_ids]
-    return max(FAMILY_IMAGE_TOKENS.get(spec.title, FAMILY_IMAGE_TOKENS.get(spec.family, 64)) for spec in specs)
+    known = FAMILY_IMAGE_TOKENS
+    return max(known.get(spec.title, known.get(spec.family, 64)) for spec in specs)
 
 
-# ---- rollouts --------------------------------------------------------------------------------------------------------
+# ---- rollouts ------------------------------------------------------------------------------------
 
-NGRAM, REPEATS = 4, 3  # a reply repeats itself if the same 4 words in a row stand in it at least 3 times
+NGRAM, REPEATS = 4, 3  # the same 4 words in a row, 3 times, are a repetition
 
 
 @dataclass(frozen=True)
@@ -173,23 +161,27 @@ class RewardOptions:
     """Reward shaping; by default only the penalty for unreadable replies."""
 
     unreadable_penalty: float = 0.5
-    """Subtracted in training where no legal action was read from the reply, in addition to --invalid-penalty."""
+    """Subtracted in training where no legal action was read from the reply, in addition to
+    --invalid-penalty."""
     scale: float = 1.0
     """Factor on the environment's reward."""
     repetition_penalty: float = 0.0
-    """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the action.
+    """Subtracted when a reply repeats itself: the same 4 words in a row, 3 times, outside the
+    action.
 
     MageBench (fig. 6, "+rep"): 0.2. What counts as repetition is ours; the paper does not say.
     """
     length_bonus: float = 0.0
-    """Added per reply token, for replies shorter than --reward.length-limit (MageBench, "+enc": 0.001)."""
+    """Added per reply token, for replies shorter than --reward.length-limit (MageBench, "+enc":
+    0.001)."""
     length_limit: int = 200
     """Tokens from which on a reply gets no length bonus (MageBench: 200)."""
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
         check_options(self, "scale", group="reward.", above=0)
-        check_options(self, "unreadable_penalty", "repetition_penalty", "length_bonus", group="reward.", least=0)
+        penalties = ("unreadable_penalty", "repetition_penalty", "length_bonus")
+        check_options(self, *penalties, group="reward.", least=0)
         check_options(self, "length_limit", group="reward.", least=1)
 
     def shape(self, record: StepRecord) -> float:
@@ -205,7 +197,7 @@ class RewardOptions:
 
 
 def repeats_itself(record: StepRecord) -> bool:
-    """True if the text of a reply, its action left out, holds the same `NGRAM` words in a row `REPEATS` times."""
+    """True if a reply without its action has the same `NGRAM` words in a row `REPEATS` times."""
     text = record.reply
     if record.span is not None:
         text = text[: record.span[0]] + " " + text[record.span[1] :]
@@ -218,34 +210,40 @@ Rows = Sequence[Sequence[StepRecord]]
 """Records of a rollout, [T][N]: steps in time, environments."""
 
 
-def rollout_metrics(records: Sequence[StepRecord], batch: Batch) -> dict[str, float]:
-    """Return the metrics that every rollout logs."""
-    return {
-        "rollout/reward": float(np.mean([r.reward for r in records])),
-        "rollout/invalid_rate": float(np.mean([r.invalid for r in records])),
-        "rollout/reply_tokens": float(batch.mask.sum(-1).float().mean()),
-        "rollout/cut_rate": float(np.mean([sample.cut for sample in batch.samples])),
-        "rollout/entropy": -float(batch.old.sum() / batch.mask.sum()),
-    }
-
-
-def episode_metrics(ended: Sequence[tuple[bool, float]]) -> dict[str, float]:
-    """Return the metrics of ended episodes, given as (success, return, neither discounted nor shaped)."""
-    means = [float(np.mean(x)) for x in zip(*ended, strict=True)] if ended else [math.nan, math.nan]
-    return {"episode/success": means[0], "episode/return": means[1], "episode/count": float(len(ended))}
-
-
 class Followed:
     """Rollouts that a curriculum learns from and a recorder sees."""
 
     policy: ModelPolicy  # being trained
     shaping: RewardOptions | None = None
-    recorder: EpisodeRecorder | None = None  # is shown every record
+    recorder: EpisodeRecorder | None = None  # sees every record
     course: Course | None = None  # the curriculum at work
     places: Sequence[Place] = ()  # of the turns of the last rollout, in the order of its batch
 
+    def make_batch(
+        self, records: Sequence[StepRecord], ended: Sequence[tuple[bool, float]], seconds: float | None = None
+    ) -> tuple[Batch, dict[str, float]]:
+        """Lay out a rollout's records, and return the metrics that every rollout logs.
+
+        `ended` has (success, return) of each ended episode; `seconds` were spent in environments.
+        """
+        samples, spans = [record.extra for record in records], [record.span for record in records]
+        batch = lay_out(samples, spans, self.policy.engine.family.pad_id)
+        success, total = np.mean(ended, axis=0).tolist() if ended else (math.nan, math.nan)
+        metrics = {
+            "episode/success": success,
+            "episode/return": total,
+            "episode/count": float(len(ended)),
+            "rollout/reward": float(np.mean([record.reward for record in records])),
+            "rollout/invalid_rate": float(np.mean([record.invalid for record in records])),
+            "rollout/reply_tokens": float(batch.mask.sum(-1).float().mean()),
+            "rollout/cut_rate": float(np.mean([sample.cut for sample in samples])),
+            "rollout/entropy": -float(batch.old.sum() / batch.mask.sum()),
+        }
+        metrics |= {} if seconds is None else {"seconds/env": seconds}
+        return batch, metrics | self.follow(records)
+
     def follow(self, records: Sequence[StepRecord]) -> dict[str, float]:
-        """Tell the curriculum which episodes of a rollout ended; return its metrics: turns by place, mean level."""
+        """Tell the curriculum which episodes ended; return turns by place, and mean level."""
         if self.course is None:
             return {}
         self.places = [Place(record.env_id, record.level) for record in records]
@@ -260,26 +258,32 @@ class Followed:
         return metrics
 
     def note_errors(self, errors: Tensor) -> None:
-        """Tell the curriculum the advantages, or errors of the critic, of the last rollout: as many as turns."""
+        """Tell the curriculum the advantages, or errors of the critic, of the last turns."""
         if self.course is not None:
             self.course.note_errors(list(zip(self.places, errors.flatten().tolist(), strict=True)))
 
     def rewards(self, rows: Rows) -> list[list[float]]:
         """Rewards as training sees them, [T][N]."""
         shaping = self.shaping
-        return [[record.reward if shaping is None else shaping.shape(record) for record in row] for row in rows]
+        if shaping is None:
+            return [[record.reward for record in row] for row in rows]
+        return [[shaping.shape(record) for record in row] for row in rows]
 
     def values_after(self, rows: Rows, value: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the values with which advantages bootstrap, of a rollout; `value` takes [B, H] states to [B].
+        """The values with which advantages bootstrap; `value` takes [B, H] states to [B].
 
         Returns:
-            (values [N] of the observations that wait for a reply; values [T, N] of the final observations of episodes
-            that were truncated and did not terminate, 0 elsewhere).
+            (values [N] of the observations that wait for a reply; values [T, N] of the final ones
+            of truncated episodes, 0 elsewhere).
         """
         family = self.policy.engine.family
-        cut = [(t, n) for t, row in enumerate(rows) for n, r in enumerate(row) if r.truncated and not r.terminated]
-        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut] + self._next_prompts()
-        values = value(self.policy.engine.last_hidden(prompts)) if prompts else torch.zeros(0, device=family.device)
+        places = ((t, n, r) for t, row in enumerate(rows) for n, r in enumerate(row))
+        cut = [(t, n) for t, n, r in places if r.truncated and not r.terminated]
+        prompts = [family.encode(rows[t][n].final_messages or []) for t, n in cut]
+        prompts += self._next_prompts()
+        values = torch.zeros(0, device=family.device)
+        if prompts:
+            values = value(self.policy.engine.last_hidden(prompts))
         final = values.new_zeros(len(rows), len(rows[0]))
         for (t, n), v in zip(cut, values, strict=False):
             final[t, n] = v
@@ -319,16 +323,18 @@ class Collector(Followed):
         return rows
 
     def pack(self, rows: Rows) -> tuple[Batch, dict[str, float]]:
-        """The rollout that was played last as a batch, row by row, and its metrics. Call it once per rollout: returns
-        of episodes that are still open are carried on to the next."""
-        records = [record for row in rows for record in row]
-        batch = pack(records, self.policy.engine.family.pad_id)
-        metrics = self._episodes(rows) | rollout_metrics(records, batch) | {"seconds/env": self.env_seconds}
-        return batch, metrics | self.follow(records)
+        """The last rollout as a batch, row by row, and its metrics. Call it once per rollout."""
+        ended: list[tuple[bool, float]] = []
+        for row in rows:
+            for n, record in enumerate(row):
+                self.open_returns[n] += record.reward
+                if record.terminated or record.truncated:
+                    ended.append((record.success, self.open_returns[n]))
+                    self.open_returns[n] = 0.0
+        return self.make_batch([record for row in rows for record in row], ended, self.env_seconds)
 
     def following(self, rows: Rows) -> list[list[Prompt | None]]:
-        """The prompt after each step, [T][N]: of the next turn, or of the final observation where an episode was
-        truncated; None where it terminated."""
+        """The prompt after each step, [T][N]: the next or the final one; None after termination."""
         encode = self.policy.engine.family.encode
         answered = [[record.extra.prompt for record in row] for row in rows[1:]]
         return [
@@ -343,19 +349,8 @@ class Collector(Followed):
         encode = self.policy.engine.family.encode
         return [encode(turn.messages) for turn in self.runner.turns()]
 
-    def _episodes(self, rows: Rows) -> dict[str, float]:
-        """Metrics of the episodes that ended; `open_returns` are carried on."""
-        ended: list[tuple[bool, float]] = []
-        for row in rows:
-            for n, record in enumerate(row):
-                self.open_returns[n] += record.reward
-                if record.terminated or record.truncated:
-                    ended.append((record.success, self.open_returns[n]))
-                    self.open_returns[n] = 0.0
-        return episode_metrics(ended)
-
     def get_state(self) -> dict[str, Any]:
-        """JSON-able state of the environments, of the open episodes' returns and of the reward shaping."""
+        """JSON-able state of the environments and of the open episodes' returns."""
         return {"runner": self.runner.get_state(), "open_returns": self.open_returns, **self.recall()}
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -369,13 +364,8 @@ class Collector(Followed):
         self.runner.close()
 
 
-def flags(rows: Rows, name: str, device: torch.device) -> Tensor:
-    """A flag of every record, such as "terminated", as [T, N] bool."""
-    return torch.tensor([[bool(getattr(record, name)) for record in row] for row in rows], device=device)
-
-
 class GroupCollector(Followed):
-    """Plays one whole episode in every environment per call; `group` consecutive ones, of one id, begin alike."""
+    """Plays a whole episode in every environment; `group` consecutive ones begin alike."""
 
     def __init__(
         self, envs: Environments, policy: ModelPolicy, group: int, shaping: RewardOptions | None = None
@@ -384,26 +374,25 @@ class GroupCollector(Followed):
         self.course = envs.course
         self.envs = [self._make(index) for index in range(envs.count)]
         self.next = 0  # number of the first episode of the next rollout, over all processes
-        self.failures = EnvFailures(envs.failures.append)  # of all rollouts: one has an episode of each environment
+        self.failures = EnvFailures(envs.failures.append)  # of all rollouts
 
     def _make(self, index: int, env_id: str | None = None) -> Any:
         first = self.run_envs.first
         return self.run_envs.make((first + index) // self.group - first, env_id)
 
     def play(self, gamma: float) -> tuple[Batch, Tensor, dict[str, float]]:
-        """Play one episode in every environment; returns are discounted by `gamma`.
+        """Play one episode in every environment.
 
         Returns:
-            (batch, its rows ordered by episode, one unit per episode; returns [G, K] of the episodes as training sees
-            them; metrics). Advantages and returns of the batch are zero.
+            (batch by episode; discounted returns [G, K] as training sees them; metrics).
         """
-        n = self.run_envs.count
+        envs, n = self.run_envs, self.run_envs.count
         runner = Runner(
-            self.envs[:n], split="train", first_episode=self.next + self.run_envs.first, episodes=n,
-            builder=self.run_envs.builder, repeats=self.group, remake=self._make, failures=self.failures,
-            course=self.course, exchange=self.run_envs.exchange, pictures=self.run_envs.pictures, twins=self.envs[n:],
+            self.envs[:n], split="train", builder=envs.builder, first_episode=self.next + envs.first,
+            episodes=n, repeats=self.group, remake=self._make, failures=self.failures, course=self.course,
+            exchange=envs.exchange, pictures=envs.pictures, twins=self.envs[n:],
         )  # fmt: skip
-        self.next += self.run_envs.total
+        self.next += envs.total
         episodes: list[list[StepRecord]] = [[] for _ in range(n)]
         returns = [0.0] * n
         try:
@@ -418,13 +407,13 @@ class GroupCollector(Followed):
                     episodes[slot].append(record)
         finally:
             self.envs = runner.envs()  # some may be new ones
+
+        # Minibatches count episodes, so each is one unit of the batch.
         records = [record for episode in episodes for record in episode]
-        batch = pack(records, self.policy.engine.family.pad_id)
+        ended = [(episode[-1].success, sum(r.reward for r in episode)) for episode in episodes]
+        batch, metrics = self.make_batch(records, ended, runner.seconds)
         ends = np.cumsum([len(episode) for episode in episodes]).tolist()
         batch.units = [list(range(end - len(e), end)) for end, e in zip(ends, episodes, strict=True)]
-        ended = [(episode[-1].success, sum(r.reward for r in episode)) for episode in episodes]
-        metrics = episode_metrics(ended) | rollout_metrics(records, batch) | {"seconds/env": runner.seconds}
-        metrics |= self.follow(records)
         return batch, torch.tensor(returns, device=batch.old.device).view(-1, self.group), metrics
 
     def get_state(self) -> dict[str, Any]:

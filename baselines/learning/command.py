@@ -22,8 +22,8 @@ from .config import RunConfig, chosen
 USUAL = frozenset({
     "env", "model", "out", "resume", "preset", "seed", "updates", "env_steps", "num_envs", "envs",
     "rollout_steps", "epochs", "minibatch", "lr", "kl_coef", "max_new_tokens", "image_tokens",
-    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export", "device",
-    "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
+    "history_images", "temperature", "env_kwargs", "eval_episodes", "eval_every", "export",
+    "device", "warm.steps", "warm.reading", "lora.rank", "reward.unreadable_penalty",
 })  # fmt: skip
 """Options shared by the learners that `--help` shows; `--help-all` shows every one."""
 
@@ -31,18 +31,12 @@ C = TypeVar("C")
 
 
 def parse(config: type[C], description: str | None, arguments: Sequence[str] | None = None) -> C:
-    """Read a command line.
-
-    Args:
-        config: dataclass of the options; a learner's takes its defaults from the preset that is named.
-        description: shown by --help.
-        arguments: instead of the process's own.
-
-    Raises:
-        UserError: an unknown preset, or one of another learner.
-    """
+    """Read a command line of options; a learner's has the named preset's defaults."""
     words = sys.argv[1:] if arguments is None else arguments
-    spec = getattr(sys.modules[config.__module__], "__spec__", None)  # of `python -m baselines.NAME`, run as __main__
+
+    # `python -m baselines.NAME` runs the module as __main__; help names the command as it was
+    # typed.
+    spec = getattr(sys.modules[config.__module__], "__spec__", None)
     program = f"python -m {spec.name}" if spec else None
     text = fold(description or "", measure_width(sys.stdout))
     if not issubclass(config, RunConfig):
@@ -56,7 +50,7 @@ def parse(config: type[C], description: str | None, arguments: Sequence[str] | N
 
 
 def _without_rare(config: type[Any], group: str = "") -> type[Any]:
-    """The dataclass with those of its shared options hidden that `USUAL` does not name."""
+    """The dataclass with its shared options hidden that `USUAL` does not name."""
     shared = {item.name for item in fields(RunConfig if not group else config)}
     hints: dict[str, Any] = {}
     values: dict[str, Any] = {}
@@ -73,9 +67,9 @@ def _without_rare(config: type[Any], group: str = "") -> type[Any]:
 
 
 def fold(text: str, width: int) -> str:
-    """Break the lines of a docstring's paragraphs and list items again, at most 100 columns long; indented ones stay.
+    """Break a docstring's paragraphs and list items again, at 100 columns at most.
 
-    All but the first line of each are indented: tyro puts lines that begin with a letter together again.
+    All but the first line of each are indented: tyro joins lines that begin with a letter.
     """
     wrapper = textwrap.TextWrapper(max(20, min(100, width)), subsequent_indent="  ", break_on_hyphens=False)
     parts = re.split(r"(\n\n|\n(?=- ))", text.strip())
@@ -83,8 +77,7 @@ def fold(text: str, width: int) -> str:
 
 
 def main(config: type[C], run: Callable[[C], object], description: str | None) -> None:
-    """Run a command, its options first; return when it is done, and else (`--help`, too) end the program with an exit
-    status of the table in `vlgym.errors`."""
+    """Run a command; a failure ends the program with a status of `vlgym.errors`."""
     done = []
 
     def work() -> None:
@@ -96,6 +89,7 @@ def main(config: type[C], run: Callable[[C], object], description: str | None) -
             sys.stderr.write(show_safe(errors.getvalue()))
         done.append(run(options))
 
+    # Other processes wait until each has left.
     status = run_command("error", work)
     if done:
         distributed.leave()

@@ -1,8 +1,8 @@
-"""Evaluation of a run: held-out episodes, the best model by validation, the learning curve, and the saved models.
+"""Evaluation of a run: held-out episodes, the best model by validation, and the learning curve.
 
-With `--eval-every N`, every N updates the model plays episodes of the split `val`; the model with the highest success
-(of equal ones, with the highest return) is kept in `best/`. The split `test` chooses nothing: it is played before and
-after training, and once by the chosen model.
+With `--eval-every N`, every N updates the model plays episodes of the split `val`; the model with
+the highest success (of equal ones, with the highest return) is kept in `best/`. The split `test`
+chooses nothing: it is played before and after training, and once by the chosen model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from vlgym.integrations.canary import CANARIES, SightGap, canary_batch, sight_ga
 from vlgym.play.controls import GREY, SHOWN, SHUFFLED
 from vlgym.play.policies import OraclePolicy, Policy, RandomPolicy
 from vlgym.registry import get_registry
-from vlgym.sight.blind_gap import NOT_MEASURED
 from vlgym.types import Message
 
 from ..engine.engine import Engine, ModelPolicy, make_engine
@@ -39,15 +38,13 @@ MODEL, ADAPTER, BASE, BEST = "model", "adapter", "base", "best"
 
 VAL, TEST = "val", "test"
 
-# ---- the best model --------------------------------------------------------------------------------------------------
+# ---- the best model ------------------------------------------------------------------------------
 
 
 def read_best(folder: Path) -> dict[str, Any] | None:
-    """Read the note of the best model: `update` and `env_steps` that had been made, `success` and `mean_return` on
-    validation episodes (means over environments), its reports by split. None where there is none.
+    """Read the note of the best model, None where there is none; a `UserError` where it is damaged.
 
-    Raises:
-        UserError: the note is damaged.
+    It has `update`, `env_steps`, `success`, `mean_return` on validation, and reports by split.
     """
     path = folder / EVALUATION
     if not path.exists():
@@ -56,11 +53,12 @@ def read_best(folder: Path) -> dict[str, Any] | None:
         note = read_checkpoint_record(path)
         return {name: note[name] for name in ("update", "env_steps", "success", "mean_return", VAL)} | note
     except (UserError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error}). Move {folder} away to go on without that model.") from None
+        advice = f"Move {folder} away to go on without that model."
+        raise UserError(f"{path} is damaged ({error}). {advice}") from None
 
 
 def keep_best(folder: Path, reports: Sequence[Mapping[str, Any]], family: Family, notes: Mapping[str, Any]) -> bool:
-    """Write the model to `folder` if it beats the one there by its reports on validation episodes; return that."""
+    """Write the model to `folder` if its validation reports beat those of the one there."""
     first, count = reports[0], len(reports)
     success, mean_return = (sum(report[name] for report in reports) / count for name in ("success", "mean_return"))
     known = read_best(folder)
@@ -76,18 +74,17 @@ def load_best(folder: Path, sampler: Engine) -> Engine:
     """Load the best model, with the options of a run's sampler."""
     family = sampler.family
     loaded = load_family(
-        str(folder), image_tokens=family.image_tokens, dtype=str(family.model.dtype).removeprefix("torch."),
-        device=str(family.device), system=family.system,
+        str(folder), image_tokens=family.image_tokens, device=str(family.device), system=family.system,
+        dtype=str(family.model.dtype).removeprefix("torch."),
     )  # fmt: skip
     engine = make_engine(loaded, max_new_tokens=sampler.max_new_tokens, parsers=sampler.parsers)
     engine.temperature = sampler.temperature
     return engine
 
 
-# ---- held-out episodes -----------------------------------------------------------------------------------------------
+# ---- held-out episodes ---------------------------------------------------------------------------
 
-GAP_EPISODES = 12
-"""Canary episodes of `sight/gap`."""
+GAP_EPISODES = 12  # canary episodes of `sight/gap`
 FLOOR_EPISODES = 60  # played by random policy and oracle where registry.yaml has no numbers
 
 Bound = Mapping[str, float]
@@ -95,19 +92,12 @@ Bound = Mapping[str, float]
 
 
 def held_out(
-    sampler: Engine,
-    envs: Environments,
-    log: RunLog,
-    *,
-    episodes: int,
-    seed: int,
-    name: str,
-    split: str = "test",
-    pictures: str = SHOWN,
-) -> Iterator[Report]:
-    """Play held-out episodes of every environment in turn, with a separate generator: training's stays as it is.
+    sampler: Engine, envs: Environments, log: RunLog, *, episodes: int, seed: int, name: str,
+    split: str = "test", pictures: str = SHOWN,
+) -> Iterator[Report]:  # fmt: skip
+    """Play held-out episodes of every environment in turn; training's generator stays as it is.
 
-    `split` is test, or val where a model is chosen; with other `pictures` than their own, half as many are played.
+    With other `pictures` half as many are played.
     """
     policy: Policy = ModelPolicy(sampler, torch.Generator().manual_seed(seed), name=name)
     if pictures != SHOWN:
@@ -125,14 +115,14 @@ def held_out(
 
 @torch.no_grad()
 def measure_gap(engine: Engine) -> SightGap | None:
-    """Return how much pictures raise the scored log-probability of canaries' answers; `None` without vlgym-sight."""
+    """How much pictures raise the log-probability of canaries' answers; None without them."""
     if not get_registry().specs.keys() >= set(CANARIES):
         return None
     family = engine.family
 
     def score(prompts: list[list[Message]], replies: list[str]) -> list[float]:
         scores = []
-        for messages, reply in zip(prompts, replies, strict=True):  # one at a time: a prompt holds up to four pictures
+        for messages, reply in zip(prompts, replies, strict=True):  # a prompt holds four pictures
             ids = torch.tensor([family.encode_reply(reply)], device=family.device)
             logp = engine.score([family.encode(messages)], ids, torch.ones_like(ids).bool())
             scores.append(float(logp.clamp_min(-1e4).sum()))  # a model may forbid tokens
@@ -145,18 +135,11 @@ def write_report_line(report: Report, env_steps: int) -> str:
     """A report as one line."""
     score = "" if report.mean_score is None else f"score {report.mean_score:.2f}, "
     return (
-        f"{_kind(report.split)} {report.env_id} after {env_steps} env steps: success {report.success:.3f} "
-        f"[{report.success_low:.3f}, {report.success_high:.3f}], return {report.mean_return:+.3f}, {score}"
+        f"{_kind(report.split)} {report.env_id} after {env_steps} env steps: "
+        f"success {report.success:.3f} [{report.success_low:.3f}, {report.success_high:.3f}], "
+        f"return {report.mean_return:+.3f}, {score}"
         f"invalid {report.invalid_rate:.3f}, cut {report.cut_rate:.3f}, {report.episodes} episodes"
     )
-
-
-def control_in_words(report: Report, env_steps: int, envs: Environments, pictures: str) -> str:
-    """A report of episodes with other pictures as one line, with the success of play without sight that registry.yaml
-    records."""
-    blind = _find_blind(report.env_id, envs)
-    known = NOT_MEASURED if blind is None else f"{blind['success']:.2f}"
-    return f"with {pictures} pictures, {write_report_line(report, env_steps)}; blind floor {known}"
 
 
 def _kind(split: str) -> str:
@@ -164,29 +147,37 @@ def _kind(split: str) -> str:
 
 
 def draw_run(out: Path, envs: Environments, state: RunState, log: RunLog, *, title: str, name: str) -> Path:
-    """Draw the learning curve of a run from its log and its evaluations (on validation episodes, where there are any),
-    and return the file."""
+    """Draw the learning curve of a run from its log and its evaluations, and return the file."""
     bounds = [_bounds(env_id, envs, log) for env_id in envs.ids]
-    chosen = [e for e in state.evaluations if e["split"] == "val"] or state.evaluations  # one split, not a mixture
+
+    # Means over environments, of one split: the validation's where there are any.
+    chosen = [e for e in state.evaluations if e["split"] == VAL] or state.evaluations
     steps = sorted({e["env_steps"] for e in chosen})
     pooled = [_pool([e for e in chosen if e["env_steps"] == at]) for at in steps]
+    controls: dict[str, list[tuple[int, float]]] = {}
+    for pictures in (GREY, SHUFFLED):
+        for at in steps:
+            scores = [e[pictures]["success"] for e in chosen if e["env_steps"] == at and pictures in e]
+            if scores:
+                controls.setdefault(pictures, []).append((at, sum(scores) / len(scores)))
     path = out / "curve.png"
     draw_success(
         path, read_rows(out / LOG_FILE), title=title, name=name, num_envs=envs.count,
         warm=state.warm.success, evaluations=pooled,
         floor=_mean([floor for floor, _ in bounds]), oracle=_mean([ceiling for _, ceiling in bounds]),
-        blind=_mean([_find_blind(env_id, envs) for env_id in envs.ids]),
-        controls={pictures: _follow(chosen, pictures) for pictures in (GREY, SHUFFLED)},
+        blind=_mean([find_blind(env_id, envs) for env_id in envs.ids]),
+        controls=controls,
     )  # fmt: skip
     return path
 
 
 def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound | None]:
-    """Success and return of random play and of the oracle (None without one): from registry.yaml, or measured where
-    that does not know them."""
+    """Success and return of random play and of the oracle, recorded or measured."""
     entry = get_registry().known.get(env_id) or {}
     if not envs.held_out(env_id) and entry.get("floor") and entry.get("ceiling"):
         return entry["floor"], entry["ceiling"]
+
+    # registry.yaml has no numbers of these arguments.
     policies: list[Policy] = [RandomPolicy()]
     if get_registry().get(env_id).oracle != "none":
         policies.append(OraclePolicy())
@@ -194,34 +185,24 @@ def _bounds(env_id: str, envs: Environments, log: RunLog) -> tuple[Bound, Bound 
     for policy in policies:
         with log.counting(f"{policy.name} {env_id.split('/')[-1]}", FLOOR_EPISODES) as advance:
             report = evaluate(
-                env_id, policy, episodes=FLOOR_EPISODES, split="val", num_envs=envs.count,
-                env_kwargs=envs.held_out(env_id), on_episode=advance, on_failure=envs.failures.append, group=envs.group,
+                env_id, policy, episodes=FLOOR_EPISODES, split=VAL, num_envs=envs.count, group=envs.group,
+                env_kwargs=envs.held_out(env_id), on_episode=advance, on_failure=envs.failures.append,
             )  # fmt: skip
         measured.append({"success": report.success, "return": report.mean_return, "se": report.return_se})
     return measured[0], measured[1] if len(measured) == 2 else None
 
 
-def _find_blind(env_id: str, envs: Environments) -> Bound | None:
-    """Return success and return of the best policies without the picture, from registry.yaml; None if not measured
-    with these arguments.
-    """
+def find_blind(env_id: str, envs: Environments) -> Bound | None:
+    """Recorded success and return of the best blind policies; None if not measured."""
     entry = get_registry().known.get(env_id) or {}
     return None if envs.held_out(env_id) else entry.get("blind")
 
 
 def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Mean over environments; the intervals of a single environment are kept."""
-    names = ("success", "success_low", "success_high", "mean_return", "return_se", "invalid_rate", "cut_rate")
-    return {"env_steps": rows[0]["env_steps"], **{key: sum(row[key] for row in rows) / len(rows) for key in names}}
-
-
-def _follow(evaluations: list[dict[str, Any]], pictures: str) -> list[tuple[int, float]]:
-    """Environment steps and mean success of the evaluations with other pictures."""
-    scores: dict[int, list[float]] = {}
-    for entry in evaluations:
-        if pictures in entry:
-            scores.setdefault(entry["env_steps"], []).append(entry[pictures]["success"])
-    return [(at, sum(each) / len(each)) for at, each in sorted(scores.items())]
+    """Mean over environments."""
+    names = ("success", "success_low", "success_high", "mean_return", "return_se")
+    means = {key: sum(r[key] for r in rows) / len(rows) for key in (*names, "invalid_rate", "cut_rate")}
+    return {"env_steps": rows[0]["env_steps"], **means}
 
 
 def _mean(bounds: Sequence[Bound | None]) -> Bound | None:

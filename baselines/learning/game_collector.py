@@ -1,7 +1,8 @@
-"""Self-play: whole games in which the model holds one seat or all of them, and every turn of its seats is data.
+"""Self-play: whole games in which the model holds one seat or all of them, and every turn of its
+seats is data.
 
-An update plays its games to the end, so no game is open between updates, and every seat's turns are one trajectory,
-paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
+An update plays its games to the end, so no game is open between updates. Every seat's turns are one
+trajectory, paid as one seat's view of the game pays them (`vlgym.games.table.Table`).
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from ..runs.folder import load_tensors, save_tensors
 from .collect import Environments, Followed, RewardOptions, Rows
 from .state import Weights
 
-MEMBERS = 5
-"""Past models that are rated, at equal distances; all pairs play, so more would take long."""
-
+MEMBERS = 5  # past models that are rated, at equal distances; all pairs play, so more take long
+POOL_FOLDER = "pool"
+CHECKPOINTS = 2  # that a run keeps (`save_checkpoint`)
 OWN = {"random": RandomPolicy, "oracle": OraclePolicy}
+ONE_SEAT = ("seat", "opponents")  # arguments of one seat's view; at a table every seat is open
 
 
 def rate_pool(run: Any, games: GameCollector) -> None:
-    """Let the trained model, past ones and the game's own players meet, and write tables to `rating/` of the run.
+    """Let the model, past ones and the game's own players meet, and write tables to `rating/`.
 
-    `games` are of the `run` of self-play, which is finished. Nothing where `--pool.rating-games` is 0, or where a game
-    is not for two. A rating that was stopped goes on.
+    Games of more than two seats are left out. A rating that was stopped goes on.
     """
     config = run.config
     if not config.pool.rating_games:
@@ -55,36 +56,33 @@ def rate_pool(run: Any, games: GameCollector) -> None:
         if seats[env_id] != 2:
             run.log.say(f"rating: {env_id} is not a game of two, so its pool is not rated")
             continue
-        policy = ModelPolicy(run.weights.engine, torch.Generator().manual_seed(config.seed), name="rated")
-        players: dict[str, Player] = {each.name: each for each in choose_members(games.pool, policy)}
-        players |= {name: OWN[name]() if name in OWN else name for name in ("random", *config.pool.names())}
+
+        # The players: the model now, at earlier updates, and those that the game brings.
+        generator = torch.Generator().manual_seed(config.seed)
+        policy = ModelPolicy(run.weights.engine, generator, name="rated")
+        updates = [member["update"] for member in games.pool.members]
+        steps = min(MEMBERS, len(updates))
+        places = sorted({round(i * (len(updates) - 1) / max(1, steps - 1)) for i in range(steps)})
+        members = [Past(games.pool, at, policy) for at in (None, *(updates[place] for place in places))]
+        players: dict[str, Player] = {each.name: each for each in members}
+        for name in ("random", *config.pool.names()):
+            players[name] = OWN[name]() if name in OWN else name
         folder = run.out / "rating" / f"update-{run.state.update:06d}" / env_id.split("/")[-1]
         tournament = Tournament(
             env_id, players, config.pool.rating_games, folder, arguments=games.arguments,
             resume=(folder / "results.jsonl").exists(),
         )  # fmt: skip
+
         with run.log.counting(f"rating {env_id.split('/')[-1]}", tournament.total) as advance:
             results = tournament.play(lambda _: advance())
         ratings = rate(results)
         write_tables(folder, f"{run.title}: rating", results, ratings)
         if is_cooperative(results):
-            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {folder / 'table.md'}")
+            table = folder / "table.md"
+            run.log.say(f"rating: both seats are paid the same; mean returns of the pairs: {table}")
             continue
         scores = ", ".join(f"{each.name} {each.rating:+.0f} [{each.interval}]" for each in ratings)
         run.log.say(f"rating: {scores}; {folder / 'table.md'}")
-
-
-def choose_members(pool: Pool, policy: ModelPolicy) -> list[Past]:
-    """The trained model, and past ones from the first to the newest."""
-    updates = [member["update"] for member in pool.members]
-    count = min(MEMBERS, len(updates))
-    chosen = sorted({updates[round(i * (len(updates) - 1) / max(1, count - 1))] for i in range(count)})
-    return [Past(pool, None, policy), *(Past(pool, update, policy) for update in chosen)]
-
-
-POOL_FOLDER = "pool"
-ROOT_SNAPSHOTS = 2
-"""Checkpoints that a run keeps (`save_checkpoint`)."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,8 @@ class PoolOptions:
     fixed: float = 0.2
     """Share of games in which one seat learns and a player of the game holds the others."""
     players: str = "random"
-    """The game's players for that: random, oracle, search or what else the game has, or several with commas
-    between."""
+    """The game's players for that: random, oracle, search or what else the game has, or several
+    with commas between."""
     every: int = 10
     """Updates between the models that join the pool; the first joins before the first update."""
     size: int = 10
@@ -105,22 +103,22 @@ class PoolOptions:
     share_reward: bool = False
     """Pay every seat the mean of all seats' rewards, for games that are to be played together."""
     rating_games: int = 5
-    """Seeds of each pair, each played from both seats, in the rating of the pool at the end; 0 for no rating."""
+    """Seeds of each pair, each played from both seats, in the rating of the pool at the end; 0 for
+    no rating."""
 
     def validate(self) -> None:
         """Raise `UserError` for a value out of its range."""
         check_options(self, "past", "fixed", group="pool.", least=0, most=1)
         if self.past + self.fixed > 1:
-            raise UserError(
-                f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g} are shares of the same games; together "
-                "they may be 1 at most."
-            )
+            shares = f"--pool.past {self.past:g} and --pool.fixed {self.fixed:g}"
+            most = "together they may be 1 at most"
+            raise UserError(f"{shares} are shares of the same games; {most}.")
         check_options(self, "every", group="pool.", least=1, most=10**9)
         check_options(self, "size", group="pool.", least=1, most=1000)
         check_options(self, "rating_games", group="pool.", least=0, most=10**6)
 
     def names(self) -> list[str]:
-        """The game's players that are asked for."""
+        """The game's players."""
         return [name.strip() for name in self.players.split(",")]
 
 
@@ -129,7 +127,7 @@ class Pool:
 
     def __init__(self, folder: Path, weights: Weights, options: PoolOptions, device: str) -> None:
         self.folder, self.weights, self.options, self.device = folder, weights, options, device
-        self.members: list[dict[str, Any]] = []  # update, and the file's size and checksum, of each; oldest first
+        self.members: list[dict[str, Any]] = []  # update, file's size and checksum; oldest first
         self._left: dict[int, int] = {}  # who left -> checkpoints since then
         self._loaded: dict[int, dict[str, Tensor]] = {}
         named = {id(parameter): name for name, parameter in weights.family.model.named_parameters()}
@@ -139,22 +137,26 @@ class Pool:
         """Take the model in before an update (from 1), if it is its turn."""
         if (update - 1) % self.options.every:
             return
+
         make_folder(self.folder)
         tensors = {name: parameter.detach().clone().cpu() for name, parameter in self._own.items()}
-        self.members.append({"update": update - 1, "file": save_tensors(self._file(update - 1), tensors)})
+        file = save_tensors(self._file(update - 1), tensors)
+        self.members.append({"update": update - 1, "file": file})
         if len(self.members) > self.options.size:
             self._left[self.members.pop(min(1, len(self.members) - 2))["update"]] = 0
+
+        # A checkpoint may name a member that left since; when none does, its file goes.
         for update, saves in list(self._left.items()):
-            if saves >= ROOT_SNAPSHOTS:  # no checkpoint that is left names it
+            if saves >= CHECKPOINTS:
                 self._file(update).unlink(missing_ok=True)
                 del self._left[update]
 
     @contextmanager
     def playing(self, update: int) -> Iterator[None]:
-        """Give the run's engines a member's weights while the block runs; a `UserError` where its file is damaged."""
+        """Give the run's engines a member's weights while the block runs."""
         (member,) = [each for each in self.members if each["update"] == update]
         if update not in self._loaded:
-            self._loaded = dict(list(self._loaded.items())[-1:])  # two at most: a game of two past models swaps them
+            self._loaded = dict(list(self._loaded.items())[-1:])  # a game of two swaps them
             self._loaded[update] = load_tensors(self._file(update), member["file"], self.device)
         past = self._loaded[update]
         now = {name: parameter.detach().clone() for name, parameter in self._own.items()}
@@ -187,8 +189,7 @@ class Pool:
 
 
 class Past:
-    """A member of the pool as a policy: the model after `update` updates, `None` for the weights as they are. `policy`
-    samples with the run's engine."""
+    """A member of the pool as a policy: the model after `update` updates, None for it now."""
 
     def __init__(self, pool: Pool, update: int | None, policy: ModelPolicy) -> None:
         self.pool, self.update, self.policy = pool, update, policy
@@ -202,16 +203,8 @@ class Past:
             return self.policy.reply(turns)
 
 
-ONE_SEAT = ("seat", "opponents")
-"""Arguments of an environment that are of one seat's view; at a table every seat is open."""
-
-
 class GameCollector(Followed):
-    """Plays whole games at several tables, for a learner with a critic.
-
-    Raises:
-        UserError: an environment is for one agent, or an argument is wrong.
-    """
+    """Plays whole games at several tables; a `UserError` where an environment is for one agent."""
 
     def __init__(
         self, envs: Environments, policy: ModelPolicy, pool: Pool, *, shaping: RewardOptions, seed: int
@@ -219,7 +212,7 @@ class GameCollector(Followed):
         if envs.world.size > 1:
             raise UserError("self-play runs in one process; start it without torchrun.")
         self.envs, self.policy, self.pool = envs, policy, pool
-        self.arguments = {name: value for name, value in envs.kwargs.items() if name not in ONE_SEAT}
+        self.arguments = {name: x for name, x in envs.kwargs.items() if name not in ONE_SEAT}
         self.tables = [self._open(index) for index in range(envs.count)]
         for table in self.tables:
             for name in pool.options.names():
@@ -236,11 +229,8 @@ class GameCollector(Followed):
         table.shares = self.pool.options.share_reward
         return table
 
-    # ---- playing -----------------------------------------------------------------------------------------------------
-
     def play(self, update: int, steps: int) -> list[list[StepRecord]]:
-        """Play whole games, at each table until `steps` turns have been taken there by seats that learn. Return the
-        turns of each game's seats that learn, each in its order; the last ends the game. Updates count from 1."""
+        """Play games until each table has `steps` turns of learning seats; return those by seat."""
         self.pool.see(update)
         member = self.pool.members[int(self.rng.integers(len(self.pool.members)))]["update"]
         now, past = Past(self.pool, None, self.policy), Past(self.pool, member, self.policy)
@@ -273,18 +263,19 @@ class GameCollector(Followed):
             players, kind = self._seat_players(table.game, now, past)
             learning = [seat for seat, player in enumerate(players) if player is now]
             try:
-                table.remembers = {seat for seat, player in enumerate(players) if not isinstance(player, str)}
+                table.remembers = {at for at, player in enumerate(players) if not isinstance(player, str)}
                 table.reset(seed=seed)
             except Exception as error:
                 self._replace(index, error, number, seed)
                 continue
-            return RunningGame(table, number, players, {seat: f"{kind}, seat {seat}" for seat in learning})
+            parts = {seat: f"{kind}, seat {seat}" for seat in learning}
+            return RunningGame(table, number, players, parts)
 
     def _seat_players(self, game: MultiVLEnv, now: Past, past: Past) -> tuple[list[Player], str]:
-        """Draw who plays, the model on every seat or on one of them, and name the kind of its opponents."""
+        """Draw who plays, and name the kind of the model's opponents."""
         draw, own = float(self.rng.random()), int(self.rng.integers(game.seats))
-        name = self.pool.options.names()[int(self.rng.integers(len(self.pool.options.names())))]
         options = self.pool.options
+        name = options.names()[int(self.rng.integers(len(options.names())))]
         other: Player = now
         kind = "itself"
         if draw < options.past:
@@ -303,11 +294,10 @@ class GameCollector(Followed):
         _, final = super().values_after(rows, value)
         return final.new_zeros(1), final
 
-    # ---- checkpoints -------------------------------------------------------------------------------------------------
-
     def get_state(self) -> dict[str, Any]:
         """JSON-able state; between updates no game is open."""
-        return {"next": self.next, "rng": self.rng.bit_generator.state, "pool": self.pool.get_state()}
+        rng = self.rng.bit_generator.state
+        return {"next": self.next, "rng": rng, "pool": self.pool.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore `get_state`."""

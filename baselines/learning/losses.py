@@ -1,13 +1,13 @@
-"""The arithmetic that several learners share: advantages of groups, ratios, ArCHer's critics. The
-equations of VL-DAC are in `baselines/vldac.py`, RL4VLM's is in `baselines/rl4vlm.py`.
+"""The arithmetic that several learners share: advantages of groups, ratios, ArCHer's critics.
 
-Pure functions of tensors: no model, no environment, no randomness, no state. Equation numbers refer to
-"VL-DAC" (Bredis et al., AAMAS 2026, arXiv 2508.04280).
+The equations of VL-DAC are in `baselines/vldac.py`, RL4VLM's is in `baselines/rl4vlm.py`. Equation
+numbers refer to "VL-DAC" (Bredis et al., AAMAS 2026, arXiv 2508.04280).
 
-Conventions: `T` steps in time, `N` environments, `B` environment steps in a minibatch, `R` response tokens
-(right-padded), `mask` True on real tokens (the end-of-turn token is part of the action). Everything is float32.
-Every exponential of a difference of log-probabilities goes through `log_ratio`: padded entries are set to 0 BEFORE the
-exponential (0 * inf is NaN in the backward pass even when the loss is finite) and the rest is clamped to +-20.
+Conventions: `T` steps in time, `N` environments, `B` environment steps in a minibatch, `R` response
+tokens (right-padded), `mask` True on real tokens (the end-of-turn token is part of the action). All
+is float32. Every exponential of a difference of log-probabilities goes through `log_ratio`: padded
+entries are 0 BEFORE the exponential (0 * inf is NaN in the backward pass even when the loss is
+finite), the rest within +-20.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KLEstimator = Literal["k1", "k2", "k3"]
 
 
 class PolicyLoss(NamedTuple):
-    """A policy loss and what the logs say about it. All are scalars; only `loss` carries a gradient."""
+    """A policy loss and what the logs say about it: scalars; `loss` alone carries a gradient."""
 
     loss: Tensor
     clip_fraction: Tensor  # share of ratios outside [1 - clip, 1 + clip]
@@ -32,20 +32,21 @@ class PolicyLoss(NamedTuple):
     ratio_max: Tensor
 
 
-# -- advantages --------------------------------------------------------------------------------------------------------
+# -- advantages ------------------------------------------------------------------------------------
 
 
 def leave_one_out(returns: Tensor) -> Tensor:
-    """Advantage of each of K attempts at one start state over the mean of the K - 1 others (VL-DAC eq. 2).
+    """Advantage of each of K attempts at one start state over the mean of the K - 1 others (VL-DAC
+    eq. 2).
 
-    A_k = K / (K - 1) * (R_k - mean_j R_j). The printed equation sums over j != k with a mean's normalisation; this is
-    the form that its source (LOOP, arXiv 2502.01600) defines. The advantages of a group sum to 0.
+    A_k = K / (K - 1) * (R_k - mean_j R_j), as its source (LOOP, arXiv 2502.01600) defines it; the
+    printed equation sums over j != k with a mean's normalisation.
 
     Args:
         returns: [..., K] float, K >= 2 attempts in the last dimension.
 
     Raises:
-        ValueError: if K < 2, where nothing is left to compare with.
+        ValueError: K < 2.
 
     >>> leave_one_out(torch.tensor([1.0, 0.0, 0.0]))
     tensor([ 1.0000, -0.5000, -0.5000])
@@ -57,13 +58,14 @@ def leave_one_out(returns: Tensor) -> Tensor:
 
 
 def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
-    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2); 0 where all are equal.
+    """(R_k - mean) / (std + eps) within each group (GRPO, arXiv 2402.03300, section 4.1.2); 0 where
+    all are equal.
 
     Args:
         returns: [..., K] float, K >= 2 attempts in the last dimension.
 
     Raises:
-        ValueError: if K < 2, which has no deviation.
+        ValueError: K < 2.
     """
     if returns.shape[-1] < 2:
         raise ValueError(f"group-relative advantages need at least 2 attempts per group, got {returns.shape[-1]}")
@@ -72,33 +74,25 @@ def group_relative(returns: Tensor, *, eps: float = 1e-6) -> Tensor:
 
 
 def normalise_advantages(advantages: Tensor, *, eps: float = 1e-8) -> Tensor:
-    """(A - mean) / (std + eps) in float32 over ALL given environment steps; fewer than 2 are returned unchanged.
-
-    Call it on the whole rollout before the minibatches are drawn, never on padded tensors.
-    """
+    """(A - mean) / (std + eps) in float32 over the rollout; fewer than 2 are unchanged."""
     a = advantages.float()
-    if a.numel() < 2:
-        return a
-    return (a - a.mean()) / (a.std() + eps)
+    return a if a.numel() < 2 else (a - a.mean()) / (a.std() + eps)
 
 
-# -- policy losses -----------------------------------------------------------------------------------------------------
+# -- policy losses ---------------------------------------------------------------------------------
 
 
 def log_ratio(new: Tensor, old: Tensor, mask: Tensor | None = None) -> Tensor:
-    """log(pi_new / pi_old), 0 where masked, clamped to +-20: safe to exponentiate and to differentiate.
-
-    Shape of `new`.
-    """
+    """log(pi_new / pi_old), 0 where masked, clamped to +-20: safe to differentiate."""
     difference = new.float() - old.float()
     if mask is not None:
-        difference = torch.where(mask, difference, torch.zeros_like(difference))
+        difference = difference.where(mask, 0.0)
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 
 
 def token_mean(x: Tensor, mask: Tensor) -> Tensor:
-    """Mean over each row's real tokens, [B, R] -> [B]: the 1/|a_t| sum_i of VL-DAC eq. 3. An empty row gives 0."""
-    return torch.where(mask, x, torch.zeros_like(x)).sum(-1) / mask.sum(-1).clamp(min=1)
+    """Mean over each row's real tokens, [B, R] -> [B] (VL-DAC eq. 3); 0 of an empty row."""
+    return x.where(mask, 0.0).sum(-1) / mask.sum(-1).clamp(min=1)
 
 
 def weigh(per_step: Tensor, weights: Tensor | None) -> Tensor:
@@ -109,50 +103,44 @@ def weigh(per_step: Tensor, weights: Tensor | None) -> Tensor:
 def with_statistics(
     loss: Tensor, lr: Tensor, ratio: Tensor, mask: Tensor, clip: float, high: float | None = None
 ) -> PolicyLoss:
-    """A policy loss with what is logged of its log-ratios `lr` and ratios, of those where `mask` is True."""
+    """A policy loss with what is logged of its log-ratios `lr` and ratios where `mask` is True."""
     with torch.no_grad():
         n = mask.sum().clamp(min=1)
         outside = ((ratio < 1 - clip) | (ratio > 1 + (clip if high is None else high))) & mask
-        ratios = torch.where(mask, ratio, torch.zeros_like(ratio))
+        ratios = ratio.where(mask, 0.0)
         # k3 of KL(old || new) under samples of old: E[r - 1 - log r] >= 0.
-        approx_kl = torch.where(mask, ratio - 1 - lr, torch.zeros_like(lr)).sum() / n
-        return PolicyLoss(
-            loss, outside.sum() / n, approx_kl, ratios.sum() / n, ratios.max() if len(ratios) else n.float()
-        )
+        approx_kl = (ratio - 1 - lr).where(mask, 0.0).sum() / n
+        largest = ratios.max() if len(ratios) else n.float()
+        return PolicyLoss(loss, outside.sum() / n, approx_kl, ratios.sum() / n, largest)
 
 
 def explained_variance(values: Tensor, returns: Tensor) -> float:
-    """1 - Var(R - V) / Var(R): 1 is a perfect critic, 0 a constant one, NaN when the returns do not vary or n < 2."""
+    """1 - Var(R - V) / Var(R): 1 is a perfect critic; NaN where returns do not vary."""
     if returns.numel() < 2 or float(returns.var()) == 0.0:
         return float("nan")
     return float(1 - (returns - values).var() / returns.var())
 
 
-# -- ArCHer ------------------------------------------------------------------------------------------------------------
-# "ArCHer" is Zhou et al., ICML 2024, arXiv 2402.19446, section 3. A leading dimension of 2 holds its two critics.
+# -- ArCHer ----------------------------------------------------------------------------------------
+# "ArCHer" is Zhou et al., ICML 2024, arXiv 2402.19446, section 3. A leading dimension of 2 holds
+# its two critics.
 
 
 def td_targets(rewards: Tensor, next_values: Tensor, terminated: Tensor, *, gamma: float) -> Tensor:
     """r + gamma * V(s'), and r alone where the episode terminated: one-step targets of Q, [..., B].
 
-    Args:
-        rewards: [B] float; terminated: [B] bool.
-        next_values: [..., B] float, V of the observation after each step, the final one where the episode was
-            truncated; ignored, whatever it is, where the episode terminated.
+    `next_values` [..., B] are of the observation after each step, the final one where it was truncated.
     """
     return rewards + gamma * torch.where(terminated, torch.zeros_like(next_values), next_values)
 
 
 def twin_loss(predicted: Tensor, targets: Tensor) -> Tensor:
-    """Mean square error over B of each of two critics, summed over the two: [2, B], [2, B] -> scalar.
-
-    Targets carry no gradient.
-    """
+    """Mean square error over B, summed over two critics: [2, B], [2, B] (no gradient) -> scalar."""
     return (predicted - targets.detach()).square().mean(-1).sum()
 
 
 def twin_advantages(q: Tensor, v: Tensor) -> Tensor:
-    """min(Q_1, Q_2) - min(V_1, V_2), [2, B] and [2, B] -> [B]: what a reply is worth above the policy's usual one."""
+    """min(Q_1, Q_2) - min(V_1, V_2), [2, B] and [2, B] -> [B]."""
     return q.amin(0) - v.amin(0)
 
 
@@ -162,10 +150,8 @@ def reinforce_loss(
     """-mean_t [ A_t sum_i log pi(a_ti) ]: ArCHer's actor, without ratio or clipping.
 
     Args:
-        new, old: [B, R] log-probabilities of the sampled tokens under the policy being trained and when they were
-            sampled; `old` only tells the logs how far apart the two are.
-        mask: [B, R] bool.
-        advantages: [B], shared by all tokens of a reply.
+        new, old: [B, R] log-probabilities of the tokens now and when sampled (for the logs alone).
+        mask: [B, R] bool; advantages: [B], shared by all tokens of a reply.
         weights: [B], of the steps in the sum that the loss then is; None takes their mean.
     """
     per_step = -advantages.detach() * torch.where(mask, new, torch.zeros_like(new)).sum(-1)

@@ -1,9 +1,11 @@
-"""Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of every turn.
+"""Episodes of training, kept for a person to look at: prompt, picture, reply, action and reward of
+every turn.
 
-After a given number of updates the next episode to begin in each environment id is kept, from its first turn to its
-last, however many updates it takes. Each turn has the learner's value, advantage and log-probabilities. An episode that
-ended in an update is written when that update is over, as a trajectory folder (`vlgym.play.trajectory`), whole or not
-at all. Training has the same numbers with and without. A resumed run drops open recordings.
+After a given number of updates the next episode to begin in each environment id is kept, from its
+first turn to its last. Each turn has the learner's value, advantage and log-probabilities. An
+episode is written when the update in which it ended is over, as a trajectory folder
+(`vlgym.play.trajectory`). Training has the same numbers with and without. A resumed run drops open
+recordings.
 """
 
 from __future__ import annotations
@@ -34,21 +36,20 @@ class EpisodeRecorder:
     """Picks the episodes and writes them.
 
     Args:
-        folder: of all recordings; made with the first one.
-        record: of the run; what it says of environments and policy goes into each recording.
-        every: updates from one recording to the next.
-        keep: how many folders remain; older ones are deleted.
+        record: of the run; its environments and policy go into each recording.
+        every: updates from one recording to the next; keep: how many folders remain.
     """
 
     def __init__(self, folder: Path, record: Mapping[str, Any], *, every: int, keep: int) -> None:
         self.folder, self.every, self.keep = folder, every, keep
         self.header = {name: record[name] for name in _NAMED if name in record} | {"split": "train"}
         self._slots: dict[str, int] = {}  # environment id -> the first environment of it
-        self._requested: set[str] | None = None  # ids that this update has asked for; None where it asks for none
+        self._requested: set[str] | None = None  # ids that this update asks for, if it does
         self._wanted: set[str] = set()
         self._open: dict[str, list[StepRecord]] = {}
         self._ended: list[list[StepRecord]] = []
-        # Turns of this update: their episode, their place in it, and the sample, which the recorder does not keep.
+        # Turns of this update: episode, place in it, and the sample, which the recorder does not
+        # keep.
         self._fresh: list[tuple[list[StepRecord], int, weakref.ref[Any]]] = []
 
     def begin(self, update: int) -> bool:
@@ -66,6 +67,8 @@ class EpisodeRecorder:
             if self._requested is not None and name not in self._requested:
                 self._requested.add(name)
                 self._wanted |= {name} - self._open.keys()
+
+            # An episode is kept from its first turn on.
             if record.turn == 0 and name in self._wanted:
                 self._wanted.discard(name)
                 self._open[name] = []
@@ -81,27 +84,25 @@ class EpisodeRecorder:
 
     def note(self, batch: Batch, family: Family) -> None:
         """Add the learner's numbers on this update's turns."""
-        at = {id(sample): index for index, sample in enumerate(batch.samples)} if self._fresh else {}
+        at = {id(sample): row for row, sample in enumerate(batch.samples)} if self._fresh else {}
         for turns, place, reference in self._fresh:
             sample = reference()
             if sample is not None and id(sample) in at:
-                turns[place] = replace(turns[place], learner=make_notes(batch, at[id(sample)], family))
+                notes = make_notes(batch, at[id(sample)], family)
+                turns[place] = replace(turns[place], learner=notes)
         self._fresh = []
 
     def sample(self) -> tuple[np.ndarray, str] | None:
-        """Return the newest picture [h, w, 3] uint8 before the first reply of an episode that ended, and the reply."""
+        """The newest picture [h, w, 3] uint8 before an ended episode's first reply, and that."""
         for turn in (episode[0] for episode in self._ended):
-            for part in (part for message in reversed(turn.messages) for part in reversed(list(message["content"]))):
-                if part["type"] == "image":
-                    return part["image"], turn.reply
+            for message in reversed(turn.messages):
+                for part in reversed(list(message["content"])):
+                    if part["type"] == "image":
+                        return part["image"], turn.reply
         return None
 
     def end(self, update: int) -> Path | None:
-        """Write the episodes that ended in the finished update; return the folder, if there is one.
-
-        Raises:
-            OSError: the disk is full, or may not be written to.
-        """
+        """Write the episodes that ended in the update; return the folder, if there is one."""
         if not self._ended:
             return None
         target = self.folder / f"update-{update:06d}"

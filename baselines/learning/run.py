@@ -1,4 +1,4 @@
-"""A training run: what it does in every update, and after the last.
+"""A training run: its set-up, what it does in every update, and after the last.
 
     with Run(config) as run:
         run.keep(optimizers, collector)
@@ -7,8 +7,9 @@
                 ...
             update.log(batch, metrics)
 
-`Setup` makes the folder, the model, its warm start and its environments. `updates` brings the log, checkpoints,
-evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does in an update is its own business.
+The set-up makes the folder, the environments, the model and its warm start. `updates` brings the
+log, checkpoints, evaluations on held-out episodes, Ctrl-C and exact resuming. What a learner does
+in an update is its own business.
 """
 
 from __future__ import annotations
@@ -19,33 +20,48 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
+
+import torch
+from torch import nn
 
 from vlgym.errors import UserError
+from vlgym.files import lock_folder, put_back
 from vlgym.play.controls import CONTROLS
+from vlgym.play.env_failures import Failure
+from vlgym.play.trajectory import SEED_RULE
+from vlgym.registry import get_registry
+from vlgym.sight.blind_gap import NOT_MEASURED
 from vlgym.terminal import explain_system_error
 
-from ..engine.engine import Engine
+from ..engine.engine import Engine, ModelPolicy, make_engine
 from ..models import lora
-from ..models.folders import EVALUATION, TrainedLimits
-from ..models.load import BUILT
-from ..models.lora import export_adapter, is_adapter
+from ..models.folders import EVALUATION, NEW_TOKENS, TrainedLimits, read_limits
+from ..models.load import BUILT, load_family
+from ..models.lora import export_adapter, is_adapter, is_tiny
 from ..runs import distributed, folder
-from ..runs.distributed import World, interruptible, memory_advice, peak_memory
-from ..runs.folder import checkpoints
-from ..runs.logs import LEVEL_MEAN, PLAYED, note_failures
+from ..runs.distributed import World, device_in_words, interruptible, memory_advice, peak_memory
+from ..runs.folder import checkpoints, load_module, load_tensors, module_tensors, save_tensors
+from ..runs.logs import FAILURES_FILE, LEVEL_MEAN, PLAYED, RunLog, note_failures
 from . import evaluation
-from .batch import Batch, moments
+from .batch import Batch, Optimizers, moments, probe
+from .collect import count_image_tokens
+from .config import DEFAULT_MODEL, RunConfig
 from .evaluation import ADAPTER, BASE, BEST, MODEL, TEST, VAL
-from .setup import C, Setup
-from .state import list_repeated
+from .recording import EPISODES_FOLDER, EpisodeRecorder
+from .state import LearnerParts, RunState, Weights, list_repeated, saved_config
+from .warm_start import WarmReport, check_oracles, share_warm_start, warm_start
 
-# ---- an update: its phases and what they took ------------------------------------------------------------------------
+BASE_FILE = "base.safetensors"  # the weights under the adapters, where a warm start made them
+SUMS = ("steps", "tokens", "episode/count", "env/failures")
+
+C = TypeVar("C", bound=RunConfig)
 
 
 class Update:
@@ -58,8 +74,7 @@ class Update:
 
     @contextmanager
     def phase(self, name: str, *, keep_prompts: bool = False) -> Iterator[None]:
-        """Time a block ("rollout", "reference", "check", "update"), and say what to try if memory runs out in it. After
-        the rollout the keys and values of its prompts are dropped, unless the learner samples again and keeps them."""
+        """Time a block, "rollout", "reference", "check" or "update", and advise if memory runs out."""
         start = time.perf_counter()
         with memory_advice(self._advice["rollout" if name == "rollout" else "update"]):
             yield
@@ -73,14 +88,8 @@ class Update:
         self.result = (batch, metrics)
 
 
-# ---- metrics over all processes --------------------------------------------------------------------------------------
-
-SUMS = ("steps", "tokens", "episode/count", "env/failures")
-
-
 def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float]:
-    """Metrics of an update over all processes: sums of counts, the largest maximum, else the mean of the processes that
-    have a number."""
+    """Metrics over all processes: sums of counts, largest maxima, else means of the finite."""
     collected: defaultdict[str, list[float]] = defaultdict(list)
     for each in distributed.gather_objects(dict(metrics), world):
         for name, value in each.items():
@@ -93,17 +102,225 @@ def merge_metrics(metrics: Mapping[str, float], world: World) -> dict[str, float
     }  # fmt: skip
 
 
-class Run(Setup[C]):
-    """One run of a learner, new or resumed: see `Setup` for arguments and attributes."""
+class Run(Generic[C]):
+    """One run of a learner, new or resumed; with `resume`, `config` has what is to be changed.
 
+    Attributes:
+        config: resolved; world: the processes of the run, of which the first one writes.
+        envs: the environments; out: the folder.
+        weights: the model's, see `Weights`; policy: samples with them.
+        order: generator of what the policy does not sample, such as the order of minibatches.
+        state: counters, evaluations and the rest of what a checkpoint holds.
+        learner, log: the rest of the learner, and where metrics go, after `keep`.
+        stopped_by: the signal that ended the run before its last update; 0 for none.
+
+    Raises:
+        UserError: the folder holds another run, the run to resume differs, or an option is wrong.
+    """
+
+    learner: LearnerParts
+    log: RunLog
+    stopped_by = 0
     timed = False  # the first update that trains the policy has told how fast it was
 
-    def updates(self) -> Iterator[Update]:
-        """The updates that are left to make. Before the first, after the last, and as often as asked for between, the
-        model is evaluated and a checkpoint written; Ctrl-C and SIGTERM end the run after the current update.
+    def __init__(self, config: C) -> None:
+        c = self.config = (saved_config(config) if config.resume else config).resolve()
+        distributed.set_up_torch(c.threads or 0, c.device)
+        self.world = distributed.join(c.device)
+        self.envs = c.make_environments(self.world)
+        self.last_update = c.most_updates
 
-        Raises:
-            UserError: the disk is full, or may not be written to.
+        # The folder is chosen, and what can be refused is refused, before a model is loaded.
+        ids = self.envs.ids
+        stem = ids[0].split("/")[-1].rsplit("-v", 1)[0] + "+" * (len(ids) > 1)
+        numbered = (Path("runs") / f"{stem}-{number:03d}" for number in count(1))
+        free = next(path for path in numbered if not path.exists())
+        self.out = Path(distributed.first_says(str(c.out or free), self.world))
+        if self.world.first and not c.resume:
+            folder.check_new(self.out)
+        if c.export is not None:
+            lora.check_export(c.export)
+        if c.export_adapter is not None:
+            lora.check_adapter(c.export_adapter)
+        if c.warm.steps and not c.resume:
+            check_oracles(ids)
+        how = f" ({', '.join(c.env_kwargs)})" if c.env_kwargs else ""
+        self.title = f"{c.algorithm}, {', '.join(ids)}{how}, {c.model}, seed {c.seed}"
+        record = self._describe()
+        self._config = record["config"]  # as the user gave it, before the probe
+        if c.resume:
+            folder.check_same(folder.read_run_record(self.out), record)
+
+        model = c.model or DEFAULT_MODEL
+        family = load_family(
+            model, image_tokens=c.image_tokens or count_image_tokens(model, ids), seed=c.seed,
+            dtype=c.dtype or "float32", device=c.device, system=c.system or read_limits(model).system,
+        )  # fmt: skip
+        family.check_pictures(self.envs.pictured)
+        self._stack = ExitStack()
+        self._stack.callback(self.envs.close)
+        if self.world.first:
+            self.out.mkdir(parents=True, exist_ok=True)
+            self._stack.enter_context(lock_folder(self.out))
+            if not c.resume:
+                folder.write_record(self.out / folder.RUN_FILE, record)
+
+        # The model begins where the checkpoint or the warm start left it; adapters are put around
+        # that.
+        self._checkpoint, limit = None, c.max_new_tokens or NEW_TOKENS
+        if c.resume:
+            self._checkpoint = folder.load_checkpoint(self.out / "checkpoints", str(family.device))
+            limit = self._checkpoint[1]["max_new_tokens"]
+        engine = make_engine(family, max_new_tokens=limit, parsers=self.envs.parsers())
+        warm, base = self._find_beginning(engine)
+        self.weights = Weights(
+            engine, c.lora, seed=c.seed, train_vision=c.train_vision,
+            keep_reference=c.keeps_reference or c.kl_coef > 0,
+        )  # fmt: skip
+        for each in self.weights.engines:  # the reference's, too: equal weights then have no KL
+            each.temperature = c.temperature
+        self.weights.family.set_recompute(c.recompute)
+
+        # Random numbers of sampling differ between processes, the order of minibatches does not.
+        sampling = torch.Generator().manual_seed(2 * c.seed + 1 ^ self.world.rank << 32)
+        self.order = torch.Generator().manual_seed(2 * c.seed + 2)
+        generators = {"sampler": sampling, "order": self.order}
+        self.state = RunState(self.weights, generators, warm, self.world, base)
+        self.policy = ModelPolicy(self.weights.engine, sampling, name=f"{c.algorithm} ({c.model})")
+
+        # The record is complete: the limits that follow from model and warm start are known.
+        record["policy"] = self.policy.describe()
+        self.recorder: EpisodeRecorder | None = None
+        if self.world.first:
+            if not c.resume:
+                folder.write_record(self.out / folder.RUN_FILE, record)
+            if c.record_every:
+                episodes = self.out / EPISODES_FOLDER
+                self.recorder = EpisodeRecorder(episodes, record, every=c.record_every, keep=c.record_keep)
+        self.first_episodes = c.eval_episodes  # before the training
+        if not is_tiny(model):
+            self._probe()
+        if self.world.first:
+            put_back(self.out / BEST)
+            evaluation.read_best(self.out / BEST)  # fails early where the note is damaged
+
+    def _describe(self) -> dict[str, Any]:
+        """The run's record, without its policy."""
+        c, envs = self.config, self.envs
+        episodes = {  # by purpose, which split and numbers are played
+            "seeds": SEED_RULE,
+            "training": {"split": "train", "first": 0, "episodes_per_seed": getattr(c, "group", 1)},
+            "held_out": {"split": TEST, "first": 0, "end": c.eval_episodes, "sampler_seed": c.seed},
+        }
+        config = {"algorithm": c.algorithm, **asdict(c), "out": self.out}
+        options: dict[str, Any] = {"builder": envs.builder, "group": envs.group}
+        return folder.describe(self.title, config, envs.ids, envs.kwargs, **options) | {"episodes": episodes}
+
+    def _find_beginning(self, engine: Engine) -> tuple[WarmReport, dict[str, Any] | None]:
+        """Restore the weights under adapters, or make a warm start; return report and note."""
+        c, model, device = self.config, engine.family.model, str(engine.family.device)
+        base = self._checkpoint[1].get("base") if self._checkpoint else None
+        if base is not None:
+            load_module("base", model, load_tensors(self.out / BASE_FILE, base, device))
+        if c.resume or not c.warm.steps:
+            return WarmReport(), base
+
+        # The first process trains; the others take over its weights.
+        warm = WarmReport()
+        if self.world.first:
+            share = f"{c.warm.noise:.0%} of its actions replaced by random ones"
+            print(f"warm start: imitating the oracle, {share}", flush=True)
+            try:
+                warm = warm_start(
+                    engine, self.envs, c.warm, seed=c.seed, max_new_tokens=c.max_new_tokens,
+                    on_failure=self.envs.failures.append,
+                )  # fmt: skip
+            except KeyboardInterrupt:
+                again = "the same command begins it again"
+                print(f"\nstopped in the warm start, which is saved when it is done; {again}")
+                raise
+            finally:
+                note_failures(self.out, self._take_failures(), 0)
+            done = f"{warm.steps} gradient steps, {warm.seconds:.0f} s"
+            print(f"warm start ended after {done}", flush=True)
+            if c.lora.rank:
+                tensors = {name: x.clone() for name, x in module_tensors("base", model).items()}
+                base = save_tensors(self.out / BASE_FILE, tensors)
+        return share_warm_start(warm, engine, self.world), base
+
+    def _probe(self) -> None:
+        """Take as many rows a pass as memory has room for, and say how long a CPU takes at most."""
+        c, engine = self.config, self.weights.engine
+        smaller = "take --recompute, or smaller --image-tokens or --max-new-tokens."
+        with memory_advice(f"one row does not fit; {smaller}"):
+            prompt = self.envs.longest_prompt(engine.family.encode, engine.max_new_tokens)
+            with distributed.host_limit(engine.family.device, self.world.size):
+                result = probe(engine, prompt, self.weights.parameters, c.passes, c.minibatch)
+            start = time.perf_counter()
+            # Of equal prompts one is run, so the prompt's part of the time is that of a probed row.
+            engine.sample([prompt] * self.envs.count, torch.Generator().manual_seed(0))
+            seconds = (time.perf_counter() - start) / self.envs.count + result.seconds / 3
+            engine.forget()
+
+        # All processes make as many passes as the one with the least memory.
+        limits = [get_registry().get(env_id).max_turns for env_id in self.envs.ids]
+        episodes = 60 * c.eval_minutes / (seconds * sum(limits) * (1 + c.eval_controls))
+        self.first_episodes = min(c.eval_episodes, max(1, int(episodes)))
+        own = [result.passes.rows, result.passes.tokens or 0]
+        fits = min(distributed.gather_objects(own, self.world))
+        self.config = replace(c, micro_batch=fits[0], micro_tokens=fits[1] or None)
+
+        if self.world.first:
+            print(result, flush=True)
+            if c.eval_before and self.first_episodes < c.eval_episodes:
+                few = f"{self.first_episodes} of {c.eval_episodes}, which fit into"
+                print(f"held-out episodes before training: {few} --eval-minutes {c.eval_minutes:g}")
+            if c.device == "cpu":
+                steps = c.env_steps or self.last_update * c.num_envs * c.rollout_steps
+                hours = result.seconds * c.epochs * steps / 3600
+                once = "what prompts share counts once"
+                print(f"a CPU takes up to {hours:.2g} hours for the gradient steps: {once}")
+
+    def keep(
+        self,
+        optimizers: Optimizers,
+        collector: Any,
+        modules: Mapping[str, nn.Module] | None = None,
+        parts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Register the learner's state for checkpoints; a resumed run gets it back.
+
+        Args:
+            optimizers, collector: the learner's own; the run closes the collector.
+            modules: further networks by name; parts: further state by name.
+        """
+        c = self.config
+        self.learner = LearnerParts(optimizers, collector, modules or {}, parts or {})
+        self._stack.callback(collector.close)
+
+        # The checkpoint is dropped once it is restored: its tensors take as much as the model.
+        if self._checkpoint is not None:
+            self.state.restore(*self._checkpoint, self.learner)
+            if self.recorder is not None:
+                self.recorder.forget_later(self.state.update)
+            self._checkpoint = None
+
+        # Only now is it known how many rows of the log are of this run.
+        self.log = RunLog(
+            self.out, name=c.algorithm, total=self.last_update, done=self.state.update,
+            steps=self.state.env_steps, env_steps=c.env_steps, tracker=c.tracker, quiet=not self.world.first,
+        )  # fmt: skip
+        self._stack.callback(self.log.close)
+        if self.world.first and c.resume:  # the next resuming keeps what this one changed
+            record = folder.read_run_record(self.out) | {"config": self._config}
+            folder.write_record(self.out / folder.RUN_FILE, record)
+
+    # ---- updates ---------------------------------------------------------------------------------
+
+    def updates(self) -> Iterator[Update]:
+        """The updates that are left, with evaluations and checkpoints before, between and after.
+
+        Ctrl-C and SIGTERM end the run after the current update. A full disk is a `UserError`.
         """
         try:
             yield from self._updates()
@@ -116,29 +333,35 @@ class Run(Setup[C]):
             raise UserError(f"{line} {advice}") from error
 
     def _updates(self) -> Iterator[Update]:
-        c, state = self.config, self.state
+        c, state, course, advice = self.config, self.state, self.envs.course, self._advice()
         self.log.say(f"run folder: {self.out}")
-        self.log.say(f"{c.in_words()}: {sum(p.numel() for p in self.weights.parameters):,} weights")
+        trained = f"adapters of rank {c.lora.rank}" if c.lora.rank else "all weights"
+        how = f"{c.dtype}, {device_in_words(c.device)}, learning rate {c.policy_lr:g}"
+        size = sum(p.numel() for p in self.weights.parameters)
+        self.log.say(f"training {trained} of {c.model}: {how}: {size:,} weights")
         if not self.envs.pictured:
-            self.log.say(f"prompts show no pictures: the controls are left out ({', '.join(CONTROLS)})")
-        if self.envs.course is not None:
-            self.log.say(
-                f"curriculum {c.curriculum} over {len(self.envs.course.places)} levels; held-out episodes play the "
-                "highest"
-            )
+            controls = ", ".join(CONTROLS)
+            self.log.say(f"prompts show no pictures: the controls are left out ({controls})")
+        if course is not None:
+            levels = f"{len(course.places)} levels; held-out episodes play the highest"
+            self.log.say(f"curriculum {c.curriculum} over {levels}")
+
+        # The warm start is safe before anything else takes time.
         if state.update == 0:
-            self.save()  # the warm start is safe before anything else takes time
+            self.save()
             if c.eval_before:
                 self.evaluate()
             self._validate()
         elif self.finished():
-            more = "--updates" if c.env_steps is None else "--env-steps"
-            self.log.say(f"all {state.update} updates have been made; to add some: {self._resume()} {more} N")
+            more = f"{self._resume()} {'--updates' if c.env_steps is None else '--env-steps'} N"
+            self.log.say(f"all {state.update} updates have been made; to add some: {more}")
+
+        # An update depends on nothing that was computed before it, so that resuming is exact.
         stop = self._stack.enter_context(interruptible())
         while not self.finished() and not distributed.any_of(bool(stop["signal"]), self.world):
-            for engine in self.weights.engines():
-                engine.forget()  # an update depends on nothing computed before it, so that resuming is exact
-            update = Update(state.update + 1, self._advice(), self.weights.engines())
+            for engine in self.weights.engines:
+                engine.forget()
+            update = Update(state.update + 1, advice, self.weights.engines)
             if self.recorder is not None:
                 recording = self.recorder.begin(update.number)
                 self.learner.collector.recorder = self.recorder if recording else None
@@ -148,6 +371,8 @@ class Run(Setup[C]):
             stopping = distributed.any_of(bool(stop["signal"]), self.world)
             if state.update % c.save_every == 0 or self.finished() or stopping:
                 self.save()
+
+        # The checkpoint holds the last evaluation, so that a run resumed here plays it once.
         if self.finished():
             self.evaluate(gap=True)
             self.save()
@@ -157,37 +382,84 @@ class Run(Setup[C]):
             self.stopped_by = stop["signal"] or signal.SIGINT
             self.log.say(f"stopped after update {state.update}. Go on: {self._resume()}")
         if self.world.first:
-            curve = evaluation.draw_run(self.out, self.envs, state, self.log, title=self.title, name=c.algorithm)
+            names = {"title": self.title, "name": c.algorithm}
+            curve = evaluation.draw_run(self.out, self.envs, state, self.log, **names)
             self.log.say(f"learning curve: {curve}")
 
     def finished(self) -> bool:
         """True if all updates, or all environment steps, have been made."""
-        c, state = self.config, self.state
-        return state.update >= c.most_updates or (c.env_steps is not None and state.env_steps >= c.env_steps)
+        state, steps = self.state, self.config.env_steps
+        return state.update >= self.last_update or (steps is not None and state.env_steps >= steps)
+
+    def _record(self, update: Update) -> None:
+        """Log an update and count it."""
+        if update.result is None:
+            raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
+        (batch, metrics), state, c = update.result, self.state, self.config
+
+        # Counts and means are those of all processes.
+        metrics |= moments(batch) | {"skipped": float(self.learner.optimizers.skips)}
+        metrics["env/failures"] = float(self._gather_failures(update.number))
+        metrics |= {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}
+        row = merge_metrics(metrics, self.world)
+        steps, tokens = int(row.pop("steps")), row.pop("tokens")
+        ended = max(1.0, row.get("episode/count", 0.0))
+        row["episode/failed"] = min(1.0, row["env/failures"] / ended)
+        state.update = update.number
+        state.env_steps += steps
+        seconds = sum(update.seconds.values())
+        speed = {
+            "speed/env_steps_per_s": steps / seconds,
+            "speed/tokens_per_s": tokens / seconds,
+            "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
+        }
+
+        # The first update that trains the policy tells how long the run will take.
+        if row.get("policy/gradient_steps") and not self.timed:
+            self.timed, left = True, (self.last_update - state.update) * steps
+            left = left if c.env_steps is None else min(left, max(0, c.env_steps - state.env_steps))
+            hours = f"{left * seconds / steps / 3600:.2g} hours to the end without evaluations"
+            self.log.say(f"update {state.update}: {steps / seconds:.3g} steps/s, {hours}")
+        counts = {"update": state.update, "env_steps": state.env_steps}
+        self.log.write({**counts, **row, **update.seconds, **speed})
+
+        # Recordings of the episodes that this update played.
+        if self.recorder is not None and self.learner.collector.recorder is not None:
+            self.recorder.note(batch, self.weights.family)
+            if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
+                self.log.tracker.show(*turn, state.update)
+            self.recorder.end(state.update)
+
+    # ---- evaluation and saving -------------------------------------------------------------------
 
     def evaluate(self, split: str = TEST, *, gap: bool = False) -> list[dict[str, Any]]:
-        """Play held-out episodes of every environment in the first process, print and record the reports; nothing
-        where that was done after this update. Return the new reports, the same in all processes.
+        """Play held-out episodes in the first process, once per update; return the reports to all.
 
-        With `eval_controls` a report holds those of half as many episodes with other pictures as `grey` and `shuffled`.
+        With `eval_controls` a report has those with other pictures as `grey` and `shuffled`.
         """
-        state, new = self.state, []
-        done = any((report["update"], report["split"]) == (state.update, split) for report in state.evaluations)
-        if done or not self.config.eval_episodes:
+        c, state, new = self.config, self.state, []
+        done = {(report["update"], report["split"]) for report in state.evaluations}
+        if (state.update, split) in done or not c.eval_episodes:
             return []
+
+        # The same episodes with their own pictures, and half of them with other ones.
         if self.world.first:
+            first = state.update == 0 and split == TEST
             play = partial(
-                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=self.config.seed, split=split,
-                episodes=self.first_episodes if state.update == 0 and split == TEST else self.config.eval_episodes,
-                name=self.policy.name,
+                evaluation.held_out, self.weights.engine, self.envs, self.log, seed=c.seed, split=split,
+                episodes=self.first_episodes if first else c.eval_episodes, name=self.policy.name,
             )  # fmt: skip
+            counts = {"update": state.update, "env_steps": state.env_steps}
             for report in play():
-                new.append({"update": state.update, "env_steps": state.env_steps, **report.to_dict()})
+                new.append(counts | report.to_dict())
                 self.log.say(evaluation.write_report_line(report, state.env_steps))
-            for pictures in CONTROLS if self.config.eval_controls else ():
+            for pictures in CONTROLS if c.eval_controls else ():
                 for entry, report in zip(new, play(pictures=pictures), strict=True):
                     entry[pictures] = report.to_dict()
-                    self.log.say(evaluation.control_in_words(report, state.env_steps, self.envs, pictures))
+                    line = evaluation.write_report_line(report, state.env_steps)
+                    blind = evaluation.find_blind(report.env_id, self.envs)
+                    floor = NOT_MEASURED if blind is None else f"{blind['success']:.2f}"
+                    self.log.say(f"with {pictures} pictures, {line}; blind floor {floor}")
             if gap and self.envs.pictured and (measured := evaluation.measure_gap(self.weights.engine)):
                 new[-1]["sight/gap"] = asdict(measured)
                 self.log.say(f"sight: {measured}")
@@ -199,32 +471,34 @@ class Run(Setup[C]):
         return new
 
     def _validate(self) -> None:
-        """Play validation episodes when they are due, and keep the model if it is the best so far."""
-        c = self.config
+        """Play validation episodes when they are due, and keep the model if it is the best."""
+        c, best = self.config, self.out / BEST
         if not c.eval_every or not (self.finished() or self.state.update % c.eval_every == 0):
             return
-        reports, best = self.evaluate(VAL), self.out / BEST
-        if reports and self.world.first and evaluation.keep_best(best, reports, self.weights.family, self._note()):
+        reports, family = self.evaluate(VAL), self.weights.family
+        if reports and self.world.first and evaluation.keep_best(best, reports, family, self._note()):
             self.log.say(f"the best model so far; kept in {best}")
 
     def _judge_best(self) -> None:
-        """Let the best model play the split test, and print its success (in the first process)."""
-        path, best = self.out / BEST / EVALUATION, evaluation.read_best(self.out / BEST)
-        if best is None or not self.config.eval_every or not self.world.first:
+        """Let the best model play the split test, and print its success."""
+        c, where, best = self.config, self.out / BEST, evaluation.read_best(self.out / BEST)
+        if best is None or not c.eval_every or not self.world.first:
             return
-        reports = best.get(TEST) or [
-            e for e in self.state.evaluations if (e["update"], e["split"]) == (best["update"], TEST)
-        ]
+
+        # It may have played them already: as the last model, or before the run was resumed.
+        played = [e for e in self.state.evaluations if e["update"] == best["update"] and e["split"] == TEST]
+        reports = best.get(TEST) or played
         if not reports:
-            engine, c = evaluation.load_best(self.out / BEST, self.weights.engine), self.config
-            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": f"{self.policy.name}, best"}
+            engine, name = evaluation.load_best(where, self.weights.engine), f"{self.policy.name}, best"
+            options: dict[str, Any] = {"episodes": c.eval_episodes, "seed": c.seed, "name": name}
+            counts = {"update": best["update"], "env_steps": best["env_steps"]}
             for report in evaluation.held_out(engine, self.envs, self.log, **options):
                 self.log.say(f"best model, {evaluation.write_report_line(report, best['env_steps'])}")
-                reports.append({"update": best["update"], "env_steps": best["env_steps"], **report.to_dict()})
-        folder.write_record(path, best | {TEST: reports})
+                reports.append(counts | report.to_dict())
+        folder.write_record(where / EVALUATION, best | {TEST: reports})
         score = sum(report["success"] for report in reports) / len(reports)
         self.log.say(
-            f"best model: of update {best['update']}, in {path.parent}; success {best['success']:.3f} on the "
+            f"best model: of update {best['update']}, in {where}; success {best['success']:.3f} on the "
             f"validation episodes that chose it, {score:.3f} on test episodes"
         )
 
@@ -242,60 +516,49 @@ class Run(Setup[C]):
         self.state.save(self.out / "checkpoints", self.learner)
 
     def save_model(self) -> list[Path]:
-        """Write the trained model, adapters merged, and the adapters if there are any; return the folders. The first
-        process writes."""
+        """Write the trained model, adapters merged, and the adapters; return the folders."""
         c, note, model, family = self.config, self._note(), self.config.model or "", self.weights.family
         if not self.world.first:
             return []
-        written = [lora.export_merged(family, to, note) for to in (self.out / MODEL, c.export) if to is not None]
+        merged = [to for to in (self.out / MODEL, c.export) if to is not None]
+        written = [lora.export_merged(family, to, note) for to in merged]
+
+        # Adapters name the model under them, which this run may have made.
         if c.lora.rank:
             base = str(Path(model).resolve()) if Path(model).exists() else model
-            if model in BUILT or c.warm.steps or is_adapter(model):  # this run made the model under the adapters
-                base = str(lora.export_merged(lora.reference(family), self.out / BASE, note).resolve())
+            if model in BUILT or c.warm.steps or is_adapter(model):
+                made = lora.export_merged(lora.reference(family), self.out / BASE, note)
+                base = str(made.resolve())
             targets = (self.out / ADAPTER, c.export_adapter)
             written += [export_adapter(family, to, base, note) for to in targets if to is not None]
         return written
 
-    def _record(self, update: Update) -> None:
-        """Log an update and count it."""
-        if update.result is None:
-            raise RuntimeError("The learner ended an update without update.log(batch, metrics).")
-        (batch, metrics), state, c = update.result, self.state, self.config
-        failures = float(self._gather_failures(update.number))
-        metrics |= moments(batch) | {"skipped": float(self.learner.optimizers.skips), "env/failures": failures}
-        row = merge_metrics(metrics | {"steps": len(batch.samples), "tokens": int(batch.mask.sum())}, self.world)
-        steps, tokens = int(row.pop("steps")), row.pop("tokens")
-        row["episode/failed"] = min(1.0, row["env/failures"] / max(1.0, row.get("episode/count", 0.0)))
-        state.update = update.number
-        state.env_steps += steps
-        seconds = sum(update.seconds.values())
-        speed = {
-            "speed/env_steps_per_s": steps / seconds,
-            "speed/tokens_per_s": tokens / seconds,
-            "speed/peak_memory_gib": peak_memory(batch.old.device) / 2**30,
-        }
-        if row.get("policy/gradient_steps") and not self.timed:
-            self.timed, left = True, (c.most_updates - state.update) * steps
-            left = left if c.env_steps is None else min(left, max(0, c.env_steps - state.env_steps))
-            hours = left * seconds / steps / 3600
-            rate = f"{steps / seconds:.3g} steps/s"
-            self.log.say(f"update {state.update}: {rate}, {hours:.2g} hours to the end without evaluations")
-        self.log.write({"update": state.update, "env_steps": state.env_steps, **row, **update.seconds, **speed})
-        if self.recorder is not None and self.learner.collector.recorder is not None:  # this update records
-            self.recorder.note(batch, self.weights.family)
-            if self.log.tracker is not None and (turn := self.recorder.sample()) is not None:
-                self.log.tracker.show(*turn, state.update)
-            self.recorder.end(state.update)
+    def _gather_failures(self, update: int) -> int:
+        """Write down new failures of environments; return how many are of this process."""
+        everywhere = distributed.gather_objects(own := self._take_failures(), self.world)
+        failures = [failure for each in everywhere for failure in each] if self.world.first else []
+        note_failures(self.out, failures, update)
+        if failures:
+            where = self.out / FAILURES_FILE
+            self.log.say(f"{len(failures)} environment failures, restarted; see {where}")
+        return len(own)
+
+    def _take_failures(self) -> list[Failure]:
+        taken, self.envs.failures[:] = list(self.envs.failures), []
+        return taken
+
+    # ---- advice and end --------------------------------------------------------------------------
 
     def _resume(self) -> str:
-        c = self.config
-        return f"{self.world.launcher} -m {c.command} --resume --out {shlex.quote(str(self.out))}{list_repeated(c)}"
+        c, out = self.config, shlex.quote(str(self.out))
+        return f"{self.world.launcher} -m {c.command} --resume --out {out}{list_repeated(c)}"
 
     def _advice(self) -> dict[str, str]:
         """Return the advice for a run whose memory runs out."""
         c = self.config
-        half = f"tokens {max(1, c.micro_tokens // 2)}" if c.micro_tokens else f"batch {max(1, c.micro_batch // 2)}"
-        smaller = f"the newest checkpoint is intact; go on with less at once: {self._resume()} --micro-{half}"
+        name, size = ("tokens", c.micro_tokens) if c.micro_tokens else ("batch", c.micro_batch)
+        command = f"{self._resume()} --micro-{name} {max(1, size // 2)}"
+        smaller = f"the newest checkpoint is intact; go on with less at once: {command}"
         return {
             "rollout": "start again with smaller --num-envs, --image-tokens or --max-new-tokens.",
             "update": f"{smaller}." if c.recompute else f"{smaller}, or with --recompute.",

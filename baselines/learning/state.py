@@ -1,4 +1,5 @@
-"""The state of a run: contents of a checkpoint, saved and restored exactly, and the options of a resumed run."""
+"""The state of a run: contents of a checkpoint, restored exactly, and the options of a resumed
+run."""
 
 from __future__ import annotations
 
@@ -32,17 +33,13 @@ class Weights:
     """The weights that a run trains: all of the model, or adapters around its linear layers.
 
     Args:
-        engine: of the model; its weights are the reference.
-        options: with a rank, adapters are trained; None trains all weights of the language model.
-        seed: of the adapters.
-        train_vision: train the vision tower too.
+        engine: of the model, which becomes the reference; seed: of the adapters.
+        options: with a rank, adapters are trained; else all weights of the language model.
         keep_reference: keep the model as it is now, frozen.
 
     Attributes:
-        family: the model that is trained.
-        parameters: what the policy's optimizer trains.
-        engine: samples and scores with the trained weights.
-        reference: engine of the frozen model, None where nothing asks for it.
+        family: the model that is trained; parameters: what the policy's optimizer trains.
+        engine: has the trained weights; reference: the frozen ones, or None; engines: both.
     """
 
     def __init__(
@@ -59,33 +56,36 @@ class Weights:
         vision = family.vision_parameters()
         for parameter in vision:
             parameter.requires_grad_(train_vision)
+
+        # Adapters are trained alone; without them the text model is, and the vision tower if asked.
         if options is not None and self.adapted:
             lora.add_adapters(family, options, seed=seed)
-            self.engine = make_engine(family, max_new_tokens=limit, parsers=engine.parsers)  # it watches the adapters
+            # Only an engine that is made now watches the adapters' weights.
+            self.engine = make_engine(family, max_new_tokens=limit, parsers=engine.parsers)
             self.parameters = list(lora.adapters(family).parameters())
         else:
             frozen = set() if train_vision else {*vision}
             self.parameters = [p for p in family.model.parameters() if p not in frozen]
+
+        # The frozen vision tower, and its features, are shared with the reference.
         self.reference: Engine | None = None
         if keep_reference:
             copy = lora.reference(family) if self.adapted else family.frozen_copy(share_vision=not train_vision)
             shared = None if train_vision else self.engine
             self.reference = make_engine(copy, max_new_tokens=limit, vision_of=shared)
-
-    def engines(self) -> list[Engine]:
-        """Both engines."""
-        return [self.engine, *([self.reference] if self.reference is not None else [])]
+        self.engines = [self.engine] if self.reference is None else [self.engine, self.reference]
 
     def _modules(self) -> dict[str, nn.Module]:
-        """Return a checkpoint's modules: the adapters alone, or model and reference, which may share a vision tower."""
+        """A checkpoint's modules: the adapters alone, or model and reference."""
         if self.adapted:
             return {"model": lora.adapters(self.family)}
         reference = {} if self.reference is None else {"reference": self.reference.family.model}
-        return {**reference, "model": self.family.model}
+        return {**reference, "model": self.family.model}  # they may share a vision tower
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of a checkpoint."""
-        return {k: x for name, module in self._modules().items() for k, x in module_tensors(name, module).items()}
+        """The tensors of a checkpoint."""
+        parts = (module_tensors(name, module) for name, module in self._modules().items())
+        return {name: tensor for part in parts for name, tensor in part.items()}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore `tensors`, in place; a `UserError` where they are of another model."""
@@ -107,24 +107,32 @@ class RunState:
     """All that the next update depends on."""
 
     def __init__(
-        self, weights: Weights, generators: Mapping[str, torch.Generator], warm: WarmReport, world: World
+        self,
+        weights: Weights,
+        generators: Mapping[str, torch.Generator],
+        warm: WarmReport,
+        world: World,
+        base: dict[str, Any] | None,  # size and checksum of the weights under adapters
     ) -> None:
-        self.weights, self.generators, self.warm, self.world = weights, generators, warm, world
+        self.weights, self.generators, self.warm = weights, generators, warm
+        self.world, self.base = world, base
         self.update = self.env_steps = 0  # how many have been made
         self.evaluations: list[dict[str, Any]] = []  # reports on held-out episodes so far
-        self.base: dict[str, Any] | None = None  # size and checksum of the file with the weights under adapters
 
     def save(self, folder: Path, learner: LearnerParts) -> Path | None:
         """Write a checkpoint after `update` updates (in the first process); return its folder."""
-        own = {k: base64.b64encode(each.get_state().numpy().tobytes()).decode() for k, each in self.generators.items()}
-        processes = distributed.gather_objects({"collector": learner.collector.get_state(), **own}, self.world)
+        own: dict[str, Any] = {"collector": learner.collector.get_state()}
+        for name, generator in self.generators.items():
+            own[name] = base64.b64encode(generator.get_state().numpy().tobytes()).decode()
+        processes = distributed.gather_objects(own, self.world)
         if not self.world.first:
             return None
+
         tensors = self.weights.tensors() | learner.optimizers.tensors()
         for name, module in learner.modules.items():
             tensors |= module_tensors(name, module)
         for name, part in learner.parts.items():
-            tensors |= {f"{name}.{key}": tensor for key, tensor in part.tensors().items()}
+            tensors |= {f"{name}.{key}": x for key, x in part.tensors().items()}
         state = {
             "update": self.update,
             "env_steps": self.env_steps,
@@ -138,82 +146,87 @@ class RunState:
         return save_checkpoint(folder, tensors, state)
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any], learner: LearnerParts) -> None:
-        """Restore a checkpoint, exactly.
-
-        Raises:
-            UserError: it is of another model, or of another number of processes.
-        """
+        """Restore a checkpoint, exactly; a `UserError` where it is of another model or world."""
         if (before := len(state["processes"])) != self.world.size:
-            raise UserError(f"That run has {before} processes, not {self.world.size}; resume it with as many.")
+            size = self.world.size
+            raise UserError(f"That run has {before} processes, not {size}; resume it with as many.")
+
         self.weights.load(tensors)
         for name, module in learner.modules.items():
             load_module(name, module, tensors)
         for name, part in learner.parts.items():
-            part.restore({k.removeprefix(f"{name}."): x for k, x in tensors.items() if k.startswith(f"{name}.")})
+            beginning = f"{name}."
+            own_tensors = {k.removeprefix(beginning): x for k, x in tensors.items() if k.startswith(beginning)}
+            part.restore(own_tensors)
         learner.optimizers.restore(tensors, state["learner"])
+
+        # Each process has its own environments and generators.
         own = state["processes"][self.world.rank]
         learner.collector.set_state(own["collector"])
         for name, generator in self.generators.items():
-            generator.set_state(torch.frombuffer(bytearray(base64.b64decode(own[name])), dtype=torch.uint8))
-        self.update, self.env_steps, self.evaluations = state["update"], state["env_steps"], state["evaluations"]
+            saved = bytearray(base64.b64decode(own[name]))
+            generator.set_state(torch.frombuffer(saved, dtype=torch.uint8))
+        self.update, self.env_steps = state["update"], state["env_steps"]
+        self.evaluations = state["evaluations"]
         self.warm = WarmReport(**{f.name: state["warm"][f.name] for f in fields(WarmReport)})
 
 
-# ---- options of a resumed run ----------------------------------------------------------------------------------------
+# ---- options of a resumed run --------------------------------------------------------------------
 
 FREE_ON_RESUME = frozenset({
-    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes", "eval_controls",
-    "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export", "export_adapter",
-    "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
+    "out", "resume", "updates", "env_steps", "save_every", "eval_every", "eval_episodes",
+    "eval_controls", "eval_minutes", "threads", "micro_batch", "micro_tokens", "recompute", "export",
+    "export_adapter", "record_every", "record_keep", "tracker", "max_logp_gap", "envs", "env_timeout",
 })  # fmt: skip
 
-WRITTEN = ("export", "export_adapter")
-"""Options that name a folder."""
+WRITTEN = ("export", "export_adapter")  # options that name a folder
 
 C = TypeVar("C", bound=RunConfig)
 
 
 def saved_config(request: C) -> C:
-    """The configuration of the run to resume; what was asked for beyond it must be free to change.
-
-    Raises:
-        UserError: no --out, no run there, or an option that differs from the run's.
-    """
+    """The configuration of the run to resume; a `UserError` where it may not be changed so."""
     if request.out is None:
         raise UserError("--resume needs the folder of the run: --resume --out runs/...")
     kind, default = type(request), type(request)()
     saved = folder.read_run_record(request.out)["config"]
-    groups = {item.name: getattr(default, item.name) for item in fields(kind)}
-    unknown = sorted(set(saved) - {*groups, "algorithm"})
-    for name, group in groups.items():
-        if is_dataclass(group) and not isinstance(group, type) and isinstance(saved.get(name), dict):
+    names = [item.name for item in fields(kind)]
+
+    # A record of another version may have options that would be lost.
+    unknown = sorted(set(saved) - {*names, "algorithm"})
+    for name in names:
+        group = getattr(default, name)
+        if is_dataclass(group) and isinstance(saved.get(name), dict):
             unknown += sorted(set(saved[name]) - {item.name for item in fields(group)})
     if saved.get("algorithm") == kind.algorithm and unknown:
         raise UserError(
             f"The run in {request.out} has an option that this version does not know, {unknown[0]!r}; "
-            f"resume it with the version that began it.{nearest(unknown[0], [item.name for item in fields(kind)])}"
+            f"resume it with the version that began it.{nearest(unknown[0], names)}"
         )
+
     values: dict[str, Any] = {}
     hints = get_type_hints(kind)
-    for item in fields(kind):
-        standard = getattr(default, item.name)
-        before = _revive(standard, saved.get(item.name, standard))
-        if not fits(before, hints[item.name]):
-            raise UserError(f"{request.out / folder.RUN_FILE} says {item.name}={before!r:.80}; start a new run.")
-        values[item.name] = _resumed(request.out, item.name, getattr(request, item.name), standard, before)
+    for name in names:
+        standard = getattr(default, name)
+        before = saved.get(name, standard)
+        if is_dataclass(standard) and isinstance(before, dict):
+            before = replace(standard, **before)  # type: ignore[type-var]
+        elif isinstance(standard, tuple) and isinstance(before, list):
+            before = tuple(before)
+        if not fits(before, hints[name]):
+            path = request.out / folder.RUN_FILE
+            raise UserError(f"{path} says {name}={before!r:.80}; start a new run.")
+        values[name] = _resumed(request.out, name, getattr(request, name), standard, before)
     return replace(kind(**values), out=request.out, resume=True)
 
 
 def _resumed(out: Path, name: str, request: Any, standard: Any, before: Any) -> Any:
-    """The value of an option, or of a group of them, in a resumed run: what is asked for, or else what it was. Another
-    value of one that is not free to change is a `UserError`, and so is code that is not asked for."""
+    """The value of an option, or of a group, in a resumed run."""
     if is_dataclass(before) and not isinstance(before, type):
-        inner = {
-            item.name: _resumed(
-                out, f"{name}.{item.name}", *(getattr(options, item.name) for options in (request, standard, before))
-            )
-            for item in fields(before)
-        }
+        inner = {}
+        for item in fields(before):
+            values = (getattr(options, item.name) for options in (request, standard, before))
+            inner[item.name] = _resumed(out, f"{name}.{item.name}", *values)
         return replace(before, **inner)
     if request == standard:
         if before != standard:
@@ -222,24 +235,26 @@ def _resumed(out: Path, name: str, request: Any, standard: Any, before: Any) -> 
     if name.split(".")[0] in FREE_ON_RESUME or request == before:
         return request
     raise UserError(
-        f"The run in {out} has {flag_of(name)} {before}, but {request} was asked for. Leave that option out to go on "
-        "with the run as it was, or start a new run in another --out."
+        f"The run in {out} has {flag_of(name)} {before}, but {request} was asked for. Leave that option "
+        "out to go on with the run as it was, or start a new run in another --out."
     )
 
 
 def _check_record(out: Path | None, name: str, value: Any) -> None:
-    """Refuse a record's value that names a folder to write, or a service that gets pictures and replies, or that runs
-    code: an import string, and a Ray cluster elsewhere, which sends pickles."""
-    source = str((out or Path()) / folder.RUN_FILE)
-    if name in ("parser", "env_kwargs"):
+    """Refuse a record's value that names a folder, a service that gets data, or code."""
+    source, why = str((out or Path()) / folder.RUN_FILE), ""
+    if name in ("parser", "env_kwargs"):  # an import string runs code
         arguments = {name: value} if name == "parser" else read_arguments(value, flag_of(name))
         check_named(arguments, source, _write_option(name, value))
-    elif (
-        (name == "envs" and value.startswith("ray://")) or (name == "tracker" and value in SERVICES) or name in WRITTEN
-    ):
-        why = {"envs": "a Ray cluster, which runs code here", "tracker": "a service that gets pictures and replies"}
-        what = why.get(name, "a folder to write")
-        raise UserError(f"{source} names {what}: give it on the command line ({_write_option(name, value)}).")
+    elif name == "envs" and value.startswith("ray://"):  # it sends pickles
+        why = "a Ray cluster, which runs code here"
+    elif name == "tracker" and value in SERVICES:
+        why = "a service that gets pictures and replies"
+    elif name in WRITTEN:
+        why = "a folder to write"
+    if why:
+        option = _write_option(name, value)
+        raise UserError(f"{source} names {why}: give it on the command line ({option}).")
 
 
 def _write_option(name: str, value: Any) -> str:
@@ -248,7 +263,7 @@ def _write_option(name: str, value: Any) -> str:
 
 
 def list_repeated(config: RunConfig) -> str:
-    """Return the options that a command which resumes the run must repeat, each after a blank."""
+    """The options that a command which resumes the run must repeat, each after a blank."""
     written = ""
     for item in fields(config):
         value = getattr(config, item.name)
@@ -258,13 +273,3 @@ def list_repeated(config: RunConfig) -> str:
         except UserError:
             written += f" {_write_option(item.name, value)}"
     return written
-
-
-def _revive(standard: Any, saved: Any) -> Any:
-    """A value from JSON as the dataclass had it."""
-    if is_dataclass(standard) and isinstance(saved, dict):
-        kind: Any = type(standard)
-        return kind(**saved)
-    if isinstance(standard, tuple) and isinstance(saved, list):
-        return tuple(saved)
-    return saved

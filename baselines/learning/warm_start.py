@@ -1,8 +1,8 @@
-"""Imitation of noisy oracle trajectories until the model reads the pictures. Reinforcement learning improves its play.
+"""Imitation of noisy oracle trajectories until the model reads the pictures.
 
-Trajectories come through `vlgym.play.rollout` with the environments' own oracles. On a stated share of the steps
-(`noise`) the oracle's action is replaced by a random legal one, executed and imitated as it is, so the warm-started
-policy knows the format and the picture but plays imperfectly.
+On a share of the steps (`noise`) the oracle's action is replaced by a random legal one, executed
+and imitated as it is, so the policy knows format and picture but plays imperfectly: reinforcement
+learning improves that.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -43,10 +43,12 @@ class WarmConfig:
     steps: int | None = None
     """Most gradient steps; 0 for no warm start. It ends earlier at `reading`. Default 600."""
     reading: float = 0.9
-    """Stop as soon as this share of the replies in validation, sampled at temperature 1, is word for word what the
-    oracle writes with the same action, so that the thought names what the picture shows."""
+    """Stop as soon as this share of the replies in validation, sampled at temperature 1, is word
+    for word what the oracle writes with the same action, so that the thought names what the picture
+    shows."""
     noise: float = 0.5
-    """Share of steps on which a uniformly random legal action is played, and imitated, instead of the oracle's."""
+    """Share of steps on which a uniformly random legal action is played, and imitated, instead of
+    the oracle's."""
     samples: int = 2048
     """Oracle turns to collect, in all environments together."""
     batch: int = 64
@@ -68,7 +70,7 @@ class WarmConfig:
 
 @dataclass
 class WarmReport:
-    """Result of the warm start; part of the run's record, and plotted apart from reinforcement learning's."""
+    """Result of the warm start, part of the run's record."""
 
     steps: int = 0
     samples: int = 0
@@ -76,24 +78,14 @@ class WarmReport:
     max_new_tokens: int = 0  # reply limit that follows from it, or that was given
     labels_replaced: float = 0.0  # share of labels that are not the oracle's reply
     seconds: float = 0.0
-    success: list[tuple[int, float]] = field(default_factory=list)  # (gradient step, validation success)
+    success: list[tuple[int, float]] = field(default_factory=list)  # validation's, by gradient step
     reading: float = math.nan  # share of the last validation's replies that read the picture
     loss: float = math.nan
     unread_loss: float = math.nan  # of a model that knows each prompt's text and no picture
 
 
-class Check(NamedTuple):
-    """Metrics of one validation."""
-
-    success: float
-    invalid_rate: float
-    reading: float
-
-
-LARGE_PASS = 8
-"""Turns a pass of a model that is not tiny; SmolLM2 takes 4.6 GB for them."""
-MOST_COMPARED = 500
-"""Replies of an environment that a validation compares with the oracle's."""
+LARGE_PASS = 8  # turns a pass of a model that is not tiny; SmolLM2 takes 4.6 GB for them
+MOST_COMPARED = 500  # replies of an environment that a validation compares with the oracle's
 
 
 class Reader:
@@ -101,7 +93,7 @@ class Reader:
 
     def __init__(self, policy: ModelPolicy) -> None:
         self.policy, self.name = policy, policy.name
-        self.compared = self.read = 0  # replies that were compared, and those that are
+        self.compared = self.read = 0  # replies compared, and those of them that are
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
@@ -119,10 +111,7 @@ class Reader:
 
 
 class NoisyOracle:
-    """The oracle, except that a share of its actions is replaced by uniformly random legal ones.
-
-    Each reply's `extra` is the label: its text; None in a state without an oracle's action.
-    """
+    """The oracle with a share of random legal actions; a reply's `extra` is its label, or None."""
 
     name = "noisy-oracle"
 
@@ -151,16 +140,15 @@ def check_oracles(env_ids: Sequence[str]) -> None:
     for env_id in env_ids:
         if get_registry().get(env_id).oracle == "none":
             raise UserError(
-                f"{env_id} has no oracle, so there is nothing to imitate; use --warm.steps 0 (reinforcement learning "
-                "only) or an environment that `vlgym show` lists with an oracle."
+                f"{env_id} has no oracle, so there is nothing to imitate; use --warm.steps 0 (reinforcement "
+                "learning only) or an environment that `vlgym show` lists with an oracle."
             )
 
 
 def collect(
     envs: Environments, config: WarmConfig, seed: int, family: Family, on_failure: Callable[[Failure], object] = warn
 ) -> tuple[list[tuple[Prompt, torch.Tensor]], float]:
-    """Play the noisy oracle, on all levels alike under a curriculum; return (prompt, reply ids) pairs and the share of
-    labels that differ from the oracle's."""
+    """Play the noisy oracle; return (prompt, reply ids) pairs and the share of replaced labels."""
     ids = [env_id for env_id in envs.ids for _ in range(max(1, 16 // len(envs.ids)))]
 
     def make_env(index: int, env_id: str | None = None) -> Any:
@@ -171,8 +159,8 @@ def collect(
         return make_env(index, env_id)
 
     runner = Runner(
-        [make_env(i) for i in range(len(ids))], split="train", builder=envs.builder, remake=make_env,
-        course=envs.course and Course(f"uniform{envs.course.limit}", envs.ids, seed=seed),
+        [make_env(i) for i in range(len(ids))], split="train", builder=envs.builder,
+        remake=make_env, course=envs.course and Course(f"uniform{envs.course.limit}", envs.ids, seed=seed),
         exchange=exchange, pictures=envs.pictures,
         first_episode=1_000_000 + seed * 100_000,  # apart from RL's own training episodes
         failures=EnvFailures(on_failure),
@@ -183,32 +171,23 @@ def collect(
         while len(data) < config.samples:
             for record in runner.step(policy):
                 if record.extra is not None and record.parse != ENV_ERROR:
-                    data.append((family.encode(record.messages), torch.tensor(family.encode_reply(record.extra))))
+                    label = torch.tensor(family.encode_reply(record.extra))
+                    data.append((family.encode(record.messages), label))
     finally:
         runner.close()
     return data, policy.replaced / policy.labels
 
 
 def warm_start(
-    engine: Engine,
-    envs: Environments,
-    config: WarmConfig,
-    *,
-    seed: int,
-    max_new_tokens: int | None = None,
-    on_failure: Callable[[Failure], object] = warn,
-) -> WarmReport:
-    """Train the whole model, vision tower included, on noisy oracle turns until it reads the pictures or the last step.
+    engine: Engine, envs: Environments, config: WarmConfig, *, seed: int,
+    max_new_tokens: int | None = None, on_failure: Callable[[Failure], object] = warn,
+) -> WarmReport:  # fmt: skip
+    """Train the whole model, vision tower included, on oracle turns until it reads the pictures.
 
     Args:
-        engine: the model to train; left in eval mode.
-        envs: mixed evenly by turns; validation plays the highest level of a curriculum.
-        seed: of the data, the batches and the validation sampler.
-        max_new_tokens: limit of the replies; None sets the engine's to half as much again as the oracle's longest.
+        engine: of the model; seed: of the data, the batches and the validation sampler.
+        max_new_tokens: limit of the replies; default half as much again as the oracle's longest.
         on_failure: called with each failure of an environment, which is replaced.
-
-    Raises:
-        UserError: an environment has no oracle, or a configured value is out of its range.
     """
     config.validate()
     report = WarmReport()
@@ -216,6 +195,8 @@ def warm_start(
     if steps == 0:
         return report
     check_oracles(envs.ids)
+
+    # The oracle's turns, and the reply limit that follows from them.
     start = time.perf_counter()
     family = engine.family
     data, report.labels_replaced = collect(envs, config, seed, family, on_failure)
@@ -231,16 +212,21 @@ def warm_start(
             f"--max-new-tokens {max_new_tokens} would cut them off."
         )
     report.max_new_tokens = engine.max_new_tokens
+
+    # Without pictures the vision tower has no gradient.
     frozen = set() if envs.pictured else {*family.vision_parameters()}
     parameters = [each for each in family.model.parameters() if each not in frozen]
-    optimizer = torch.optim.AdamW(parameters, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0, foreach=True)
+    adam: dict[str, Any] = {"betas": (0.9, 0.95), "weight_decay": 0.0, "foreach": True}
+    optimizer = torch.optim.AdamW(parameters, lr=config.lr, **adam)
     order = torch.Generator().manual_seed(seed)
     rows = config.batch if isinstance(family, TinyQwen2VL) else LARGE_PASS
     losses: list[float] = []
     pace = Pace()
+
     for step in range(1, steps + 1):
         optimizer.param_groups[0]["lr"] = config.lr * min(1.0, step / 50)
-        batch = [data[i] for i in torch.randint(len(data), (config.batch,), generator=order).tolist()]
+        chosen = torch.randint(len(data), (config.batch,), generator=order)
+        batch = [data[i] for i in chosen.tolist()]
         optimizer.zero_grad(set_to_none=True)
         with memory_advice("take a smaller --warm.batch or fewer --image-tokens."):
             losses.append(add_gradients(engine, batch, rows))
@@ -249,13 +235,17 @@ def warm_start(
         if line := pace.add(sum(len(prompt) + len(reply) for prompt, reply in batch)):
             print(f"  step {step:4d}  {line}", flush=True)
         report.steps = step
+
+        # Validation ends the training: a loss does not tell if the pictures are read.
         if step % config.check_every == 0 or step == steps:
             report.loss, losses = float(np.mean(losses)), []
-            check = validate(engine, envs, config.val_episodes, seed, on_failure)
-            report.success.append((step, check.success))
-            report.reading = check.reading
-            show_check(step, report, check)
-            if check.reading >= config.reading:
+            result = validate(engine, envs, config.val_episodes, seed, on_failure)
+            success, invalid, report.reading = result
+            report.success.append((step, success))
+            unread = "" if math.isnan(report.unread_loss) else f" (unread {report.unread_loss:.3f})"
+            line = f"  step {step:4d}  loss {report.loss:.3f}{unread}  reads {report.reading:.2f}"
+            print(f"{line}  success {success:.2f}  invalid {invalid:.2f}", flush=True)
+            if report.reading >= config.reading:
                 break
     optimizer.zero_grad(set_to_none=True)
     report.seconds = time.perf_counter() - start
@@ -263,7 +253,7 @@ def warm_start(
 
 
 def add_gradients(engine: Engine, batch: Sequence[tuple[Prompt, torch.Tensor]], rows: int) -> float:
-    """Add the gradients of the mean loss per reply token of a batch, `rows` turns a pass, and return that loss."""
+    """Add the gradients of the mean loss per reply token, `rows` turns a pass; return that."""
     total, count = 0.0, sum(len(reply) for _, reply in batch)
     for start in range(0, len(batch), rows):
         part = batch[start : start + rows]
@@ -277,8 +267,7 @@ def add_gradients(engine: Engine, batch: Sequence[tuple[Prompt, torch.Tensor]], 
 
 
 def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmReport:
-    """Give every process the weights, the reply limit and the report of the first one, which alone made the warm
-    start."""
+    """Give every process the weights, the reply limit and the report of the first one."""
     if world.size == 1:
         return report
     shared = WarmReport(**distributed.first_says(asdict(report), world))
@@ -289,36 +278,27 @@ def share_warm_start(report: WarmReport, engine: Engine, world: World) -> WarmRe
 
 def validate(
     engine: Engine, envs: Environments, episodes: int, seed: int, on_failure: Callable[[Failure], object] = warn
-) -> Check:
-    """A few validation episodes per environment, on a course's highest level, sampled at temperature 1; means over
-    environments."""
+) -> tuple[float, float, float]:
+    """Play validation episodes; return mean success, invalid rate and reading."""
     generator, each = torch.Generator().manual_seed(seed), max(1, episodes // len(envs.ids))
     scores = []
     for env_id in envs.ids:
         policy = Reader(ModelPolicy(engine, generator))
         report = evaluate(
-            env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder,
-            env_kwargs=envs.held_out(env_id), on_failure=on_failure, group=envs.group, pictures=envs.pictures,
+            env_id, policy, episodes=each, split="val", num_envs=32, builder=envs.builder, group=envs.group,
+            env_kwargs=envs.held_out(env_id), on_failure=on_failure, pictures=envs.pictures,
         )  # fmt: skip
         scores.append((report.success, report.invalid_rate, policy.read / policy.compared))
-    return Check(*(float(x) for x in np.mean(scores, axis=0)))
+    success, invalid, reading = np.mean(scores, axis=0).tolist()
+    return success, invalid, reading
 
 
 def measure_unread(data: Sequence[tuple[Prompt, torch.Tensor]]) -> float:
-    """Loss per token of a model that sees no picture, and knows how often each reply follows each prompt's text. Where
-    no two prompts have the same text, it is 0."""
+    """Loss per token of a blind model that knows how often each reply follows each text."""
     replies: dict[bytes, Counter[bytes]] = {}
     for prompt, ids in data:
         replies.setdefault(prompt.ids.numpy().tobytes(), Counter())[ids.numpy().tobytes()] += 1
-    nats = -sum(n * math.log(n / counts.total()) for counts in replies.values() for n in counts.values())
+    nats = 0.0
+    for counts in replies.values():
+        nats -= sum(n * math.log(n / counts.total()) for n in counts.values())
     return nats / sum(len(ids) for _, ids in data)
-
-
-def show_check(step: int, report: WarmReport, check: Check) -> None:
-    """Print a validation."""
-    unread = "" if math.isnan(report.unread_loss) else f" (unread {report.unread_loss:.3f})"
-    print(
-        f"  step {step:4d}  loss {report.loss:.3f}{unread}  reads {check.reading:.2f}  "
-        f"success {check.success:.2f}  invalid {check.invalid_rate:.2f}",
-        flush=True,
-    )

@@ -1,8 +1,8 @@
-"""Base of all model families: prompts as token ids, images by content, the layout's bookkeeping, float32 logits.
+"""Base of all model families: prompts as token ids, images by content, float32 logits.
 
-Prompts are laid out by token ids, never by text: an environment whose text spells a special token gets the letters, not
-the token. A family (`qwen.py`) says in which pieces it writes a conversation, how images are resized and
-encoded, and which decoder runs its layers.
+Prompts are laid out by token ids, never by text: an environment whose text spells a special token
+gets the letters, not the token. A family (`qwen.py`, `library.py`) says how it writes a
+conversation, sizes and encodes images, and which decoder runs its layers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -28,8 +28,6 @@ from vlgym.types import Message
 from .decoder import Qwen2Decoder
 from .folders import ChatTemplate, Processor
 
-# ---- prompts as a model reads them -----------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False)
 class ImageInput:
@@ -46,7 +44,7 @@ class Prompt:
     """A prompt as the model reads it. Equal prompts have equal keys."""
 
     ids: Tensor  # [P] int64
-    positions: Tensor  # [3, P] int64; the three rows are equal where a family has one-dimensional positions
+    positions: Tensor  # [3, P] int64, with equal rows where positions have one dimension
     next_position: int  # position of the first reply token, in all three dimensions
     image_slots: Tensor  # [tokens of all images] int64, indices into ids
     images: tuple[ImageInput, ...]
@@ -56,21 +54,21 @@ class Prompt:
         return len(self.ids)
 
 
-Piece = str | int | ImageInput
-"""A part of a prompt: text, the id of a special token, or an image."""
+Piece = str | int | ImageInput  # a part of a prompt: text, the id of a special token, or an image
+Spelling = Sequence[tuple[str, Any]]  # ("role", name), ("text", text), ("image", digest)
+Images = Sequence[ImageInput]
+Starts = Sequence[tuple[int, ImageInput]]  # where images begin in a prompt
+Fit = tuple[tuple[int, int], tuple[int, int, int], int]  # (height, width), patch grid, tokens
+Triple = tuple[float, float, float]
 
 
 def join_system(own: str | None, messages: Sequence[Message]) -> tuple[str | None, list[Message]]:
-    """Return the system message of a conversation, and the conversation without it: the model's own, then what the
-    prompt begins with; `None` where neither says anything."""
+    """Return the system message, the model's own first, and the other messages."""
     messages = list(messages)
     if not messages or messages[0]["role"] != "system":
         return own, messages
     texts = [part["text"] for part in messages[0]["content"]]
     return "\n\n".join([*([own] if own else []), *texts]), messages[1:]
-
-
-Triple = tuple[float, float, float]
 
 
 class Fifo(OrderedDict[Any, Any]):
@@ -93,24 +91,22 @@ class Fifo(OrderedDict[Any, Any]):
 
 
 class Family:
-    """A model, its tokenizer, and what its family needs. Subclasses write `_pieces`, `_size_images`, `_fit`,
-    `encode_images`, `_vision_modules` and, where they differ, the rest.
+    """A model, its tokenizer, and what its family needs.
 
     Args:
         model: the library's model for conditional generation, in eval mode.
+        turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
+        media: ids of placeholders that no reply may hold, the image placeholder first.
+        image_mark: the token of an image in what a chat template writes; None: it takes text alone.
         image_tokens: most tokens per image; None: as many as the model's processor allows.
         system: the system message; None: what the layout has without one.
-        processor: what the model's own processor says; None: nothing is known of it.
-        images_last: put the images of a turn after its text instead of where the message has them, so that equal
-            instructions are a common prefix.
-        turn_end, pad: the token that ends a turn, and the padding token, which is never sampled.
-        media: ids of placeholders that no reply may hold, the image placeholder first; empty without pictures.
+        processor: the saved settings of the model's processor.
 
     Attributes:
-        language_model: the library's text model; decoder: its functional view.
-        rows: how many logits a token has.
-        stop_ids: tokens that end a reply; turn_end: the one that stored replies end with.
-        suppressed: ids that are never sampled: special tokens except `stop_ids`, and ids that no text has.
+        decoder: functional view of `language_model`, the library's text model.
+        rows: logits of a token.
+        stop_ids: tokens that end a reply; `turn_end` ends stored replies.
+        suppressed: ids that are never sampled: special tokens but `stop_ids`, and ids without text.
 
     Raises:
         UserError: `image_tokens` is out of range, or the tokenizer is that of another model.
@@ -120,8 +116,9 @@ class Family:
     resample: PillowImage.Resampling = PillowImage.Resampling.BICUBIC
     mean: Triple = (0.5, 0.5, 0.5)  # per channel, of pixels in [0, 1]
     std: Triple = (0.5, 0.5, 0.5)
-    pixels: tuple[int, int] | None = None  # least and most of an image sized as published processors do it
-    reads_pictures: ClassVar[bool] = True  # prompts may show pictures
+    pixels: tuple[int, int] | None = None  # least and most of an image where the family has a range
+    reads_pictures: ClassVar[bool] = True
+    images_last: ClassVar[bool] = False  # the images of a turn stand after its text
     image_tokens: int | None  # most per image
 
     def __init__(
@@ -129,23 +126,26 @@ class Family:
         model: Any,
         tokenizer: Any,
         *,
-        image_tokens: int | None,
-        system: str | None,
-        processor: Processor | None,
-        images_last: bool,
         turn_end: str,
         pad: str,
         media: Sequence[int],
+        image_mark: int | None,
+        image_tokens: int | None = None,
+        system: str | None = None,
+        processor: Processor | None = None,
     ) -> None:
-        self.tokenizer, self.images_last, self.system = tokenizer, images_last, system
+        self.tokenizer, self.system, self.image_mark = tokenizer, system, image_mark
         self.processor = processor or Processor({})
         settings = self.processor.images
-        self.mean, self.std = settings.get("image_mean") or self.mean, settings.get("image_std") or self.std
+        self.mean = settings.get("image_mean") or self.mean
+        self.std = settings.get("image_std") or self.std
         resample = settings.get("resample")  # 0 is the nearest pixel
         self.resample = self.resample if resample is None else PillowImage.Resampling(resample)
         if image_tokens is not None and image_tokens < 1:
             raise UserError(f"image_tokens={image_tokens} must be >= 1.")
         self._size_images(image_tokens)
+
+        # Another model's tokenizer lacks tokens, or has ids beyond the logits.
         known, rows = tokenizer.get_vocab(), model.get_output_embeddings().weight.shape[0]
         lacking = [token for token in (turn_end, pad) if known.get(token, rows) >= rows]
         if lacking or None in media or max(*media, *known.values()) >= rows:
@@ -154,94 +154,81 @@ class Family:
                 f"{f'has no {lacking[0]!r}' if lacking else 'does not fit their vocabulary'}. "
                 "Save or download the model again."
             )
+
+        # Ids that stand for no text are never sampled.
         ids = tokenizer.convert_tokens_to_ids
-        self.rows, self.image_pad, self.turn_end = rows, media[0] if media else -1, ids(turn_end)
-        self.pad_id: int = ids(pad)
+        self.rows, self.image_pad = rows, media[0] if media else -1
+        self.turn_end, self.pad_id = int(ids(turn_end)), int(ids(pad))
         self.stop_ids: tuple[int, ...] = (self.turn_end,)
         special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
         special |= {*tokenizer.all_special_ids, *media, *range(1 + max(known.values()), rows)}
         self.suppressed: tuple[int, ...] = tuple(sorted(special - set(self.stop_ids)))
-        self._texts: Fifo = Fifo(4096)
-        self._prepared: Fifo = Fifo(4096)
-        self._prompts: Fifo = Fifo(4096)
+
+        self._texts, self._prepared, self._prompts = Fifo(4096), Fifo(4096), Fifo(4096)
         self.template = self._read_template()
         self.adopt(model)
-
-    # ---- what a family says ------------------------------------------------------------------------------------------
 
     def _read_template(self) -> ChatTemplate | None:
         """The chat template that came with the model."""
         source = self.processor.template
         return None if source is None else ChatTemplate(self.tokenizer, source, self.image_mark)
 
-    def _pieces(
-        self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput], system: str | None
-    ) -> Iterable[Piece]:
-        """A conversation in pieces, ending where the reply begins, of a model that came without a chat template.
-
-        Args:
-            spelling: ("role", name), ("text", text) and ("image", digest) in order.
-            images: the images in order.
-            system: the system message; None: what the layout has without one.
-        """
+    def _pieces(self, spelling: Spelling, images: Images, system: str | None) -> Iterator[Piece]:
+        """A conversation of a model without a chat template, up to where the reply begins."""
         raise NotImplementedError
 
-    @property
-    def image_mark(self) -> int | None:
-        """The token that stands for an image in what a chat template writes; `None` in one for text alone."""
-        return self.image_pad
+    def _expand(self, images: Images) -> list[list[Piece]]:
+        """The pieces that stand where a chat template marks each image."""
+        return [[image] for image in images]
 
     def _size_images(self, image_tokens: int | None) -> None:
-        """Set `image_tokens`, and `pixels` where the family has a range of sizes, by what the processor says."""
+        """Set `image_tokens`, and `pixels` where the family has a range."""
         raise NotImplementedError
 
-    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
-        """For an image of that many pixels: the (height, width) to resize it to, its patch grid, and its tokens."""
+    def _fit(self, height: int, width: int) -> Fit:
         raise NotImplementedError
 
-    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
-        """Vision features, one [tokens, H or a multiple] tensor per image; differentiable unless the caller says
-        otherwise. What exceeds H is `ImageTokens.deep`, layer after layer."""
+    def encode_images(self, images: Images) -> list[Tensor]:
+        """Vision features, one [tokens, H or a multiple] tensor per image (`ImageTokens.deep`)."""
         raise NotImplementedError
 
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         raise NotImplementedError
 
     def processor_files(self) -> dict[str, Any]:
-        """The processor's files (name -> JSON data) for a saved model, with the image sizes in force: the library and
-        servers then show it what it was trained on. The chat template is the tokenizer's, which saves it itself."""
+        """The processor's files, name -> JSON data, with the image sizes in force."""
         raise NotImplementedError
 
-    def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
-        """Positions [3, length] of a prompt whose images begin at those indices, and the reply's first position."""
+    def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
+        """Positions [3, length] of a prompt by where its images begin, and the reply's first."""
         return torch.arange(length).expand(3, -1).contiguous(), length
 
-    # ---- the model ---------------------------------------------------------------------------------------------------
-
     def adopt(self, model: Any) -> None:
+        """Go on with other weights."""
         self.model = model
         self.language_model: Any = model.model.language_model
         self.decoder = self.decoder_class(self.language_model)
 
+    def twin(self, shared: dict[int, Any]) -> Family:
+        """A copy; the modules and tensors in `shared`, by `id`, stand for those of the model."""
+        twin = copy.copy(self)
+        twin.adopt(copy.deepcopy(self.model, shared))
+        return twin
+
+    def frozen_copy(self, *, share_vision: bool = True) -> Family:
+        """The reference of the KL penalty; a vision tower is shared only if it is frozen."""
+        modules = self._vision_modules(self.model) if share_vision else []
+        twin = self.twin({id(module): module for module in modules})
+        twin.model.requires_grad_(False)
+        return twin
+
     def set_recompute(self, recompute: bool) -> None:
-        """Compute the layers' activations a second time in the backward pass instead of keeping them."""
+        """Compute activations again in the backward pass instead of keeping them."""
         self.decoder.recompute = recompute
 
     def vision_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the vision tower and of what projects its features into the language model."""
+        """Parameters of the vision tower and of what projects its features."""
         return [p for module in self._vision_modules(self.model) for p in module.parameters()]
-
-    def frozen_copy(self, *, share_vision: bool = True) -> Family:
-        """A copy that no longer changes: the reference of the KL penalty.
-
-        Args:
-            share_vision: keep one vision tower for both, which must then be frozen.
-        """
-        shared = {id(module): module for module in self._vision_modules(self.model)} if share_vision else {}
-        twin = copy.copy(self)
-        twin.adopt(copy.deepcopy(self.model, dict(shared)))
-        twin.model.requires_grad_(False)
-        return twin
 
     @property
     def device(self) -> torch.device:
@@ -249,31 +236,26 @@ class Family:
         return self.model.get_output_embeddings().weight.device
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[..., H] of the model's type -> [..., V] float32, also where the weights are bfloat16.
-
-        A logit of 20 rounded to bfloat16 is off by up to 1/16, and so would be its log-probability.
-        """
+        """[..., H] of the model's type -> [..., V] float32: bfloat16 would round by up to 1/16."""
         weight = self.model.lm_head.weight
         if weight.dtype == torch.float32:
             return F.linear(hidden, weight)
         return Float32Product.apply(hidden.flatten(0, -2), weight).unflatten(0, hidden.shape[:-1])
 
-    # ---- text ------------------------------------------------------------------------------------------------------
-
     def encode_text(self, text: str) -> list[int]:
         """Token ids of plain text; special tokens spelt in it stay letters."""
-        encode = partial(self.tokenizer.encode, text, add_special_tokens=False, split_special_tokens=True)
-        return list(self._texts.recall(text, encode))
+        plain = {"add_special_tokens": False, "split_special_tokens": True}
+        return list(self._texts.recall(text, partial(self.tokenizer.encode, text, **plain)))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of a reply's ids, without special tokens."""
-        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-        return str(self._texts.recall(tuple(ids), partial(self.tokenizer.decode, list(ids), **options)))
+        plain = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        decode = partial(self.tokenizer.decode, list(ids), **plain)
+        return str(self._texts.recall(tuple(ids), decode))
 
     def count_tokens(self, ids: Sequence[int], characters: int) -> int:
-        """Return the fewest first tokens whose text has at least `characters` characters; all where none has. A
-        bisection decodes beginnings, which handles characters that are split over tokens."""
-        low, high = 1, len(ids)
+        """Return the fewest first tokens whose text has that many characters, or all."""
+        low, high = 1, len(ids)  # bisection: a character may be split over tokens
         while low < high:
             middle = (low + high) // 2
             if len(self.decode(ids[:middle])) >= characters:
@@ -286,18 +268,15 @@ class Family:
         """Ids of a reply as a policy would have sampled it: its text and the end-of-turn token."""
         return [*self.encode_text(text), self.turn_end]
 
-    # ---- prompts ---------------------------------------------------------------------------------------------------
-
     def encode(self, messages: Sequence[Message]) -> Prompt:
-        """Lay out neutral chat messages, ending where the reply begins. Equal messages give the same object while it is
-        remembered."""
+        """Lay out neutral chat messages up to the reply; equal messages give one object."""
         images: list[ImageInput] = []
         system, messages = join_system(self.system, messages)
         spelling: list[tuple[str, Any]] = []
         for message in messages:
             parts = list(message["content"])
             if self.images_last:
-                parts.sort(key=lambda part: part["type"] == "image")  # stable: keeps the order within each kind
+                parts.sort(key=lambda part: part["type"] == "image")  # stable within each kind
             spelling.append(("role", message["role"]))
             for part in parts:
                 if part["type"] == "image":
@@ -305,38 +284,42 @@ class Family:
                     spelling.append(("image", images[-1].digest))
                 else:
                     spelling.append(("text", part["text"]))
-        return self._prompts.recall((system, *spelling), partial(self._lay_out, spelling, images, system))
 
-    def _lay_out(self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None) -> Prompt:
+        # Whoever asks again gets the same object, by which caches know it.
+        lay_out = partial(self._lay_out, spelling, images, system)
+        return self._prompts.recall((system, *spelling), lay_out)
+
+    def _lay_out(self, spelling: Spelling, images: Images, system: str | None) -> Prompt:
         ids: list[int] = []
-        pieces = self._pieces if self.template is None else self._by_template
-        # Neighbouring texts are encoded together, as in the library: some tokens span them.
-        for is_text, group in groupby(pieces(spelling, images, system), key=lambda piece: isinstance(piece, str)):
-            if is_text:
+        lay_out = self._pieces if self.template is None else self._by_template
+        pieces = lay_out(spelling, images, system)
+        for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
+            if is_text:  # neighbours are encoded together, as in the library: some tokens span them
                 ids += self.encode_text("".join(map(str, group)))
                 continue
             for piece in group:
-                ids += [self.image_pad] * piece.tokens if isinstance(piece, ImageInput) else [int(piece)]
+                if isinstance(piece, ImageInput):
+                    ids += [self.image_pad] * piece.tokens
+                else:
+                    ids.append(int(piece))
         return self.place(torch.tensor(ids), images)
 
-    def place(self, ids: Tensor, images: Sequence[ImageInput]) -> Prompt:
-        """The prompt of these ids [P] int64, whose image tokens are those of the images in order."""
+    def _by_template(self, spelling: Spelling, images: Images, system: str | None) -> Iterator[Piece]:
+        assert self.template is not None
+        pending = iter(self._expand(images))
+        for piece in self.template.lay_out(spelling, system):
+            yield from next(pending) if piece == self.image_mark else (piece,)
+
+    def place(self, ids: Tensor, images: Images) -> Prompt:
+        """The prompt of these ids [P] int64, whose image tokens are those of the images."""
         sizes = [image.tokens for image in images]
         slots = (ids == self.image_pad).nonzero().flatten()[: sum(sizes)]
-        starts = [(int(part[0]), image) for part, image in zip(slots.split(sizes), images, strict=True) if len(part)]
+        parts = zip(slots.split(sizes), images, strict=True)
+        starts = [(int(part[0]), image) for part, image in parts if len(part)]
         positions, next_position = self._positions(len(ids), starts)
-        key = hashlib.sha256(ids.numpy().tobytes() + b"".join(image.digest for image in images)).digest()
+        digests = b"".join(image.digest for image in images)
+        key = hashlib.sha256(ids.numpy().tobytes() + digests).digest()
         return Prompt(ids, positions, next_position, slots, tuple(images), key)
-
-    def _by_template(
-        self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None
-    ) -> Iterator[Piece]:
-        assert self.template is not None
-        pending = iter(images)
-        for piece in self.template.lay_out(spelling, system):
-            yield next(pending) if piece == self.image_mark else piece
-
-    # ---- images ----------------------------------------------------------------------------------------------------
 
     def check_pictures(self, shown: bool = True) -> None:
         """Raise `UserError` where prompts show pictures to a model that reads words alone."""
@@ -349,14 +332,15 @@ class Family:
     def prepare_image(self, image: np.ndarray) -> ImageInput:
         """Resize an image `[H, W, 3] uint8` as the family asks for. Remembered by content."""
         self.check_pictures()
-        digest = hashlib.sha256(np.ascontiguousarray(image).data).digest() + np.array(image.shape, np.int32).tobytes()
-        known = self._prepared.get(digest)
-        if known is not None:
-            return known
+        digest = hashlib.sha256(np.ascontiguousarray(image).data).digest()
+        digest += np.array(image.shape, np.int32).tobytes()
+        return self._prepared.recall(digest, partial(self._resize, image, digest))
+
+    def _resize(self, image: np.ndarray, digest: bytes) -> ImageInput:
         (height, width), grid, tokens = self._fit(image.shape[0], image.shape[1])
         if image.shape[:2] != (height, width):
             image = np.asarray(PillowImage.fromarray(image).resize((width, height), self.resample))
-        return self._prepared.put(digest, ImageInput(digest, np.array(image), grid, tokens))
+        return ImageInput(digest, np.array(image), grid, tokens)
 
     def describe_images(self) -> dict[str, Any]:
         """Return the sizes of images, for a run's record."""
@@ -365,14 +349,14 @@ class Family:
 
     def normalise(self, image: ImageInput) -> Tensor:
         """Pixels as the vision tower was trained on them, [3, h, w] float32."""
-        x = torch.from_numpy(image.pixels).to(self.device)  # as bytes; the arithmetic is the device's
+        x = torch.from_numpy(image.pixels).to(self.device)  # bytes travel; the device computes
         mean, std = (torch.tensor(values, device=x.device) for values in (self.mean, self.std))
         return ((x / 255.0 - mean) / std).permute(2, 0, 1)
 
 
 class Float32Product(torch.autograd.Function):
-    """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy of the weights on
-    CUDA. Gradients are of the weights' type, as those of `F.linear` are."""
+    """`x @ weight.T` of 16-bit numbers, [M, H] and [V, H] -> [M, V] float32, without a float32 copy
+    of the weights on CUDA. Gradients have the weights' type, as those of `F.linear`."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -383,7 +367,7 @@ class Float32Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        x, weight = ctx.saved_tensors  # asked for once: where logits are recomputed, a second time is an error
+        x, weight = ctx.saved_tensors  # read once: a second time is an error where logits are recomputed
         gradient = gradients[0].to(weight.dtype)
         needs_x, needs_weight = ctx.needs_input_grad
         return gradient @ weight if needs_x else None, gradient.t() @ x if needs_weight else None

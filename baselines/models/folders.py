@@ -1,14 +1,12 @@
 """Folders of models and of adapters: the files next to the weights. Read as data, never run.
 
-They hold the limits of a model's training, without which an evaluation would give it others than those it learnt with;
-the settings of its processor (the library's classes for Qwen need torchvision, because they also read videos); and its
-chat template. A folder is written whole, never over something else.
+They hold the limits of a model's training, its processor's settings (the library's classes for Qwen
+need torchvision, because they also read videos), and its chat template.
 
-The template sees the conversation as the library's processor shows it, so that the ids are the library's. It runs in
-the library's sandbox (`ImmutableSandboxedEnvironment` of jinja2), for it comes with the checkpoint. Only special tokens
-that the template itself writes become special tokens: where the text of an environment, or two of them side by side,
-could spell one, its first character is exchanged for a private one before the template sees it, and put back into the
-pieces.
+The template comes with the checkpoint, so it runs in the library's sandbox, jinja2's
+`ImmutableSandboxedEnvironment`. Only special tokens that the template itself writes become special
+tokens: where texts, alone or in a row, could spell one, its first character is exchanged for a
+private one before the template sees it, and put back into the pieces.
 """
 
 from __future__ import annotations
@@ -25,17 +23,17 @@ from vlgym.errors import UserError, check_options, check_writable
 from vlgym.files import CHECKSUMS, check_files, list_folder, write_whole
 from vlgym.play.trajectory import check_record_values
 
-# ---- folders ---------------------------------------------------------------------------------------------------------
+# ---- folders ------------------------------------------------------------------------------------
 
 FILE = "vlgym.json"
-CARD_FILE = "README.md"  # licence and source of a model built here; its config.json holds the text as `vlgym_card`
-EVALUATION = "evaluation.json"  # next to a model that was chosen by its scores: the scores
+CARD_FILE = "README.md"  # licence and source of a built model; config.json holds it as `vlgym_card`
+EVALUATION = "evaluation.json"  # the scores by which a model was chosen
 MOST_TEMPERATURE = 100.0
-NEW_TOKENS = 128  # longest reply where neither an option, a warm start nor the model's own training says
+NEW_TOKENS = 128  # longest reply where nothing else says
 
 
 def check_whole(folder: Path) -> None:
-    """Raise `UserError` where a file of a folder is not what its checksums say; one without checksums passes."""
+    """Raise `UserError` where a file differs from its checksum."""
     if (folder / CHECKSUMS).is_file():
         try:
             check_files(folder)
@@ -53,15 +51,12 @@ def write_notes(folder: Path, notes: Mapping[str, Any]) -> None:
 
 
 def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str, what: str) -> None:
-    """Check, before any work, that a folder can be written to: new, empty, or an older one of its kind.
+    """Raise `UserError` unless a folder is new, empty, or an older one of its kind.
 
     Args:
-        folder: where; name: the option that says so.
-        files: patterns of the names that such a folder may hold; config: the one that it must hold.
-        what: what the folder is for, in words: "model", "adapter".
-
-    Raises:
-        UserError: it holds something else, or cannot be written to.
+        name: the option that names the folder.
+        files: patterns of the names that it may hold; config: the one that it must hold.
+        what: its kind in words, "model" or "adapter".
     """
     check_writable(name, folder)
     names = [path.name for path in list_folder(folder)]
@@ -73,12 +68,12 @@ def check_replaceable(folder: Path, name: str, files: Sequence[str], config: str
         )
 
 
-# ---- limits of a training --------------------------------------------------------------------------------------------
+# ---- limits of a training ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TrainedLimits:
-    """Limits and prompt layout of a model's training, by the names of its options; `None` where that left it open."""
+    """Limits and prompt layout of a model's training, by the names of its options."""
 
     max_new_tokens: int | None = None
     image_tokens: int | None = None
@@ -94,33 +89,31 @@ class TrainedLimits:
 
 
 def read_limits(model: str) -> TrainedLimits:
-    """Read the limits of a saved model; all open for `tiny`, a Hub name, or a folder without the file.
-
-    Raises:
-        UserError: the file is not what `TrainedLimits.note` says.
-    """
+    """Read the limits of a saved model; all are None without the file."""
     path = Path(model) / FILE
     if not path.is_file():
         return TrainedLimits()
     try:
         limits = TrainedLimits(**json.loads(path.read_text()))
         check_record_values(asdict(limits), TrainedLimits)
-        check_options(limits, "max_new_tokens", "image_tokens", "history_turns", "history_images", least=0)
+        counts = ("max_new_tokens", "image_tokens", "history_turns", "history_images")
+        check_options(limits, *counts, least=0)
         check_options(limits, "temperature", above=0, most=MOST_TEMPERATURE)
         return limits
     except (OSError, ValueError, TypeError, UserError) as error:
         raise UserError(f"{path} cannot be read ({error}). Delete it to go on with the defaults.") from None
 
 
-# ---- processor -------------------------------------------------------------------------------------------------------
+# ---- processor ---------------------------------------------------------------------------------
 
 IMAGE_SETTINGS, VIDEO_SETTINGS = "preprocessor_config.json", "video_preprocessor_config.json"
-PROCESSOR_SETTINGS = "processor_config.json"
-INDEX = "model.safetensors.index.json"
-SETTINGS = ("config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS, INDEX)
-LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # what the library takes where a saved Qwen processor does not say
-CUT = ("do_resize", "do_rescale", "do_normalize")
-"""Steps that every published processor takes. Here they cannot be left out."""
+PROCESSOR_SETTINGS, INDEX = "processor_config.json", "model.safetensors.index.json"
+SETTINGS = (
+    "config.json", "tokenizer_config.json", IMAGE_SETTINGS, VIDEO_SETTINGS, PROCESSOR_SETTINGS,
+    INDEX,
+)  # fmt: skip
+LIBRARY_PIXELS = (56 * 56, 28 * 28 * 1280)  # the library's bounds for a saved Qwen processor without
+STEPS = ("do_resize", "do_rescale", "do_normalize")  # our engine always takes them
 
 
 @dataclass(frozen=True)
@@ -133,23 +126,23 @@ class Processor:
     videos: Mapping[str, Any] = field(default_factory=dict)  # of its video processor, for exports alone
 
     def pixels(self, unsaved: tuple[int, int]) -> tuple[int, int]:
-        """Least and most pixels of an image of the Qwen families; `unsaved` where no processor is saved."""
+        """Least and most pixels of an image of the Qwen families; `unsaved` without a processor."""
         if not self.images:
             return unsaved
         size, (least, most) = self.images.get("size") or {}, LIBRARY_PIXELS
         least = size.get("shortest_edge") or size.get("min_pixels") or least
         most = size.get("longest_edge") or size.get("max_pixels") or most
         # An older name next to `size` wins, as in the library.
-        return int(self.images.get("min_pixels") or least), int(self.images.get("max_pixels") or most)
+        least, most = self.images.get("min_pixels") or least, self.images.get("max_pixels") or most
+        return int(least), int(most)
 
 
 def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, ours: bool = True) -> Processor:
     """Read the settings that are saved with a model.
 
     Args:
-        model: a folder, or a Hub name.
-        source: arguments for whatever is loaded of the model (`find_model`).
-        tokenizer: its tokenizer, which may have a chat template, too. The processor's wins, as in the library.
+        model: a folder, or a Hub name; source: arguments of the library's readers (`find_model`).
+        tokenizer: its tokenizer, whose chat template counts if the processor has none.
         ours: our engine does what the settings say.
 
     Raises:
@@ -157,13 +150,16 @@ def read_processor(model: str, source: Mapping[str, Any], tokenizer: Any, *, our
     """
     from transformers import ProcessorMixin
 
+    # Our engine takes the steps that all published processors take.
     images = _read_images(model, source)
-    lacking = [f"{step} = false" for step in CUT if images.get(step) is False]
+    lacking = [f"{step} = false" for step in STEPS if images.get(step) is False]
     if abs(images.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6:
         lacking.append("a rescale_factor other than 1/255")
     if lacking and ours:
         raise UserError(f"--model {model}: its {IMAGE_SETTINGS} asks for {lacking[0]}, which is not supported.")
-    try:  # its settings, with its chat template, from whichever file holds it
+
+    # The library finds the chat template in whichever file holds it.
+    try:
         own = dict(ProcessorMixin.get_processor_dict(model, **source)[0])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"--model {model}: its processor's files cannot be read ({first_line(error)}).") from None
@@ -187,16 +183,12 @@ def _read_images(model: str, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Read a JSON file of a model; empty where there is none that can be read.
-
-    Raises:
-        UserError: it names code to run, or weights that are no safetensors.
-    """
+    """Read a JSON file of a model, {} if there is none; code or pickles in it are a `UserError`."""
     from transformers.utils import cached_file
 
     def check(part: dict[str, Any]) -> dict[str, Any]:
-        kernels = [key for key, value in part.items() if key.endswith("_implementation") and "/" in str(value)]
-        if "auto_map" in part or kernels:
+        kernels = [str(value) for key, value in part.items() if key.endswith("_implementation")]
+        if "auto_map" in part or any("/" in kernel for kernel in kernels):
             raise UserError(f"--model {model}: its {name} wants code of others to be run, which is refused.")
         files = [part.get("transformers_weights") or INDEX, *dict(part.get("weight_map") or {}).values()]
         if not all(file == INDEX or str(file).endswith(".safetensors") for file in files):
@@ -211,34 +203,31 @@ def read_settings(model: str, source: Mapping[str, Any], name: str) -> dict[str,
 
 
 def first_line(error: Exception) -> str:
-    """The first line of a library's error, for a line of ours."""
+    """The first line of a library's error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-# ---- chat template ---------------------------------------------------------------------------------------------------
+# ---- chat template -----------------------------------------------------------------------------
 
 PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 
 
 class ChatTemplate:
-    """Lays conversations out in text and special tokens.
+    """Lays conversations out in text and special tokens, by a template in Jinja.
 
-    Args:
-        tokenizer: the model's tokenizer.
-        source: the template, in Jinja.
-        image_mark: id of the token that stands for an image in what the template writes; None: the template takes
-            texts alone, as strings.
-
-    Raises:
-        UserError: the tokenizer reads across the template's special tokens, which those of the tested families do not.
+    `image_mark` is the token of an image in what it writes; None: it takes texts alone, as strings.
+    Where the tokenizer reads across the template's special tokens, that is a `UserError`.
     """
 
     def __init__(self, tokenizer: Any, source: str, image_mark: int | None) -> None:
+        # Longer special tokens go first: one may begin with another.
         self.tokenizer, self.source = tokenizer, source
         self._mark = None if image_mark is None else tokenizer.convert_ids_to_tokens(image_mark)
         tokens = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
         tokens = sorted({*tokens, *tokenizer.all_special_tokens}, key=len, reverse=True)
         self._ids = {token: int(tokenizer.convert_tokens_to_ids(token)) for token in tokens}
+
+        # Where a text spells one, or ends in the beginning of one.
         spelt = "|".join(re.escape(token) for token in tokens)
         self._special, self._spelling = re.compile(f"({spelt})"), re.compile(f"(?={spelt})")
         self._beginnings = {token[:n] for token in tokens for n in range(1, len(token))}
@@ -246,44 +235,48 @@ class ChatTemplate:
         self._check()
 
     def lay_out(self, spelling: Sequence[tuple[str, Any]], system: str | None = None) -> list[str | int]:
-        """Text and ids of special tokens, ending where the reply begins.
+        """Text and ids of special tokens, up to where the reply begins.
 
-        Args:
-            spelling: ("role", name), ("text", text) and ("image", digest) in order.
-            system: the system message; None: what the template has without one.
-
-        Raises:
-            UserError: the template refuses the conversation.
+        `spelling` has ("role", name), ("text", text) and ("image", digest) in order; without `system` the
+        template's own message counts. A template that refuses the conversation is a `UserError`.
         """
-        stand_ins = self._choose_stand_ins([system or "", *(value for kind, value in spelling if kind == "text")])
+        # The messages, in which no text can spell a special token.
+        first = [] if system is None else [("role", "system"), ("text", system)]
+        whole = [*first, *spelling]
+        stand_ins = self._choose_stand_ins([value for kind, value in whole if kind == "text"])
         messages: list[dict[str, Any]] = []
-        for kind, value in ([("role", "system"), ("text", system)] if system is not None else []) + list(spelling):
+        for kind, value in whole:
             if kind == "role":
                 messages.append({"role": value, "content": []})
             elif kind == "image":
                 messages[-1]["content"].append({"type": "image"})
             else:
-                messages[-1]["content"].append({"type": "text", "text": self._hide(value, stand_ins)})
+                text = self._hide(value, stand_ins)
+                messages[-1]["content"].append({"type": "text", "text": text})
+
+        # A template for text leaves images out.
         text = self._render(messages)
-        shown, images = text.count(self._mark) if self._mark else 0, sum(kind == "image" for kind, _ in spelling)
+        shown = text.count(self._mark) if self._mark else 0
+        images = sum(kind == "image" for kind, _ in spelling)
         if shown != images:
             raise UserError(
                 f"The model's chat template shows {shown} of the prompt's {images} images, so it is no template for "
                 "images. Save or download the model again, with its processor's files."
             )
-        begun = self.tokenizer.bos_token is not None and text.startswith(self.tokenizer.bos_token)
+
+        # The token that begins a text stands there once: by the template, or by the tokenizer.
+        begin = self.tokenizer.bos_token
+        begun = begin is not None and text.startswith(begin)
         back = {ord(stand_in): first for first, stand_in in stand_ins.items()}
         return [*([] if begun else self._added), *self._cut(text, back)]
 
     def _render(self, messages: Sequence[dict[str, Any]]) -> str:
         if self._mark is None:
-            messages = [
-                {**each, "content": "".join(part.get("text", "") for part in each["content"])} for each in messages
-            ]
+            texts = ["".join(part.get("text", "") for part in each["content"]) for each in messages]
+            messages = [{**each, "content": x} for each, x in zip(messages, texts, strict=True)]
+        options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True}
         try:
-            return self.tokenizer.apply_chat_template(
-                messages, chat_template=self.source, tokenize=False, add_generation_prompt=True
-            )
+            return self.tokenizer.apply_chat_template(messages, chat_template=self.source, **options)
         except Exception as error:  # whatever a stranger's template raises
             raise UserError(
                 f"The model's chat template refuses the prompt ({first_line(error)}). Another history may do: "
@@ -296,19 +289,18 @@ class ChatTemplate:
 
     def _choose_stand_ins(self, texts: Sequence[str]) -> dict[str, str]:
         """A private character for each first character of a special token, in none of the texts."""
-        used = {character for text in (self.source, *texts) for character in text if ord(character) in PRIVATE}
+        used = set().union(self.source, *texts)
         free = (chr(code) for code in PRIVATE if chr(code) not in used)
         return {first: next(free) for first in sorted({token[0] for token in self._ids})}
 
     def _hide(self, text: str, stand_ins: dict[str, str]) -> str:
-        """The text with a stand-in wherever a special token begins, also one that what follows could complete."""
+        """The text with a stand-in wherever a special token begins, complete or at its end."""
         end = len(text.rstrip())  # a template may strip
         at = {match.start() for match in self._spelling.finditer(text)}
         longest = max(map(len, self._beginnings), default=0)
-        at.update(end - n for n in range(1, min(longest, end) + 1) if text[end - n : end] in self._beginnings)
-        if not at:
-            return text
-        return "".join(stand_ins[character] if i in at else character for i, character in enumerate(text))
+        tails = range(1, min(longest, end) + 1)
+        at.update(end - n for n in tails if text[end - n : end] in self._beginnings)
+        return "".join(stand_ins[x] if i in at else x for i, x in enumerate(text)) if at else text
 
     def _check(self) -> None:
         """Compare with the tokenizer's own reading of the whole text."""

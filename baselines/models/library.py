@@ -1,14 +1,14 @@
-"""Any chat model that the library loads: its own processor, where it reads images, writes and sizes them, and its own
-forward pass runs.
+"""Any chat model that the library loads, with its own processor and forward pass.
 
-Prompts are laid out by token ids as in every family, by the model's chat template; the processor says which tokens
-stand for an image, and makes the tensors that the model reads of it.
+Prompts are laid out by the model's chat template; the processor says which tokens stand for an
+image, and makes the tensors that the model reads of it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -18,43 +18,26 @@ from torch import Tensor, nn
 
 from vlgym.errors import UserError
 
-from .family import Family, Fifo, ImageInput, Piece, Prompt
+from .family import Family, Fifo, Fit, Images, Piece, Prompt
 from .folders import IMAGE_SETTINGS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor, first_line
 
-MEDIA = ("image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id")
-"""Names under which configurations keep the ids of placeholders."""
-
-TYPES = ("token_type_ids", "mm_token_type_ids")
-"""Names under which models ask which tokens stand for images: 1 there, else 0."""
-
-TEXT = ("input_ids", "attention_mask", *TYPES)
-"""A processor's outputs for text."""
-
+MEDIA = (  # names of the ids of placeholders in configurations
+    "image_token_id", "image_token_index", "video_token_id", "video_token_index", "audio_token_id",
+)  # fmt: skip
+TYPES = ("token_type_ids", "mm_token_type_ids")  # inputs that are 1 on image tokens
+TEXT = ("input_ids", "attention_mask", *TYPES)  # a processor's outputs for text
 ANSWER = "vlgym"  # a reply whose end is looked up
 
 
 class LibraryFamily(Family):
     """A model without a fast path. `PlainEngine` runs it.
 
-    Args:
-        model: the library's model for conditional generation, in eval mode.
-        reader: its processor (`load_processor`), whose tokenizer is used.
-        processor: what is saved of that.
-        image_tokens: must be None: the processor alone sizes images.
-        system: the system message; None: what the chat template has without one.
-
-    Raises:
-        UserError: `image_tokens` is given, or the tokenizer is that of another model.
+    `reader` is its processor (`load_processor`), `processor` what is saved of that. A model without a
+    chat template, and `image_tokens`, which its processor decides alone, are a `UserError`.
     """
 
     def __init__(
-        self,
-        model: Any,
-        reader: Any,
-        *,
-        processor: Processor,
-        image_tokens: int | None = None,
-        system: str | None = None,
+        self, model: Any, reader: Any, *, processor: Processor, image_tokens: int | None = None, **options: Any
     ) -> None:
         if processor.template is None:
             raise UserError(
@@ -66,24 +49,29 @@ class LibraryFamily(Family):
                 f"--image-tokens {image_tokens}: the images of a {model.config.model_type} model are sized by its own "
                 "processor. Leave --image-tokens out."
             )
+
+        # Configurations name placeholders and ends of replies in several ways.
         self.reader, tokenizer = reader, reader.tokenizer if self.reads_pictures else reader
-        self.mark = tokenizer.convert_tokens_to_ids(reader.image_token) if self.reads_pictures else None
-        media = [each for name in MEDIA if (each := getattr(model.config, name, None)) is not None]
-        pad, ends = tokenizer.pad_token or tokenizer.eos_token, model.generation_config.eos_token_id
+        media = [getattr(model.config, name, None) for name in MEDIA]
+        mark = tokenizer.convert_tokens_to_ids(reader.image_token) if self.reads_pictures else None
+        ends = model.generation_config.eos_token_id
         ends = {*([ends] if isinstance(ends, int) else ends or []), tokenizer.eos_token_id} - {None}
         self._inputs = frozenset(inspect.signature(model.forward).parameters)
-        self._read: Fifo = Fifo(64)
+        self._tensors: Fifo = Fifo(64)
         super().__init__(
-            model, tokenizer, image_tokens=None, system=system, processor=processor, images_last=False,
-            turn_end=tokenizer.convert_ids_to_tokens(min(ends)), pad=pad,
-            media=[*media, *([] if self.mark is None else [self.mark])],
+            model, tokenizer, processor=processor,
+            turn_end=tokenizer.convert_ids_to_tokens(min(ends)),
+            pad=tokenizer.pad_token or tokenizer.eos_token, image_mark=mark,
+            media=[each for each in (*media, mark) if each is not None], **options,
         )  # fmt: skip
+
+        # Of several ends, replies in prompts have the template's.
         self.turn_end = self._find_turn_end(ends)
         self.stop_ids = (self.turn_end, *sorted(ends - {self.turn_end}))
         self.suppressed = tuple(sorted({*self.suppressed, self.pad_id} - set(self.stop_ids)))
 
     def _find_turn_end(self, ends: set[int]) -> int:
-        """The token that the chat template puts after a reply, where it ends one."""
+        """The token that the chat template puts after a reply, if it ends one."""
         assert self.template is not None
         turns = [("role", "user"), ("text", ANSWER), ("role", "assistant"), ("text", ANSWER)]
         pieces = self.template.lay_out(turns)
@@ -91,37 +79,26 @@ class LibraryFamily(Family):
         after = next((piece for piece in pieces[at + 1 :] if isinstance(piece, int)), None)
         return after if after in ends else min(ends)
 
-    # ---- what a family says ------------------------------------------------------------------------------------------
-
-    @property
-    def image_mark(self) -> int | None:
-        return self.mark
-
     def _size_images(self, image_tokens: int | None) -> None:
         self.image_tokens = None
 
-    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
+    def _fit(self, height: int, width: int) -> Fit:
         return (height, width), (1, height, width), 0
 
-    def _by_template(
-        self, spelling: Sequence[tuple[str, Any]], images: Sequence[ImageInput], system: str | None
-    ) -> Iterator[Piece]:
-        assert self.template is not None
-        pending = iter(self._expand(images))
-        for piece in self.template.lay_out(spelling, system):
-            yield from next(pending) if piece == self.mark else (piece,)
-
-    def _expand(self, images: Sequence[ImageInput]) -> list[list[Piece]]:
-        """Return the processor's pieces for each image of a prompt."""
+    def _expand(self, images: Images) -> list[list[Piece]]:
         if not images:
             return []
+
+        # The processor expands the marks of all images together, padding between them.
         between = self.tokenizer.convert_ids_to_tokens(self.pad_id)
         text = between.join([self.reader.image_token] * len(images))
         ids = self._process([images], [text])["input_ids"][0].tolist()
+
+        # Text among an image's tokens is encoded together with its neighbours.
         special = {*self.suppressed, *self.stop_ids}
         parts: list[list[Piece]] = [[]]
         for is_special, group in groupby(ids, key=special.__contains__):
-            if not is_special:  # text, which is encoded together with its neighbours
+            if not is_special:
                 parts[-1].append(self.tokenizer.decode(list(group)))
                 continue
             for token in group:
@@ -131,15 +108,16 @@ class LibraryFamily(Family):
                     parts[-1].append(token)
         return parts
 
-    def _process(self, images: Sequence[Sequence[ImageInput]], texts: Sequence[str]) -> Any:
+    def _process(self, images: Sequence[Images], texts: Sequence[str]) -> Any:
         shown = [[PillowImage.fromarray(image.pixels) for image in each] for each in images]
-        return self.reader(text=list(texts), images=shown, return_tensors="pt", add_special_tokens=False, padding=True)
+        options: dict[str, Any] = {"add_special_tokens": False, "padding": True}
+        return self.reader(text=list(texts), images=shown, return_tensors="pt", **options)
 
     def inputs(
         self, prompts: Sequence[Prompt], ids: Tensor | None = None, mask: Tensor | None = None
     ) -> dict[str, Any]:
-        """Return the input of the model's forward pass: B prompts left-padded to one length, then replies, `ids` [B, R]
-        int64 and `mask` [B, R] bool, as they are padded; None: the prompts alone."""
+        """Return the input of the model's forward pass: B prompts left-padded to one length, then
+        their replies, `ids` [B, R] int64 and `mask` [B, R] bool, if any."""
         width = max(len(prompt) for prompt in prompts)
         rows = torch.full((len(prompts), width), self.pad_id)
         real = torch.zeros(rows.shape, dtype=torch.int64)
@@ -158,24 +136,23 @@ class LibraryFamily(Family):
         if not images:
             return {}
         key = tuple(tuple(image.digest for image in each) for each in images)
-        tensors = self._read.get(key)
-        if tensors is None:
-            made = self._process(images, [self.reader.image_token * len(each) for each in images])
-            tensors = self._read.put(key, {k: v for k, v in made.items() if k not in TEXT and k in self._inputs})
+        tensors = self._tensors.recall(key, partial(self._read, images))
         return {
-            name: value.to(self.device, self.model.dtype if value.is_floating_point() else value.dtype)
-            for name, value in tensors.items()
+            name: x.to(self.device, self.model.dtype if x.is_floating_point() else x.dtype)
+            for name, x in tensors.items()
         }
+
+    def _read(self, images: Sequence[Images]) -> dict[str, Tensor]:
+        made = self._process(images, [self.reader.image_token * len(each) for each in images])
+        return {name: made[name] for name in made if name in self._inputs and name not in TEXT}
 
     def describe_images(self) -> dict[str, Any]:
         return {}
 
     def processor_files(self) -> dict[str, Any]:
-        saved = self.processor
-        files = {IMAGE_SETTINGS: saved.images, PROCESSOR_SETTINGS: saved.own, VIDEO_SETTINGS: saved.videos}
+        own = self.processor
+        files = {IMAGE_SETTINGS: own.images, PROCESSOR_SETTINGS: own.own, VIDEO_SETTINGS: own.videos}
         return {name: dict(data) for name, data in files.items() if data}
-
-    # ---- the model ---------------------------------------------------------------------------------------------------
 
     def adopt(self, model: Any) -> None:
         self.model, self.language_model = model, model.get_decoder()
@@ -191,10 +168,7 @@ class LibraryFamily(Family):
 
 
 class TextFamily(LibraryFamily):
-    """A language model, which reads prompts without pictures alone.
-
-    Arguments are those of `LibraryFamily`; `reader` is the tokenizer.
-    """
+    """A language model, which reads prompts without pictures alone; `reader` is the tokenizer."""
 
     reads_pictures = False
 
@@ -203,22 +177,15 @@ class TextFamily(LibraryFamily):
 
 
 def is_language_model(config: Any) -> bool:
-    """True if the library knows a configuration's models as causal language models without images."""
-    from transformers.models.auto.modeling_auto import (
-        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
-        MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
-    )
+    """True if the library knows a configuration's models as language models without images."""
+    from transformers.models.auto import modeling_auto as auto
 
-    kind = config.model_type
-    return kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and kind not in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
+    pictures, words = auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES, auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    return config.model_type in words and config.model_type not in pictures
 
 
 def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = "") -> Any:
-    """The processor of a model, without what reads videos and sound.
-
-    Raises:
-        UserError: it cannot be loaded, or it is none for images and text.
-    """
+    """The processor of a model, without what reads videos and sound; a `UserError` if it has none."""
     from transformers import AutoImageProcessor, AutoTokenizer
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING
 
@@ -230,14 +197,18 @@ def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = 
                 f"--model {model} is of the family {config.model_type!r}, which does not chat about images. {hint}"
             )
 
+        # A class of the same name that takes no reader of videos and sound.
         def check(self: Any, name: str, part: Any) -> Any:
             return None if part is None else kind.check_argument_for_proper_class(self, name, part)
 
         bare = type(kind.__name__, (kind,), {"check_argument_for_proper_class": check})
-        saved, taken = kind.get_processor_dict(model, **source)[0], inspect.signature(kind.__init__).parameters
-        own = {name: value for name, value in saved.items() if name in taken and name not in names}
-        images, words = (part.from_pretrained(model, **source) for part in (AutoImageProcessor, AutoTokenizer))
-        return bare(**(dict.fromkeys(names) | {"image_processor": images, "tokenizer": words}), **own)
+        saved = kind.get_processor_dict(model, **source)[0]
+        taken = inspect.signature(kind.__init__).parameters.keys() - {*names}
+        own = {name: value for name, value in saved.items() if name in taken}
+        images = AutoImageProcessor.from_pretrained(model, **source)
+        words = AutoTokenizer.from_pretrained(model, **source)
+        parts = dict.fromkeys(names) | {"image_processor": images, "tokenizer": words}
+        return bare(**parts, **own)
     except UserError:
         raise
     except ImportError as error:
@@ -252,7 +223,7 @@ def load_processor(model: str, source: dict[str, Any], config: Any, hint: str = 
 
 
 def _say_package(error: ImportError) -> str:
-    """Return the package to install for a library's error, which begins with `CLASS requires the PACKAGE library`."""
+    """A library's error, `CLASS requires the PACKAGE library ...`, with the command for it."""
     line = first_line(error)
     words = line.split(" requires the ")
     package = words[1].split()[0].lower() if len(words) == 2 else ""

@@ -1,8 +1,8 @@
 """List of model families, and loading of a model.
 
-`tiny` is built offline by `tiny.py`, `smollm2` by `smollm.py` with pretrained language; both are Qwen2-VL. Qwen2-VL,
-Qwen2.5-VL and Qwen3-VL have a fast path (`family.py`, `qwen.py`). Every other chat model for images that the library
-loads is a `LibraryFamily`, and a language model is a `TextFamily`, which reads prompts without pictures alone.
+`tiny` is built offline by `tiny.py`, `smollm2` by `smollm.py` with pretrained language; both are
+Qwen2-VL. Qwen2-VL, Qwen2.5-VL and Qwen3-VL have a fast path (`qwen.py`). Every other chat model for
+images is a `LibraryFamily`, and a language model, which reads words alone, a `TextFamily`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,15 @@ from .smollm import NOTICE, SMOLLM2, find_smollm2
 from .tiny import build_tiny
 
 FAMILIES: dict[str, type[QwenVL]] = {"qwen2_vl": QwenVL, "qwen2_5_vl": QwenVL, "qwen3_vl": Qwen3VL}
-"""Those with a fast path, by the model type of config.json."""
+"""Families with a fast path, by the model type of config.json."""
 HINT = (
     "Choose tiny (built offline), smollm2 (of a pip package), a folder with a config.json, or the Hub name of a chat "
     "model."
 )
-
-BUILT = ("tiny", SMOLLM2)
-"""Models without a folder. Their sight is untrained at first, so learners begin with a warm start."""
+BUILT = ("tiny", SMOLLM2)  # their sight is untrained, so learners begin with a warm start
 DTYPES = ("float32", "bfloat16")
 SAMPLE_REPLY = "<action>turn left</action>"  # any tokenizer gives it back
-HUB_SECONDS = 10  # to wait for the Hub's first answer; the library would go on asking for half a minute
+HUB_SECONDS = 10  # to wait for the Hub's first answer; the library waits half a minute
 
 
 def load_family(
@@ -51,11 +49,11 @@ def load_family(
 ) -> Family:
     """Build `tiny`, or load `smollm2`, or a model from a folder or from the Hugging Face Hub.
 
-    Images are sized, and conversations laid out, as the model's own processor and chat template do it.
+    Images are sized, and conversations laid out, as by the model's own processor and chat template.
 
     Args:
-        model: `tiny`, `smollm2`, a folder, or a Hub name; a folder of adapters is merged into the model that it names.
-        image_tokens: most tokens per image; None: 16 for tiny, for others as many as the model's processor allows.
+        model: `tiny`, `smollm2`, a folder, or a Hub name; adapters are merged into their model.
+        image_tokens: most tokens per image; None: 16 for tiny, else what the processor allows.
         seed: initialisation of `tiny`.
         dtype: one of `DTYPES`.
         system: the system message; None: what the model's chat template has without one.
@@ -64,51 +62,68 @@ def load_family(
     Raises:
         UserError: no such model, a damaged one, one that does not chat, or an unknown dtype.
     """
-    from transformers import AutoTokenizer
-
-    family: Family
     check_choice("--dtype", dtype, DTYPES)
     if not is_live(open_console(stderr=True)):
         disable_progress_bar()  # transformers would draw bars into pipes and log files, too
-    if model == SMOLLM2:
-        open_console(stderr=True).print(NOTICE)
-        model = str(find_smollm2())
-    elif model != "tiny":
-        check_whole(Path(model))
+
+    # Adapters name the model that they belong to.
+    whole = model
     if is_adapter(model):
-        family = load_family(
-            find_base(model), image_tokens=image_tokens, seed=seed, dtype=dtype, device=device, system=system,
-            plain=plain,
-        )  # fmt: skip
+        check_whole(Path(model))
+        whole = find_base(model)
+
+    if whole == "tiny":
+        family: Family = _build(image_tokens, seed, dtype, system)
+    else:
+        if whole == SMOLLM2:
+            open_console(stderr=True).print(NOTICE)
+            whole = str(find_smollm2())
+        else:
+            check_whole(Path(whole))
+        family = _load(whole, dtype, plain, {"image_tokens": image_tokens, "system": system})
+    family.model.to(device)
+    if is_adapter(model):
         merge_adapter(family, model)
-        return family
-    if model == "tiny":
-        net: Any
-        net, words = build_tiny(seed=seed)
-        for parameter in net.parameters():  # the parameters alone: rotation frequencies stay float32
-            parameter.data = parameter.data.to(getattr(torch, dtype))
-        return TinyQwen2VL(net.to(device), words, image_tokens=image_tokens, system=system)
+    return family
+
+
+def _build(image_tokens: int | None, seed: int, dtype: str, system: str | None) -> TinyQwen2VL:
+    model: Any
+    model, words = build_tiny(seed=seed)
+    for parameter in model.parameters():  # rotation frequencies stay float32
+        parameter.data = parameter.data.to(getattr(torch, dtype))
+    return TinyQwen2VL(model, words, image_tokens=image_tokens, system=system)
+
+
+def _load(model: str, dtype: str, plain: bool, options: dict[str, Any]) -> Family:
+    """A model from a folder or the Hub, on the CPU; `options` are of its family."""
+    from transformers import AutoTokenizer
+
+    # A fast path needs the tokenizer alone; other models for images need the library's processor.
     config, source = find_model(model)
-    reader: Any = None
     words_alone = is_language_model(config)
+    reader: Any = None
     if not words_alone and (plain or config.model_type not in FAMILIES):
         reader = load_processor(model, source, config, HINT)
-    loaded = load_weights(model, source, dtype, words_alone=words_alone).to(device).eval()
+    weights = load_weights(model, source, dtype, words_alone).eval()
     try:
         tokenizer: Any = reader.tokenizer if reader else AutoTokenizer.from_pretrained(model, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
     processor = read_processor(model, source, tokenizer, ours=reader is None and not words_alone)
-    tokenizer.chat_template = processor.template  # which an export then brings along
-    options: dict[str, Any] = {"image_tokens": image_tokens, "system": system, "processor": processor}
+    tokenizer.chat_template = processor.template  # exports bring it along
+
+    family: Family
     if words_alone:
-        family = TextFamily(loaded, tokenizer, **options)
+        family = TextFamily(weights, tokenizer, processor=processor, **options)
     elif reader:
-        family = LibraryFamily(loaded, reader, **options)
+        family = LibraryFamily(weights, reader, processor=processor, **options)
     else:
-        tiny = getattr(config, "vlgym_tiny", None)
-        family = (TinyQwen2VL if tiny else FAMILIES[config.model_type])(loaded, tokenizer, **options)
-    if family.decode(family.encode_text(SAMPLE_REPLY)) != SAMPLE_REPLY:  # without its files, the library makes one up
+        kind = TinyQwen2VL if getattr(config, "vlgym_tiny", None) else FAMILIES[config.model_type]
+        family = kind(weights, tokenizer, processor=processor, **options)
+
+    # Where a tokenizer's files are missing, the library makes one up.
+    if family.decode(family.encode_text(SAMPLE_REPLY)) != SAMPLE_REPLY:
         raise UserError(
             f"--model {model}: its tokenizer is missing, or that of another model. Save or download the model again."
         )
@@ -116,12 +131,7 @@ def load_family(
 
 
 def find_model(model: str) -> tuple[Any, dict[str, Any]]:
-    """Read a model's configuration from a folder or from the Hugging Face Hub; return it, and the arguments for
-    whatever is loaded of the same model.
-
-    Raises:
-        UserError: no such model, or a quantized one.
-    """
+    """Return a model's configuration, and the arguments with which the library loads its parts."""
     from transformers import AutoConfig
 
     source = {"local_files_only": _stay_offline(model), "trust_remote_code": False}
@@ -142,12 +152,8 @@ def find_model(model: str) -> tuple[Any, dict[str, Any]]:
     return config, source
 
 
-def load_weights(model: str, source: dict[str, Any], dtype: str, *, words_alone: bool = False) -> Any:
-    """Load the library's model for image and text, or for `words_alone`, on the CPU; `source` as in `find_model`.
-
-    Raises:
-        UserError: it is damaged, or not all of its weights are there.
-    """
+def load_weights(model: str, source: dict[str, Any], dtype: str, words_alone: bool) -> Any:
+    """Load the library's model on the CPU; a `UserError` where weights are damaged or missing."""
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     kind: Any = AutoModelForCausalLM if words_alone else AutoModelForImageTextToText
@@ -156,8 +162,10 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, *, words_alone:
         loaded, report = kind.from_pretrained(model, dtype=getattr(torch, dtype), **options, **source)
     except Exception as error:
         raise UserError(f"--model {model}: the model cannot be loaded ({first_line(error)}). {HINT}") from None
+
+    # The library fills missing weights with random numbers.
     wrong = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
-    if wrong:  # the library would fill them with random numbers
+    if wrong:
         raise UserError(
             f"--model {model}: its weights are incomplete, or of another model than its config.json: {wrong[0]}"
             f"{f' and {len(wrong) - 1} more' if len(wrong) > 1 else ''}. Save or download the model again."
@@ -167,8 +175,7 @@ def load_weights(model: str, source: dict[str, Any], dtype: str, *, words_alone:
 
 
 def _stay_offline(model: str) -> bool:
-    """True if only files of this machine can be read: a folder, or a Hub name while the Hub does not answer. What can
-    be no model's name is a `UserError`, and so is a silent Hub where the model is not in its cache."""
+    """True if the Hub is not needed, or does not answer while the model is in its cache."""
     if Path(model).exists():
         if not (Path(model) / "config.json").is_file():
             raise UserError(f"--model {model}: that folder holds no config.json, so it is not a saved model. {HINT}")
@@ -178,6 +185,8 @@ def _stay_offline(model: str) -> bool:
             f"--model {model}: no such model. There is no such folder, and a Hub name looks like OWNER/NAME."
             f"{nearest(model, ['tiny'])} {HINT}"
         )
+
+    # The library would repeat its requests to a Hub that does not answer.
     from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.utils import get_session
 

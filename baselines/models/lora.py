@@ -1,16 +1,10 @@
-"""Adapters on the language model: LoRA layers in place, the views of a model with and without them, and their exports.
+"""Adapters on the language model: LoRA layers in place, the model without them, and their exports.
 
-The adapters (Hu et al., 2021, arXiv 2106.09685) are the layers of the `peft` library, put into the model in place: the
-family, its decoder and its engine go on with the same module paths. Two views share all its other weights:
-`reference` has the base alone, for the KL penalty; `merged_copy` has the sums as ordinary linear layers, for exports.
-
-The base of a bfloat16 model lies on bfloat16's grid, and so does its product once that is rounded. What adapters add
-in their first steps is smaller than half a step of that grid and vanishes if it is added to either and rounded again.
-So `Summed` adds the products in float32, and the model samples with base and adapters apart: merged weights lose those
-steps (docs/log.md).
-
-`peft.PeftModel.from_pretrained(base, folder)` reads the folders written here, and `--model` takes those that PEFT wrote
-elsewhere.
+The adapters (Hu et al., 2021, arXiv 2106.09685) are layers of `peft`, put into the model in place.
+In bfloat16 their first steps are smaller than half a step of the base's product, and a sum that is
+rounded loses them. So `Summed` adds in float32, and the model samples with base and adapters apart
+(docs/log.md). `peft.PeftModel.from_pretrained(base, folder)` reads the folders written here, and
+`--model` takes those that PEFT wrote.
 """
 
 from __future__ import annotations
@@ -39,19 +33,21 @@ from .folders import CARD_FILE, EVALUATION, FILE, check_replaceable, first_line,
 
 NAME = "default"  # peft can hold several adapters by name; here there is one
 ALONG = ("tokenizer*", "special_tokens_map.json", "chat_template.jinja", FILE, CHECKSUMS)
-MODEL_FILES = (
-    *ALONG, "config.json", "generation_config.json", "model*.safetensors", "model.safetensors.index.json",
-    "added_tokens.json", "vocab.json", "merges.txt", "*processor_config.json", EVALUATION, CARD_FILE,
+MODEL_FILES = (  # of a saved model, which an export replaces
+    *ALONG, "config.json", "generation_config.json", "model*.safetensors",
+    "model.safetensors.index.json", "added_tokens.json", "vocab.json", "merges.txt",
+    "*processor_config.json", EVALUATION, CARD_FILE,
 )  # fmt: skip
-"""Files of a saved model; an older one is replaced, nothing else is."""
-TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # paths in the language model: all its linear layers
+CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+ADAPTER_FILES = (*ALONG, CONFIG, ADAPTER_WEIGHTS, CARD_FILE)
+TARGETS = r"layers\.\d+\.(self_attn|mlp)\.\w+_proj"  # all linear layers of the language model
 
 
 @dataclass(frozen=True)
 class LoraOptions:
     """LoRA adapters on all linear layers of the language model, or full fine-tuning.
 
-    There is no dropout: it would make the probabilities at sampling and at scoring differ.
+    There is no dropout: probabilities at sampling and at scoring would differ.
     """
 
     rank: int | None = None
@@ -63,7 +59,7 @@ class LoraOptions:
     """The adapters' product is scaled by alpha / rank; default twice the rank."""
 
     def validate(self) -> None:
-        """Raise `UserError` for a value out of its range, or an alpha without a rank."""
+        """Raise `UserError` for a value out of its range."""
         check_number("--lora.rank", self.rank or 0, 0, hint="0 trains all weights.")
         if self.alpha is not None:
             if not self.rank:
@@ -72,11 +68,10 @@ class LoraOptions:
 
 
 class Factor(nn.Linear):
-    """One of an adapter's two matrices: kept in float32, so that small steps are not lost, and applied in the precision
-    of its input, so that a bfloat16 model does no float32 products."""
+    """One of an adapter's matrices: float32, and applied in the precision of its input."""
 
     def __init__(self, inputs: int, outputs: int, device: torch.device) -> None:
-        super().__init__(inputs, outputs, bias=False, device="meta")  # meta: draws nothing from a global generator
+        super().__init__(inputs, outputs, bias=False, device="meta")  # moves no global generator
         self.weight = nn.Parameter(torch.zeros(outputs, inputs, device=device))
         self._copy, self._version = torch.empty(0), -1
 
@@ -85,8 +80,8 @@ class Factor(nn.Linear):
         return F.linear(x, self.cast(x.dtype))
 
     def cast(self, dtype: torch.dtype) -> Tensor:
-        """The weight in that type. Without gradients it is kept until the weight changes, in one place: decoding casts
-        no factor at every token, and a CUDA graph finds it there."""
+        """The weight in that type. Without gradients a copy stays in one place until the weight
+        changes: decoding casts no factor at every token, and a CUDA graph finds it."""
         if torch.is_grad_enabled() or dtype == self.weight.dtype:
             return self.weight.to(dtype)
         if self._copy.dtype != dtype or self._copy.device != self.weight.device:
@@ -98,11 +93,7 @@ class Factor(nn.Linear):
 
 
 class Summed(LoraLinear):
-    """An adapted layer of a 16-bit model: base and adapter are added in float32 and rounded once.
-
-    peft's own rounds the base's product first, and an adapter that adds less than half a step to it adds nothing. The
-    products are of 16-bit numbers all the same (on CUDA; see `Float32Product`).
-    """
+    """An adapted layer of a 16-bit model: base and adapter are added in float32."""
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """[..., inputs] -> [..., outputs] of the same type."""
@@ -112,22 +103,19 @@ class Summed(LoraLinear):
         total = Float32Product.apply(flat, base.weight)
         if base.bias is not None:
             total = total + base.bias
-        total = torch.add(total, Float32Product.apply(F.linear(flat, down), up), alpha=self.scaling[NAME])
+        added = Float32Product.apply(F.linear(flat, down), up)
+        total = torch.add(total, added, alpha=self.scaling[NAME])
         return total.to(x.dtype).unflatten(0, x.shape[:-1])
 
 
-# ---- adapters --------------------------------------------------------------------------------------------------------
+# ---- adapters ----------------------------------------------------------------------------------
 
 
 def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
-    """Freeze every weight of the model and put an adapter around each linear layer of its language model, in place.
+    """Freeze the model, and put an adapter around each linear layer of its language model.
 
-    The model computes what it did before: the second factor begins at 0, the first uniform in +-1 / sqrt(inputs). Build
-    the `Engine` afterwards: it lists the weights it watches when it is made.
-
-    Args:
-        family: the model, warm start done: what its weights are now is the base and the reference.
-        seed: of the first factors; no global generator is read or moved.
+    The second factors begin at 0, the first, drawn by `seed`, uniform in +-1 / sqrt(inputs). An
+    `Engine` made earlier does not watch the adapters.
 
     Raises:
         UserError: rank 0, or another value out of its range.
@@ -135,14 +123,16 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
     options.validate()
     if not options.rank:
         raise UserError("--lora.rank 0 trains all weights, without adapters; for adapters give, say, --lora.rank 32.")
-    if next(adapted_layers(family), None) is not None:
-        raise ValueError("The model has adapters already.")
+
+    # On the meta device peft initialises nothing, and so moves no global generator. The layers do
+    # not need `peft_config`, and copies without adapters must not have it.
     family.model.requires_grad_(False)
     alpha: Any = 2 * options.rank if options.alpha is None else options.alpha
     config = LoraConfig(r=options.rank, lora_alpha=alpha, target_modules=TARGETS, lora_dropout=0.0)
-    # On the meta device peft initialises nothing, and so moves no global generator.
     inject_adapter_in_model(config, family.language_model, NAME, low_cpu_mem_usage=True)
-    del family.language_model.peft_config  # the layers do not need it, and the copies without adapters must not have it
+    del family.language_model.peft_config
+
+    # Our factors in the place of peft's.
     generator = torch.Generator().manual_seed(seed)
     for _, layer in adapted_layers(family):
         layer.cast_input_dtype_enabled = False  # see Factor
@@ -158,15 +148,14 @@ def add_adapters(family: Family, options: LoraOptions, *, seed: int) -> None:
 
 
 def adapted_layers(family: Family) -> Iterator[tuple[str, Any]]:
-    """(path in the language model, layer) of all linear layers with adapters, in the model's order."""
+    """(path in the language model, layer) of all adapted layers, in the model's order."""
     for path, module in family.language_model.named_modules():
         if isinstance(module, LoraLayer):
             yield path, module
 
 
 def adapters(family: Family) -> nn.ModuleDict:
-    """All factors by name, such as `layers/0/self_attn/q_proj/A`: float32, what an optimizer trains and a checkpoint
-    holds."""
+    """All factors by name, such as `layers/0/self_attn/q_proj/A`, float32."""
     factors = {}
     for path, layer in adapted_layers(family):
         key = path.replace(".", "/")
@@ -174,21 +163,21 @@ def adapters(family: Family) -> nn.ModuleDict:
     return nn.ModuleDict(factors)
 
 
-# ---- the same model without adapters ---------------------------------------------------------------------------------
+# ---- the same model without adapters -----------------------------------------------------------
 
 
 def reference(family: Family) -> Family:
-    """The model with its adapters left out, which stays what it is while they learn: the same base weights, none
-    copied. Give it a separate engine."""
+    """The model without its adapters, over the same base weights. Give it a separate engine."""
     return _rebuilt(family, {id(layer): layer.base_layer for _, layer in adapted_layers(family)})
 
 
 @torch.no_grad()
 def merged_copy(family: Family) -> Family:
-    """The model with plain linear layers, base + scale * B A added in float32; all other weights are shared."""
+    """The model with plain linear layers: base + scale * B A, added in float32."""
 
     def plain(layer: Any) -> nn.Linear:
-        linear: nn.Linear = copy.deepcopy(layer.base_layer, {id(layer.base_layer.bias): layer.base_layer.bias})
+        bias = layer.base_layer.bias
+        linear: nn.Linear = copy.deepcopy(layer.base_layer, {id(bias): bias})
         up, down = layer.lora_B[NAME].weight, layer.lora_A[NAME].weight
         linear.weight.copy_(torch.addmm(linear.weight.float(), up, down, alpha=layer.scaling[NAME]))
         return linear
@@ -197,29 +186,24 @@ def merged_copy(family: Family) -> Family:
 
 
 def _rebuilt(family: Family, exchanged: Mapping[int, nn.Module]) -> Family:
-    """A second tree of modules in which some layers, by `id`, are others; all other tensors are the very same."""
-    model = family.model
-    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    shared |= exchanged
-    twin = copy.copy(family)
-    twin.adopt(copy.deepcopy(model, shared))
-    return twin
+    """A second tree of modules over the same tensors, with other layers by `id`."""
+    tensors = (*family.model.parameters(), *family.model.buffers())
+    return family.twin({id(tensor): tensor for tensor in tensors} | dict(exchanged))
 
 
-# ---- checkpoints -----------------------------------------------------------------------------------------------------
+# ---- checkpoints -------------------------------------------------------------------------------
 
 
 def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write the model, adapters merged if it has any, for `--model` and for transformers' `from_pretrained`.
+    """Write the model, adapters merged, for `--model` and for transformers' `from_pretrained`.
 
-    It is written whole or not at all, and replaces an older model there. Tokenizer, chat template and the processor's
-    files go along, by which the library and servers show it what it was trained on.
-
-    `notes` are files that go along, name -> JSON data. A folder that holds something else is a `UserError`.
+    It is written whole or not at all, over an older model, with tokenizer, chat template and the
+    processor's files. `notes` are further files, name -> JSON data. A folder that holds something
+    else is a `UserError`.
     """
     check_export(folder)
     with written_whole(folder, without=(EVALUATION,)) as part:
-        merged_copy(family).model.save_pretrained(part)  # without adapters the copy has the model's very weights
+        merged_copy(family).model.save_pretrained(part)
         family.tokenizer.save_pretrained(part)
         write_notes(part, {**family.processor_files(), **(notes or {})})
         if card := getattr(family.model.config, "vlgym_card", None):
@@ -228,46 +212,46 @@ def export_merged(family: Family, folder: Path, notes: Mapping[str, Any] | None 
 
 
 def check_export(folder: Path) -> None:
-    """Raise `UserError` unless a model can be written to a folder: new, empty, or an older model's."""
+    """Raise `UserError` unless a folder is new, empty, or an older model's."""
     check_replaceable(folder, "--export", MODEL_FILES, "config.json", "model")
 
 
-# ---- folders as PEFT keeps them --------------------------------------------------------------------------------------
-
-CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-ADAPTER_FILES = (*ALONG, CONFIG, ADAPTER_WEIGHTS, CARD_FILE)
-"""Files of an adapter's folder, ours or another program's; an older one is replaced, nothing else is."""
+# ---- folders as PEFT keeps them ----------------------------------------------------------------
 
 
 def is_tiny(model: str) -> bool:
-    """Return whether a model is `tiny`, or a saved one, adapters of it included; any other is a published one."""
+    """Return whether a model is `tiny`, or a saved one, adapters of it included."""
     model = find_base(model) if model != "tiny" and is_adapter(model) else model
     try:
-        return model == "tiny" or "vlgym_tiny" in json.loads((Path(model) / "config.json").read_bytes())
-    except (OSError, ValueError, TypeError):  # whoever loads the model says what is wrong
+        file = Path(model) / "config.json"
+        return model == "tiny" or "vlgym_tiny" in json.loads(file.read_bytes())
+    except (OSError, ValueError, TypeError):  # loading the model says what is wrong
         return False
 
 
 def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, Any] | None = None) -> Path:
-    """Write the adapters of a model; whole or not at all, in place of older ones.
+    """Write the adapters of a model, whole or not at all, over older ones.
 
-    `base` is the Hub name or folder of the model without them; `notes` are files that go along, name -> JSON data. A
-    folder that holds something else is a `UserError`.
+    `base` is the Hub name or folder of the model without them; `notes` are further files, name ->
+    JSON data. A folder that holds something else is a `UserError`.
     """
     check_adapter(folder)
-    layers = dict(adapted_layers(family))
-    first = next(iter(layers.values()))
-    inside = next(name for name, module in family.model.named_modules() if module is family.language_model)
+
+    # The tensors have the names that PEFT gives them in the whole model.
+    layers, modules = dict(adapted_layers(family)), family.model.named_modules()
+    inside = next(name for name, module in modules if module is family.language_model)
     tensors: dict[str, torch.Tensor] = {}
     for path, layer in layers.items():
         for side in ("lora_A", "lora_B"):
-            weight = getattr(layer, side)[NAME].weight
-            tensors[f"base_model.model.{inside}.{path}.{side}.weight"] = weight.detach().cpu().contiguous()
+            weight = getattr(layer, side)[NAME].weight.detach().cpu().contiguous()
+            tensors[f"base_model.model.{inside}.{path}.{side}.weight"] = weight
+
+    first = next(iter(layers.values()))
     rank, alpha = first.r[NAME], first.lora_alpha[NAME]
     config = LoraConfig(
-        r=rank, lora_alpha=int(alpha) if alpha == int(alpha) else alpha, lora_dropout=0.0, bias="none",
-        target_modules=rf"{re.escape(inside)}\.{TARGETS}",
-        task_type="CAUSAL_LM", base_model_name_or_path=base, inference_mode=True,
+        r=rank, lora_alpha=int(alpha) if alpha == int(alpha) else alpha, lora_dropout=0.0,
+        target_modules=rf"{re.escape(inside)}\.{TARGETS}", bias="none", task_type="CAUSAL_LM",
+        base_model_name_or_path=base, inference_mode=True,
     )  # fmt: skip
     with written_whole(folder, without=(EVALUATION,)) as part:
         config.save_pretrained(str(part))
@@ -277,7 +261,7 @@ def export_adapter(family: Family, folder: Path, base: str, notes: Mapping[str, 
 
 
 def check_adapter(folder: Path) -> None:
-    """Raise `UserError` unless adapters can be written to a folder: new, empty, or older adapters'."""
+    """Raise `UserError` unless a folder is new, empty, or older adapters'."""
     check_replaceable(folder, "--export-adapter", ADAPTER_FILES, CONFIG, "adapter")
 
 
@@ -287,18 +271,13 @@ def is_adapter(model: str) -> bool:
 
 
 def find_base(model: str) -> str:
-    """The model that a folder of adapters belongs to: a Hub name, or a folder.
-
-    A folder that was moved is looked for next to the adapters, under the same name.
-
-    Raises:
-        UserError: the folder does not say, or its weights are no safetensors.
-    """
+    """Return the Hub name or folder of the model to which a folder of adapters belongs."""
+    # PEFT imports modules that other types name.
     path = Path(model) / CONFIG
     try:
         config = json.loads(path.read_text())
         base = config["base_model_name_or_path"]
-        if config.get("peft_type") != "LORA" or config.get("megatron_config"):  # PEFT imports what others name
+        if config.get("peft_type") != "LORA" or config.get("megatron_config"):
             raise ValueError("only plain LoRA is read")
         if not isinstance(base, str) or not base:
             raise ValueError("it names no model")
@@ -307,10 +286,15 @@ def find_base(model: str) -> str:
             f"--model {model}: its {CONFIG} cannot be read ({error}). Save the adapters again with "
             "base_model_name_or_path, or name a whole model."
         ) from None
-    if not (Path(model) / ADAPTER_WEIGHTS).is_file():  # PEFT would unpickle other formats
+
+    # PEFT would unpickle other formats.
+    if not (Path(model) / ADAPTER_WEIGHTS).is_file():
         raise UserError(f"--model {model}: {ADAPTER_WEIGHTS} is missing. Save the adapters again, as safetensors.")
-    beside = Path(model).resolve().parent / Path(base).name
-    folder = str(beside) if not Path(base).exists() and (beside / "config.json").is_file() else base
+
+    # A folder that was moved together with the adapters stands next to them.
+    neighbour = Path(model).resolve().parent / Path(base).name
+    moved = not Path(base).exists() and (neighbour / "config.json").is_file()
+    folder = str(neighbour) if moved else base
     if is_adapter(folder):
         raise UserError(
             f"--model {model}: it names {folder}, which holds adapters, too. Name a whole model in {CONFIG}."
@@ -319,11 +303,7 @@ def find_base(model: str) -> str:
 
 
 def merge_adapter(family: Family, model: str) -> None:
-    """Add the adapters of a folder to a model's weights, in place.
-
-    Raises:
-        UserError: they cannot be loaded, or belong to another model.
-    """
+    """Add a folder's adapters to a model's weights, in place; a `UserError` where they do not fit."""
     try:
         check_finite(ADAPTER_WEIGHTS, load_file(Path(model) / ADAPTER_WEIGHTS))
         with torch.no_grad():

@@ -1,9 +1,9 @@
-"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL: merged patches in any aspect, multimodal rotary positions, ChatML layout."""
+"""Qwen2-VL, Qwen2.5-VL and Qwen3-VL: patches in any aspect, multimodal rotary positions, ChatML."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -13,55 +13,49 @@ from torch import Tensor, nn
 from vlgym.errors import UserError
 
 from .decoder import QkNormDecoder
-from .family import Family, ImageInput, Piece
-from .folders import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS, Processor
+from .family import Family, Fit, ImageInput, Images, Piece, Spelling, Starts
+from .folders import IMAGE_SETTINGS, LIBRARY_PIXELS, PROCESSOR_SETTINGS, VIDEO_SETTINGS
 
-PROCESSORS = {"qwen2_vl": "Qwen2VLProcessor", "qwen2_5_vl": "Qwen2_5_VLProcessor", "qwen3_vl": "Qwen3VLProcessor"}
-OWN_FILES = ("image_processor", "video_processor", "chat_template")
-"""Parts of the newer single file that are also written as separate files for older releases."""
+PROCESSORS = {
+    "qwen2_vl": "Qwen2VLProcessor",
+    "qwen2_5_vl": "Qwen2_5_VLProcessor",
+    "qwen3_vl": "Qwen3VLProcessor",
+}
+OWN_FILES = ("image_processor", "video_processor", "chat_template")  # older releases have files
 TINY_TOKENS = 16  # most tokens of an image of the tiny default
-CLIP_MEAN, CLIP_STD = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 
 
 class QwenVL(Family):
-    """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2.
+    """Qwen2-VL and Qwen2.5-VL: 14-pixel patches merged 2 x 2, multimodal rotary positions, ChatML.
 
-    Arguments are those of `Family`. Images of more than `image_tokens` are shrunk, keeping their aspect as far as whole
-    patches allow.
-
-    Raises:
-        UserError: the saved processor cuts images into other patches than the model's.
+    Arguments are those of `Family`. Larger images are shrunk, keeping their aspect as far as whole
+    patches allow. A saved processor with other patches than the model's is a `UserError`.
     """
 
     mean, std = CLIP_MEAN, CLIP_STD
-    published_pixels: ClassVar[tuple[int, int]] = LIBRARY_PIXELS
-    """Least and most of an image where no processor is saved with the model."""
+    published_pixels: ClassVar[tuple[int, int]] = LIBRARY_PIXELS  # where no processor is saved
     videos: ClassVar[str] = "Qwen2VLVideoProcessor"
     default_system: ClassVar[str | None] = "You are a helpful assistant."
-    """Beginning of conversations where neither the user nor a chat template says."""
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Any,
-        *,
-        image_tokens: int | None = None,
-        system: str | None = None,
-        processor: Processor | None = None,
-        images_last: bool = False,
-    ) -> None:
+    def __init__(self, model: Any, tokenizer: Any, **options: Any) -> None:
         ids = tokenizer.convert_tokens_to_ids
         self.turn_start = ids("<|im_start|>")
         self.vision_start, self.vision_end = ids("<|vision_start|>"), ids("<|vision_end|>")
-        vision = model.config.vision_config
-        self.patch, self.merge, self.frames = vision.patch_size, vision.spatial_merge_size, vision.temporal_patch_size
-        self.unit = self.patch * self.merge
-        media = (model.config.image_token_id, model.config.video_token_id, self.vision_start, self.vision_end)
-        # <|endoftext|>, at which published models also stop, is suppressed: a turn has one end, and the pad id is never
+        config, vision = model.config, model.config.vision_config
+        self.patch, self.merge = vision.patch_size, vision.spatial_merge_size
+        self.frames, self.unit = vision.temporal_patch_size, self.patch * self.merge
+        self.cut = {
+            "patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames,
+        }  # fmt: skip
+
+        # Published models also stop at <|endoftext|>: here a turn has one end, and padding is never
         # sampled.
+        media = (config.image_token_id, config.video_token_id, self.vision_start, self.vision_end)
         super().__init__(
-            model, tokenizer, image_tokens=image_tokens, system=system, processor=processor, images_last=images_last,
-            turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
+            model, tokenizer, turn_end="<|im_end|>", pad="<|endoftext|>", media=media,
+            image_mark=media[0], **options,
         )  # fmt: skip
 
     def adopt(self, model: Any) -> None:
@@ -71,9 +65,7 @@ class QwenVL(Family):
     def _vision_modules(self, model: Any) -> list[nn.Module]:
         return [model.model.visual]
 
-    def _pieces(
-        self, spelling: Sequence[tuple[str, Any]], images: Iterable[ImageInput], system: str | None
-    ) -> Iterator[Piece]:
+    def _pieces(self, spelling: Spelling, images: Images, system: str | None) -> Iterator[Piece]:
         system = self.default_system if system is None else system
         if system is not None:
             yield from (self.turn_start, f"system\n{system}", self.turn_end, "\n")
@@ -89,34 +81,34 @@ class QwenVL(Family):
                 yield value
         yield from (self.turn_end, "\n", self.turn_start, "assistant\n")
 
-    def _positions(self, length: int, starts: Sequence[tuple[int, ImageInput]]) -> tuple[Tensor, int]:
-        """Multimodal rotary positions [3, length]. Text counts on in all three; an image spans (0, row, column), and
-        then the count jumps over its longer side."""
+    def _positions(self, length: int, starts: Starts) -> tuple[Tensor, int]:
+        """Text counts on in all three rows; an image spans (0, row, column) and its longer side."""
         positions = torch.empty(3, length, dtype=torch.int64)
         done, count = 0, 0
         for start, image in starts:
+            # The text before the image.
             positions[:, done:start] = torch.arange(count, count + start - done)
             count += start - done
+
+            # The image, row by row.
             rows, columns = image.grid[1] // self.merge, image.grid[2] // self.merge
             row, column = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
             done = start + image.tokens
-            positions[:, start:done] = count + torch.stack(
-                [torch.zeros(rows * columns, dtype=torch.int64), row.flatten(), column.flatten()]
-            )
+            places = torch.stack([torch.zeros_like(row), row, column]).flatten(1)
+            positions[:, start:done] = count + places
             count += max(rows, columns)
         positions[:, done:] = torch.arange(count, count + length - done)
         return positions, count + length - done
 
     def _size_images(self, image_tokens: int | None) -> None:
-        own = {"patch_size": self.patch, "merge_size": self.merge, "temporal_patch_size": self.frames}
-        for name, value in own.items():
+        for name, value in self.cut.items():
             if (setting := self.processor.images.get(name, value)) != value:
                 raise UserError(
                     f"The image processor belongs to another model than the weights: its {name} is {setting}, the "
                     f"model's {value}. Save or download the model again."
                 )
         least, most = self.processor.pixels(self.published_pixels)
-        if image_tokens is not None and image_tokens != most // self.unit**2:  # where equal, `most` may be no multiple
+        if image_tokens and image_tokens != most // self.unit**2:  # `most` may be no multiple
             most = image_tokens * self.unit**2
         self.pixels = min(least, most), most
         self.image_tokens = self.pixels[1] // self.unit**2
@@ -124,67 +116,64 @@ class QwenVL(Family):
     def _grid(self, height: int, width: int) -> tuple[int, int]:
         """Rows and columns of tokens of an image, as Qwen's published processors size it.
 
-        The nearest whole cells; where these have more than the most pixels, or less than the least, scaled into that
-        range. A small image that is enlarged may have a few more than the most where the least is close to it, in the
-        library too.
+        The nearest whole cells; where these have more than the most pixels, or less than the least,
+        scaled into that range. An image that is enlarged may exceed the most, in the library too.
         """
         assert self.pixels is not None
         unit, (least, most) = self.unit, self.pixels
         rows, columns = round(height / unit), round(width / unit)
         if rows * columns * unit**2 > most:
             scale = math.sqrt(height * width / most)
-            return max(1, math.floor(height / scale / unit)), max(1, math.floor(width / scale / unit))
+            rows, columns = (math.floor(side / scale / unit) for side in (height, width))
+            return max(1, rows), max(1, columns)
         if rows * columns * unit**2 < least:
             scale = math.sqrt(least / (height * width))
             return math.ceil(height * scale / unit), math.ceil(width * scale / unit)
         return rows, columns
 
-    def _fit(self, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int, int], int]:
+    def _fit(self, height: int, width: int) -> Fit:
         rows, columns = self._grid(height, width)
         size = (rows * self.unit, columns * self.unit)
         return size, (1, rows * self.merge, columns * self.merge), rows * columns
 
     def patchify(self, image: ImageInput) -> Tensor:
-        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order; a still image is
-        repeated over the frames."""
+        """Normalised patches [patches, 3 * frames * patch * patch] float32 in merge-block order."""
         p, m = self.patch, self.merge
         _, h, w = image.grid
-        x = (
-            self.normalise(image).reshape(3, h // m, m, p, w // m, m, p).permute(1, 4, 2, 5, 0, 3, 6)
-        )  # block row, block column, row, column, channel, y, x
-        x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)
+        x = self.normalise(image).reshape(3, h // m, m, p, w // m, m, p)
+        x = x.permute(1, 4, 2, 5, 0, 3, 6)  # block row, block column, row, column, channel, y, x
+        x = x.reshape(h * w, 3, 1, p, p).expand(-1, -1, self.frames, -1, -1)  # a still image
         return x.reshape(h * w, 3 * self.frames * p * p)
 
-    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
-        """Vision features, one [tokens, H] tensor per image; differentiable unless the caller says otherwise."""
+    def encode_images(self, images: Images) -> list[Tensor]:
         return list(self._see(images).pooler_output)
 
-    def _see(self, images: Sequence[ImageInput]) -> Any:
+    def _see(self, images: Images) -> Any:
         pixels = torch.cat([self.patchify(image) for image in images]).to(self.device)
         grid = torch.tensor([image.grid for image in images], device=self.device)
         return self.model.model.get_image_features(pixels, grid)
 
     def processor_files(self) -> dict[str, Any]:
         saved, kind = self.processor, {"processor_class": PROCESSORS[self.model.config.model_type]}
-        images = {
-            "image_processor_type": "Qwen2VLImageProcessor", "patch_size": self.patch, "merge_size": self.merge,
-            "temporal_patch_size": self.frames,
-        }  # fmt: skip
+
+        # The image processor's settings: those that were saved, or those that the engine follows.
+        images: dict[str, Any] = {"image_processor_type": "Qwen2VLImageProcessor", **self.cut}
         images |= saved.images or {
             "do_convert_rgb": True, "do_resize": True, "do_rescale": True, "do_normalize": True,
             "rescale_factor": 1 / 255, "image_mean": list(self.mean), "image_std": list(self.std),
             "resample": int(self.resample),
         }  # fmt: skip
         if (bounds := self._changed_pixels()) is not None:
-            images = {name: value for name, value in images.items() if name not in ("min_pixels", "max_pixels")}
+            images.pop("min_pixels", None)  # they would win over `size`
+            images.pop("max_pixels", None)
             images["size"] = dict(zip(("shortest_edge", "longest_edge"), bounds, strict=True))
-        shared = ("patch_size", "merge_size", "temporal_patch_size", "image_mean", "image_std")
-        videos = {"video_processor_type": self.videos} | {name: images[name] for name in shared if name in images}
+
+        # The library loads no processor without settings for videos; our engine shows none.
+        shared = {name: images[name] for name in (*self.cut, "image_mean", "image_std") if name in images}
+        videos = dict(saved.videos) or {"video_processor_type": self.videos, **shared}
         own = {name: value for name, value in saved.own.items() if name not in OWN_FILES}
-        return {
-            IMAGE_SETTINGS: kind | images, PROCESSOR_SETTINGS: kind | own,
-            VIDEO_SETTINGS: kind | (dict(saved.videos) or videos),  # needed to load; our engine shows no videos
-        }  # fmt: skip
+        files = {IMAGE_SETTINGS: images, PROCESSOR_SETTINGS: own, VIDEO_SETTINGS: videos}
+        return {name: kind | settings for name, settings in files.items()}
 
     def _changed_pixels(self) -> tuple[int, int] | None:
         """Least and most pixels of an image, unless they are those of the saved processor."""
@@ -193,26 +182,24 @@ class QwenVL(Family):
 
 
 class TinyQwen2VL(QwenVL):
-    """The tiny default: no system message, and text before images, so that all environments of a batch share the
-    instructions' keys and values. An image has at most `image_tokens` (by default 16) and is never enlarged."""
+    """The tiny default: no system message, and text before images, so that all environments of a
+    batch share the instructions' keys and values. Images have at most `image_tokens` (default 16)
+    and are never enlarged."""
 
     default_system = None
-
-    def __init__(self, model: Any, tokenizer: Any, **options: Any) -> None:
-        super().__init__(model, tokenizer, images_last=True, **options)
+    images_last = True
 
     def _read_template(self) -> None:
-        """None: the one that its exports bring along says what `_pieces` says."""
+        """The template that its exports bring along says what `_pieces` says."""
 
     def _size_images(self, image_tokens: int | None) -> None:
         self.image_tokens = TINY_TOKENS if image_tokens is None else image_tokens
 
     def _changed_pixels(self) -> tuple[int, int]:
-        # One pixel more than the budget, or the library's rounding takes a row away where the sides come out even.
+        # One pixel more than the budget: the library's rounding takes a row away from even sides.
         return self.unit**2, (self.image_tokens or TINY_TOKENS) * self.unit**2 + 1
 
     def _grid(self, height: int, width: int) -> tuple[int, int]:
-        """Rows and columns of tokens of an image: never enlarged, aspect kept as far as whole cells allow."""
         budget = self.image_tokens or TINY_TOKENS
         rows, columns = max(1.0, height / self.unit), max(1.0, width / self.unit)
         scale = min(1.0, (budget / (rows * columns)) ** 0.5)
@@ -223,11 +210,10 @@ class TinyQwen2VL(QwenVL):
 
 
 class Qwen3VL(QwenVL):
-    """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several depths of the vision
-    tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
+    """Qwen3-VL: 16-pixel patches merged 2 x 2, normalised queries and keys, features of several
+    depths of the tower added to the first layers (DeepStack, Meng et al., 2024, arXiv 2406.04334).
 
-    Its published chat template has no default system message. Arguments are those of `QwenVL`, with a
-    `Qwen3VLForConditionalGeneration`.
+    Its published chat template has no default system message.
     """
 
     decoder_class = QkNormDecoder
@@ -236,7 +222,7 @@ class Qwen3VL(QwenVL):
     videos = "Qwen3VLVideoProcessor"
     default_system = None
 
-    def encode_images(self, images: Sequence[ImageInput]) -> list[Tensor]:
+    def encode_images(self, images: Images) -> list[Tensor]:
         """Vision features, one [tokens, (1 + layers with deep features) * H] tensor per image."""
         output = self._see(images)
         sizes = [image.tokens for image in images]
@@ -246,8 +232,8 @@ class Qwen3VL(QwenVL):
 
 
 def _use_linear_patch_embedding(module: Any) -> None:
-    """Compute the patch embedding as the matrix product that it is (its stride equals its kernel): the 3-D convolution
-    is several times slower on a CPU."""
+    """Compute the patch embedding, whose stride equals its kernel, as a matrix product: the 3-D
+    convolution is several times slower on a CPU."""
 
     def forward(patches: Tensor) -> Tensor:
         weight = module.proj.weight

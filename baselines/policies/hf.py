@@ -1,8 +1,9 @@
 """The policy `hf:PATH-OR-NAME`: a model to evaluate, through its engine.
 
-A turn gets the same random numbers whoever else is in the batch. A run that was interrupted and resumed, or played with
-another number of environments side by side, so gives the same replies, as far as the arithmetic of another batch gives
-the same numbers. The draws of `baselines.engine.engine.ModelPolicy`, the learners' policy, depend on the batch.
+A turn's random numbers do not depend on the batch, so a resumed run, or one with another number of
+environments, gives the same replies, as far as the arithmetic of another batch gives the same
+numbers. The draws of the learners' policy, `baselines.engine.engine.ModelPolicy`, depend on the
+batch.
 """
 
 from __future__ import annotations
@@ -38,26 +39,27 @@ class Sampling:
     max_new_tokens: int  # longest reply, its end-of-turn token included
 
     def draws(self, turns: Sequence[Turn]) -> Tensor:
-        """Random numbers in [0, 1), [max_new_tokens, B] float32. Those of a turn depend on the seed and on environment
-        id, episode seed, repeat and number of the turn alone; a longer limit only adds to them."""
+        """Random numbers in [0, 1), [max_new_tokens, B] float32. A turn's depend on the seed, its
+        environment id, episode seed, repeat and number alone; a longer limit only adds to them."""
         if self.temperature == 0:
             return torch.zeros(self.max_new_tokens, len(turns))
         keys = (f"{self.seed}\n{turn.env_id}\n{turn.seed}\n{turn.repeat}\n{turn.turn}" for turn in turns)
         seeds = (int.from_bytes(hashlib.sha256(key.encode()).digest()) for key in keys)
-        rows = [np.random.default_rng(seed).random(self.max_new_tokens, dtype=np.float32) for seed in seeds]
+        generators = map(np.random.default_rng, seeds)
+        rows = [each.random(self.max_new_tokens, dtype=np.float32) for each in generators]
         return torch.from_numpy(np.stack(rows, axis=1))
 
 
 class EnginePolicy:
-    """Answers with an engine. A reply ends where the parser of its turn's environment has what it asked for."""
+    """Answers with an engine. A reply ends where its environment's parser can read it."""
 
-    concurrency = 16
-    """Episodes at once, where the user does not say: enough that a batch is well used, few enough for a large model."""
+    concurrency = 16  # episodes at once: enough to use a batch well, few enough for a large model
 
     def __init__(
         self, engine: Engine, sampling: Sampling, *, name: str, limits: TrainedLimits, weights: str = ""
     ) -> None:
-        self.engine, self.sampling, self.name, self.limits, self.weights = engine, sampling, name, limits, weights
+        self.engine, self.sampling, self.name = engine, sampling, name
+        self.limits, self.weights = limits, weights
 
     @property
     def sees(self) -> bool:
@@ -69,21 +71,23 @@ class EnginePolicy:
         self.engine.family.check_pictures(pictures)
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings, other than the prompt, that a reply depends on, for a run's record."""
+        """Return the settings that a reply depends on besides the prompt, for a run's record."""
         sampler = self.engine.describe()
         return {
-            "name": self.name, "model": self.weights, "engine": self.engine.name, "dtype": sampler["dtype"],
+            "name": self.name, "model": self.weights, "engine": self.engine.name,
+            "dtype": sampler["dtype"],
             "device": self.engine.family.device.type, **self.engine.family.describe_images(),
             **({} if self.limits.system is None else {"system": self.limits.system}),
-            "max_new_tokens": self.sampling.max_new_tokens, "temperature": self.sampling.temperature,
+            "max_new_tokens": self.sampling.max_new_tokens,
+            "temperature": self.sampling.temperature,
             "seed": self.sampling.seed if self.sampling.temperature else None,
             "torch": version("torch"), "transformers": version("transformers"),
         }  # fmt: skip
 
     def prefers(self) -> dict[str, Any]:
         """Prompt layout and reply style of the model's training."""
-        limits = {name: getattr(self.limits, name) for name in ("history_turns", "history_images", "parser")}
-        return {name: value for name, value in limits.items() if value is not None}
+        names = ("history_turns", "history_images", "parser")
+        return {name: x for name in names if (x := getattr(self.limits, name)) is not None}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Answer each environment's prompt."""
@@ -95,6 +99,8 @@ class EnginePolicy:
             prompts, temperature=self.sampling.temperature,
             draws=self.sampling.draws(turns), stops=[make_stop(unwrap(turn.env)) for turn in turns],
         )  # fmt: skip
+
+        # Each reply is billed the time of its batch.
         seconds = time.perf_counter() - start
         lengths, cuts = out.mask.sum(-1).tolist(), out.cut.tolist()
         return [
@@ -110,32 +116,20 @@ def in_words_of_eval(line: str) -> str:
     return line.replace("--image-tokens", "image_tokens")
 
 
-# ---- identity of a model ---------------------------------------------------------------------------------------------
-
-READ = (".safetensors", ".bin", ".pt", ".json", ".jinja", ".model", ".txt")
-"""Kinds of files that a model is read from; others, such as a README, may change."""
+READ = (".safetensors", ".bin", ".pt", ".json", ".jinja", ".model", ".txt")  # files of a model
 
 
 def hash_model(name: str, model: Any) -> str:
-    """Return what tells a model from others: 16 hexadecimal digits of a folder's files, a Hub model's commit, or 16
-    digits of the weights of `tiny`."""
-    folder = Path(name)
+    """Return the identity of a model: 16 hexadecimal digits of a folder's files, a Hub model's
+    commit, or 16 digits of the weights of `tiny`."""
+    digest, folder = hashlib.sha256(), Path(name)
+    if commit := None if folder.is_dir() else getattr(model.config, "_commit_hash", None):
+        return f"commit {commit}"
     if folder.is_dir():
-        return f"files {_hash_files(folder)}"
-    commit = getattr(model.config, "_commit_hash", None)
-    return f"commit {commit}" if commit else f"weights {_hash_weights(model)}"
-
-
-def _hash_files(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in list_folder(folder):
-        if path.is_file() and path.suffix in READ:
-            digest.update(f"{path.name}\n{measure_file(path)['sha256']}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def _hash_weights(model: Any) -> str:
-    digest = hashlib.sha256()
+        for path in list_folder(folder):
+            if path.is_file() and path.suffix in READ:
+                digest.update(f"{path.name}\n{measure_file(path)['sha256']}\n".encode())
+        return f"files {digest.hexdigest()[:16]}"
     for key, tensor in sorted(model.state_dict().items()):
         digest.update(key.encode() + tensor.detach().float().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()[:16]
+    return f"weights {digest.hexdigest()[:16]}"

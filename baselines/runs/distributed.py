@@ -1,13 +1,13 @@
-"""The processes of a run: device, threads, memory and signals of each, and data parallelism over those that torchrun
-starts.
+"""The processes of a run: device, threads, memory and signals of each, and data parallelism over
+them.
 
     torchrun --nproc-per-node 2 -m baselines.vldac --env vlgym/NumberLine-v1
 
-Every process plays its share of the environments with its own sampler, takes its share of every minibatch from them,
-and gradients are summed. Every loss is a sum of contributions to the mean over all processes, over which advantages are
-normalised, too. With one process every function of the second part does nothing.
+Every process plays its share of the environments with its own sampler, takes its share of every
+minibatch from them, and gradients are summed. Every loss is a sum of contributions to the mean over
+all processes.
 
-Objects travel as JSON in the memory of the host (gloo), tensors on the device that they are on (NCCL on GPUs).
+Objects travel as JSON in the memory of the host (gloo), tensors on their device (NCCL on GPUs).
 """
 
 from __future__ import annotations
@@ -32,30 +32,21 @@ from torch import Tensor
 from vlgym.errors import UserError, check_number, nearest
 from vlgym.terminal import Terminated
 
-# ---- device and threads ----------------------------------------------------------------------------------------------
+# ---- device and threads --------------------------------------------------------------------------
 
 MOST_THREADS = 1024
-FREE_SHARE = 0.9
-"""Share of the host's free memory that a limited block may take."""
+FREE_SHARE = 0.9  # of the host's free memory, that a limited block may take
 
 
 def set_up_torch(threads: int, device: str) -> None:
-    """Set torch up for a run, before it computes anything.
-
-    With several threads, sums that the backward pass of an indexing makes come in another order in every run, unless
-    torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no such form.
-
-    Args:
-        threads: CPU threads; 0 leaves torch's choice. Another number may change the last bits.
-        device: torch device of the run.
-
-    Raises:
-        UserError: no such device, or no such number of threads.
-    """
+    """Set torch up for a run, before it computes anything; `threads` 0 leaves its choice."""
     check_threads(threads)
     check_device(device)
     if threads:
         torch.set_num_threads(threads)
+    # With several threads, the backward pass of an indexing sums in another order in every run,
+    # unless torch's deterministic algorithms are on. On CUDA they stay off: some kernels have no
+    # such form.
     torch.use_deterministic_algorithms(device == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
@@ -69,7 +60,9 @@ def choose_device(device: str) -> str:
     """Return the device; for "auto" CUDA where there is one, else MPS, else the CPU."""
     if device != "auto":
         return device
-    return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def device_in_words(device: str) -> str:
@@ -83,24 +76,24 @@ def device_in_words(device: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Raise `UserError` unless there is such a device: `cpu`, `mps`, or a CUDA device of this machine."""
+    """Raise `UserError` unless there is such a device."""
     kind, _, number = device.partition(":")
-    if device not in ("cpu", "mps") and (kind != "cuda" or (":" in device and not number.isdecimal())):
-        near = nearest(device, ("auto", "cpu", "cuda", "mps"))
-        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, cuda:NUMBER.{near}")
+    cuda = kind == "cuda" and (":" not in device or number.isdecimal())
+    if not cuda and device not in ("cpu", "mps"):
+        near = f"cuda:NUMBER.{nearest(device, ('auto', 'cpu', 'cuda', 'mps'))}"
+        raise UserError(f"--device {device!r} is not one of auto, cpu, mps, cuda, {near}")
     if device == "cpu" or (device == "mps" and torch.backends.mps.is_available()):
         return
     if device == "mps":
         raise UserError("--device mps: there is no MPS device here. Use --device auto.")
     if not torch.cuda.is_available():
-        why = "finds none (`nvidia-smi` says why)" if torch.version.cuda else "is built for CPUs alone"
-        raise UserError(
-            f"--device {device}: there is no CUDA device here; torch {torch.__version__} {why}. Use --device cpu."
-        )
+        why = f"torch {torch.__version__} is built for CPUs alone"
+        if torch.version.cuda:
+            why = f"torch {torch.__version__} finds none (`nvidia-smi` says why)"
+        raise UserError(f"--device {device}: there is no CUDA device here; {why}. Use --device cpu.")
     if number and int(number) >= torch.cuda.device_count():
-        raise UserError(
-            f"--device {device}: this machine's CUDA devices are cuda:0 to cuda:{torch.cuda.device_count() - 1}."
-        )
+        known = f"cuda:0 to cuda:{torch.cuda.device_count() - 1}"
+        raise UserError(f"--device {device}: this machine's CUDA devices are {known}.")
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -111,11 +104,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def memory_advice(advice: str) -> Iterator[None]:
-    """Turn running out of memory into an error that says what to try.
-
-    Raises:
-        UserError: memory ran out in the block.
-    """
+    """Turn running out of memory in the block into a `UserError` that says what to try."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -127,21 +116,25 @@ def memory_advice(advice: str) -> Iterator[None]:
 
 @contextmanager
 def host_limit(device: torch.device, processes: int = 1) -> Iterator[None]:
-    """Let what does not fit into the host's free memory fail in the block, as on a card. Linux would kill the process.
+    """Let what exceeds this process's share of free memory fail in the block, as on a card.
 
-    Its share of the memory is that of one of `processes`. Elsewhere than on a CPU under Linux nothing is limited.
+    Linux would kill the process. Elsewhere than on a CPU under Linux nothing is limited.
     """
     if device.type != "cpu" or not sys.platform.startswith("linux"):
         yield
         return
-    free, used = read_sizes("/proc/meminfo")["MemAvailable"], read_sizes("/proc/self/status")["VmData"]
+
+    # A container's limit may be lower than the machine's.
+    free = read_sizes("/proc/meminfo")["MemAvailable"]
+    used = read_sizes("/proc/self/status")["VmData"]
     group = [Path(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current")]
     if all(path.is_file() for path in group):
         bound, own = (path.read_text(encoding="ascii").strip() for path in group)
         free = free if bound == "max" else min(free, int(bound) - int(own))
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = used + int(FREE_SHARE * free / processes)
-    resource.setrlimit(resource.RLIMIT_DATA, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+    most = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
     try:
         yield
     finally:
@@ -162,13 +155,12 @@ def peak_memory(device: torch.device) -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-# ---- signals ---------------------------------------------------------------------------------------------------------
+# ---- signals -------------------------------------------------------------------------------------
 
 
 @contextmanager
 def interruptible() -> Iterator[dict[str, int]]:
-    """Turn the first Ctrl-C or SIGTERM into a request to stop after the current update (`flag["signal"]`, 0 before). A
-    second one stops at once."""
+    """Note the first Ctrl-C or SIGTERM (`flag["signal"]`, 0 before); a second one stops at once."""
     flag = {"signal": 0}
 
     def handle(number: int, frame: Any) -> None:
@@ -185,16 +177,16 @@ def interruptible() -> Iterator[dict[str, int]]:
             signal.signal(number, handler)
 
 
-# ---- data parallelism ------------------------------------------------------------------------------------------------
+# ---- data parallelism ----------------------------------------------------------------------------
 
-PATIENCE = timedelta(hours=2)  # the first process evaluates and makes the warm start while the others wait
+PATIENCE = timedelta(hours=2)  # the first process evaluates while the others wait
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class World:
-    """One process of a run: its number (`rank`, from 0), and how many processes there are (`size`)."""
+    """One process of a run: its number (`rank`, from 0) of `size`."""
 
     rank: int = 0
     size: int = 1
@@ -214,12 +206,12 @@ ALONE = World()
 
 
 def announced() -> int:
-    """Return the number of processes that torchrun announces in the environment; 1 without it."""
+    """The number of processes that torchrun announces; 1 without it."""
     return int(os.environ.get("WORLD_SIZE", 1))
 
 
 def join(device: str) -> World:
-    """Join the process group that torchrun announces, or be alone. `cuda` is from here on the GPU of this process."""
+    """Join torchrun's process group, or be alone; `cuda` is then the GPU of this process."""
     if announced() == 1:
         return ALONE
     if not dist.is_initialized():
@@ -233,7 +225,8 @@ def join(device: str) -> World:
 def share_of(count: int, parts: int, name: str = "--num-envs", what: str = "processes") -> int:
     """Return `count / parts`; a `UserError` where it is not whole."""
     if count % parts:
-        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; take a multiple of {parts}.")
+        advice = f"take a multiple of {parts}"
+        raise UserError(f"{name} {count} cannot be split evenly over {parts} {what}; {advice}.")
     return count // parts
 
 
@@ -248,7 +241,8 @@ def sum_gradients(parameters: Iterable[Tensor], world: World) -> None:
     if world.size == 1:
         return
     with_grad = [p for p in parameters if p.requires_grad]
-    flat = torch.cat([(p.grad if p.grad is not None else torch.zeros_like(p)).flatten().float() for p in with_grad])
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in with_grad]
+    flat = torch.cat([gradient.flatten().float() for gradient in gradients])
     dist.all_reduce(flat)
     at = 0
     for p in with_grad:
@@ -275,7 +269,8 @@ def gather_objects(value: T, world: World) -> list[T]:
     dist.all_gather(sizes, torch.tensor([len(own)]))
     padded = [torch.zeros(max(map(int, sizes)), dtype=torch.uint8) for _ in sizes]
     dist.all_gather(padded, torch.nn.functional.pad(own, (0, len(padded[0]) - len(own))))
-    return [json.loads(bytes(each[: int(size)].tolist())) for each, size in zip(padded, sizes, strict=True)]
+    texts = (bytes(x[: int(size)].tolist()) for x, size in zip(padded, sizes, strict=True))
+    return [json.loads(text) for text in texts]
 
 
 def first_says(value: T, world: World) -> T:

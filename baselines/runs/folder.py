@@ -1,11 +1,11 @@
 """The folder of a run: the record of how the run was made, and its checkpoints.
 
-Tensors are in safetensors, everything else in JSON, each written whole or not at all. No pickle, so loading one runs no
-code. A list of a checkpoint's files with their checksums is written last, and compared before anything is read.
+Tensors are in safetensors, everything else in JSON, each written whole or not at all. No pickle, so
+loading one runs no code. A list of a checkpoint's files with their checksums is compared before
+anything is read.
 
-A checkpoint holds all that the next update depends on: weights, optimizer states, the exact states of the samplers'
-generators, the environments' episodes and the counters. Nothing in the learners reads a global generator, so none is
-saved.
+A checkpoint holds all that the next update depends on: weights, optimizer states, generators, the
+environments' episodes and the counters. Nothing in the learners reads a global generator.
 """
 
 from __future__ import annotations
@@ -42,18 +42,14 @@ from vlgym.files import (
 from vlgym.play.trajectory import describe_run, is_sealed
 from vlgym.registry import get_registry
 
-# ---- record ----------------------------------------------------------------------------------------------------------
+# ---- record --------------------------------------------------------------------------------------
 
 RUN_FILE = "run.json"
 RECORDED_PACKAGES = ("torch", "transformers", "tokenizers", "safetensors")
 
 
 def environment_ids(text: str) -> list[str]:
-    """Split `a,b` into known environment ids.
-
-    Raises:
-        UserError: none given, one twice, or one that cannot be made.
-    """
+    """Split `a,b` into known environment ids, or raise `UserError`."""
     ids = [part.strip() for part in text.split(",") if part.strip()]
     if not ids:
         raise UserError("--env names no environment; for example --env vlgym/NumberLine-v1. All ids: vlgym list")
@@ -65,23 +61,22 @@ def environment_ids(text: str) -> list[str]:
 
 
 def check_new(out: Path, mark: str = RUN_FILE) -> None:
-    """Check, before any work, that a run may begin in a folder: a new or empty one, or one in which a run ended before
-    its first checkpoint. `mark` is the file that says what a folder of this kind holds.
+    """Refuse a folder that cannot be written to, or that holds more than a run without a checkpoint.
 
-    Raises:
-        UserError: it holds something, or cannot be written to.
+    `mark` is the file that says what a folder of this kind holds.
     """
     check_writable("--out", out)
     if out.exists() and not out.is_dir():
         raise UserError(f"--out {out} is a file; choose a folder.")
-    begun = (out / RUN_FILE).is_file() and not any((out / "checkpoints").glob("update-*")) and mark == RUN_FILE
+    known = mark == RUN_FILE and (out / RUN_FILE).is_file()
+    begun = known and not any((out / "checkpoints").glob("update-*"))
     if not list_folder(out) or (begun and not (out / "model").exists()):
         return
-    ours = mark == RUN_FILE and (out / RUN_FILE).is_file()
-    content = str(read_run_record(out).get("title", "another run")) if ours else "other files"
+    content = str(read_run_record(out).get("title", "another run")) if known else "other files"
     raise UserError(
         f"--out {out} already holds {content}; nothing was overwritten. "
-        f"{f'Continue it with --resume --out {out}, choose' if ours else 'Choose'} another folder, or remove that one."
+        f"{f'Continue it with --resume --out {out}, choose' if known else 'Choose'} another folder, or "
+        "remove that one."
     )
 
 
@@ -96,7 +91,7 @@ def encode_json(data: Any) -> bytes:
 
 
 def write_record(path: Path, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Write an object, or a list of objects, as `write_json` does, each with its checksum."""
+    """Write an object, or a list of objects, each with its checksum, as `write_json` does."""
     write_json(path, seal(data) if isinstance(data, Mapping) else [seal(each) for each in data])
 
 
@@ -126,21 +121,10 @@ def read_run_record(out: Path) -> dict[str, Any]:
 
 
 def describe(
-    title: str,
-    config: Mapping[str, Any],
-    env_ids: list[str],
-    env_kwargs: Mapping[str, Any],
-    *,
-    builder: PromptBuilder | None = None,
-    policy: Any = None,
-    group: EnvGroup = LOCAL,
-) -> dict[str, Any]:
-    """The record of a run: what `describe_run` says of its environments, its configuration, and the versions of the
-    learners' packages.
-
-    The value of an option that is left out of `config` stands elsewhere in the record (history, parser and penalty with
-    each environment, token limits with the model).
-    """
+    title: str, config: Mapping[str, Any], env_ids: list[str], env_kwargs: Mapping[str, Any],
+    *, builder: PromptBuilder | None = None, policy: Any = None, group: EnvGroup = LOCAL,
+) -> dict[str, Any]:  # fmt: skip
+    """The record of a run: environments (`describe_run`), configuration, versions, machine."""
     envs = [group.make(env_id, **env_kwargs) for env_id in env_ids]
     record = describe_run(envs, builder=builder, policy=policy, title=title, config=config)
     for env in envs:
@@ -151,7 +135,7 @@ def describe(
 
 
 def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise `UserError` for another learner's run, or environments that have changed since; it names the first."""
+    """Raise `UserError` for another learner's run, or environments that have changed since."""
     if saved["config"].get("algorithm") != now["config"].get("algorithm"):
         raise UserError(
             f"That run is of {saved['config'].get('algorithm')}, not of {now['config'].get('algorithm')}; "
@@ -159,10 +143,11 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
     if saved.get("format") != now["format"]:
         raise UserError(
-            f"That run was recorded by another version of vlgym (record format {saved.get('format')}, here "
-            f"{now['format']}). Resume it with that version, or start a new run."
+            f"That run was recorded by another version of vlgym (record format {saved.get('format')}, "
+            f"here {now['format']}). Resume it with that version, or start a new run."
         )
-    changed = [name for name, entry in now["environments"].items() if saved["environments"].get(name) != entry]
+    known = saved["environments"]
+    changed = [name for name, entry in now["environments"].items() if known.get(name) != entry]
     if changed:
         raise UserError(
             f"Arguments, prompt, parser or spec of {', '.join(changed)} changed since that run began; "
@@ -170,14 +155,13 @@ def check_same(saved: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         )
 
 
-# ---- checkpoints -----------------------------------------------------------------------------------------------------
+# ---- checkpoints ---------------------------------------------------------------------------------
 
 STATE, TENSORS = "state.json", "tensors.safetensors"
 
 
 def save_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, Any], *, keep: int = 2) -> Path:
-    """Write `folder/update-NNNNNN` (NNNNNN = `state["update"]`) and remove all but the newest `keep`. Tensors are of
-    any type, `state` is JSON-able."""
+    """Write `folder/update-NNNNNN` (`state["update"]`) and remove all but the newest `keep`."""
     target = folder / f"update-{state['update']:06d}"
     make_folder(folder)
     _tidy(folder)
@@ -198,10 +182,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors as safetensors takes them: contiguous, and none a part of what another one lies in.
-
-    Only such parts are copied, to the host; the rest stays where it is, and the library fetches one after the other.
-    """
+    """The tensors as safetensors takes them: contiguous, parts of others copied to the host."""
     places: set[int] = set()
     ready = {}
     for name, tensor in tensors.items():
@@ -209,7 +190,9 @@ def own_storage(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         part = storage.nbytes() != plain.numel() * plain.element_size() or storage.data_ptr() in places
         if tensor.numel():
             places.add(storage.data_ptr())
-        ready[name] = plain.cpu().clone(memory_format=torch.contiguous_format) if part else plain.contiguous()
+        if part:
+            plain = plain.cpu().clone(memory_format=torch.contiguous_format)
+        ready[name] = plain.contiguous()
     return ready
 
 
@@ -219,17 +202,14 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the newest checkpoint, its tensors to a device, if all its files are what was written.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """Read the newest checkpoint; a `UserError` where none is, or it is damaged."""
     _tidy(folder)
     saved = checkpoints(folder)
     if not saved:
-        raise UserError(
-            f"{folder} holds no checkpoint yet, so there is nothing to resume; give the same command without --resume."
-        )
+        advice = "there is nothing to resume; give the same command without --resume"
+        raise UserError(f"{folder} holds no checkpoint yet, so {advice}.")
+
+    # What is compared and read is the newest; an older one is only advised.
     newest = saved[-1]
     try:
         check_files(newest)
@@ -243,11 +223,7 @@ def load_checkpoint(folder: Path, device: str = "cpu") -> tuple[dict[str, Tensor
 
 
 def load_tensors(path: Path, expected: Mapping[str, Any], device: str = "cpu") -> dict[str, Tensor]:
-    """Read the tensors of a file to a device; `expected` are its size and checksum, as `save_tensors` returned them.
-
-    Raises:
-        UserError: it is missing or damaged.
-    """
+    """Read what `save_tensors` wrote and returned; a `UserError` where it is damaged."""
     try:
         if measure_file(path) != expected:
             raise ValueError("it holds other bytes than were written")
@@ -263,11 +239,11 @@ def save_tensors(path: Path, tensors: dict[str, Tensor]) -> dict[str, Any]:
     return measure_file(path)
 
 
-# -- modules, optimizers and generators as tensors ---------------------------------------------------------------------
+# -- modules, optimizers and generators as tensors -------------------------------------------------
 
 
 def module_tensors(prefix: str, module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers under `prefix.`; weights that share memory are stored once."""
+    """Parameters and buffers under `prefix.`, shared ones once."""
     places: set[int] = set()
     named = {}
     for name, tensor in module.state_dict().items():
@@ -294,15 +270,12 @@ def load_module(prefix: str, module: nn.Module, tensors: dict[str, Tensor]) -> N
 def optimizer_tensors(prefix: str, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     """The optimizer's per-parameter state (moments, step counts) under `prefix.`."""
     state = optimizer.state_dict()["state"]
-    return {
-        f"{prefix}.{index}.{key}": torch.as_tensor(value)
-        for index, entry in state.items()
-        for key, value in entry.items()
-    }
+    named = ((f"{prefix}.{index}.{key}", x) for index, entry in state.items() for key, x in entry.items())
+    return {name: torch.as_tensor(x) for name, x in named}
 
 
 def load_optimizer(prefix: str, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Restore what `optimizer_tensors` gave; the parameter groups keep this run's settings."""
+    """Restore `optimizer_tensors`; the parameter groups keep this run's settings."""
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         if name.startswith(f"{prefix}."):

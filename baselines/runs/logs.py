@@ -1,9 +1,9 @@
 """Outputs of a run's numbers: a JSONL file, a tracker, the terminal, and the learning curve.
 
-One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth. The curve is drawn from
-it: warm start and reinforcement learning apart; success, return, the shares of replies that are unreadable or cut, the
-critic's explained variance, and the levels that a curriculum played; random play, what is won without the picture, and
-the oracle as lines; held-out evaluations with intervals, and their success with other pictures (the sight curve).
+One flat dictionary per update; docs/learner.md defines each name. The JSONL file is the truth. The
+curve is drawn from it: warm start and reinforcement learning apart, random play, blind play and the
+oracle as lines, held-out evaluations with intervals, and their success with other pictures (the
+sight curve).
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from vlgym.errors import UserError
 from vlgym.files import append_whole, is_cut, make_folder, seal, sync, unseal, write_whole
 from vlgym.terminal import Advance, counting, is_live, open_console, open_progress
 
-# ---- trackers --------------------------------------------------------------------------------------------------------
+# ---- trackers ------------------------------------------------------------------------------------
 
 TrackerName = Literal["tensorboard", "wandb", "trackio", "none"]
-SERVICES, SAMPLE = ("wandb", "trackio"), "sample"  # the name of a turn that is shown
+SERVICES = ("wandb", "trackio")
+SAMPLE = "sample"  # the name of a turn that is shown
 
 
 class Board:
@@ -56,8 +57,7 @@ class Board:
 
 
 class Service:
-    """wandb or trackio, which have one interface, with the methods of `Board`. A resumed run goes on under its name;
-    `module` is the package."""
+    """wandb or trackio, with the methods of `Board`; a resumed run goes on under its name."""
 
     def __init__(self, module: Any, out: Path, done: int) -> None:
         note = out / "tracker.txt"
@@ -84,7 +84,7 @@ def check_tracker(name: str) -> None:
 
 
 def open_tracker(name: str, out: Path, done: int) -> Board | Service | None:
-    """Open a tracker for a run in a folder, of which `done` updates have been made; None for `none`."""
+    """Open a tracker for a run of which `done` updates have been made; None for `none`."""
     if name == "wandb":
         import wandb as service
     elif name == "trackio":
@@ -94,12 +94,12 @@ def open_tracker(name: str, out: Path, done: int) -> Board | Service | None:
     return Service(service, out, done)
 
 
-# ---- log -------------------------------------------------------------------------------------------------------------
+# ---- log -----------------------------------------------------------------------------------------
 
 LOG_FILE = "log.jsonl"
 FAILURES_FILE = "failures.jsonl"  # environments that raised, one line each
 PRINT_EVERY = 5  # updates between lines where the output is not a terminal
-LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less of the returns' variance for so long is told of
+LEAST_EXPLAINED, IDLE_UPDATES = 0.02, 10  # a critic that explains less for so long is warned of
 
 
 def note_failures(out: Path, failures: Sequence[Mapping[str, Any]], update: int) -> None:
@@ -113,26 +113,15 @@ class RunLog:
     """Writes one row per update to every destination.
 
     Args:
-        out: folder of the run; name: of the learner.
-        total, env_steps: updates and environment steps of the whole run; None for no limit.
-        done, steps: updates and environment steps that the run had when it was resumed; later rows in the file are
-            from a lost future and are removed.
-        tracker: `--tracker`.
-        quiet: write and say nothing: the log of a process that is not the first.
+        name: of the learner; total, env_steps: limits of the whole run; tracker: `--tracker`.
+        done, steps: updates and environment steps so far; later rows are removed.
+        quiet: write and say nothing, in a process that is not the first.
     """
 
     def __init__(
-        self,
-        out: Path,
-        *,
-        name: str,
-        total: int,
-        done: int,
-        steps: int = 0,
-        env_steps: int | None = None,
-        tracker: str = "tensorboard",
-        quiet: bool = False,
-    ) -> None:
+        self, out: Path, *, name: str, total: int, done: int, steps: int = 0, env_steps: int | None = None,
+        tracker: str = "tensorboard", quiet: bool = False,
+    ) -> None:  # fmt: skip
         self.quiet, self.idle = quiet, 0
         self.tracker: Board | Service | None = None
         self.console = open_console()
@@ -140,10 +129,14 @@ class RunLog:
         self.progress = open_progress(self.console)
         if quiet:
             return
+
+        # Rows of a lost future go before anything is written.
         self.path = out / LOG_FILE
         for path in (self.path, out / FAILURES_FILE):
             forget_later(path, done)
         append_whole(self.path, "")
+
+        # The bar counts what is nearest to its end: updates or environment steps.
         self.tracker = open_tracker(tracker, out, done)
         self.progress.start()
         self.limits = {"update": total} | ({} if env_steps is None else {"env_steps": env_steps})
@@ -159,7 +152,17 @@ class RunLog:
         append_whole(self.path, json.dumps(seal(plain)) + "\n")
         if self.tracker is not None:
             self.tracker.log({k: v for k, v in plain.items() if v is not None and k != "update"}, update)
-        self._watch_critic(row.get("value/explained_variance", math.nan))
+
+        # Warn when the value head has been no better than a constant for a while.
+        explained = row.get("value/explained_variance", math.nan)
+        if not math.isnan(explained):
+            self.idle = self.idle + 1 if explained < LEAST_EXPLAINED else 0
+            if self.idle == IDLE_UPDATES:
+                self.say(
+                    f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns "
+                    f"for {IDLE_UPDATES} updates: advantages are compared with a constant."
+                )
+
         text = summary(row)
         completed, total = self._nearest(row)
         if is_live(self.console):
@@ -168,23 +171,13 @@ class RunLog:
             which = "" if completed == update else f"{update}, environment step "
             self.console.print(f"update {which}{completed}/{total}  {text}", soft_wrap=True)
 
-    def _watch_critic(self, explained: float) -> None:
-        """Warn when the value head has been no better than a constant for `IDLE_UPDATES`; NaN counts for nothing."""
-        if not math.isnan(explained):
-            self.idle = self.idle + 1 if explained < LEAST_EXPLAINED else 0
-        if self.idle == IDLE_UPDATES and not math.isnan(explained):
-            self.say(
-                f"The value head has explained less than {LEAST_EXPLAINED:.0%} of the variance of returns for "
-                f"{IDLE_UPDATES} updates: advantages are compared with a constant."
-            )
-
     def _nearest(self, done: Mapping[str, Any]) -> tuple[int, int]:
         """Return the limit that is nearest to its end: how much is done, and of how much."""
         name = max(self.limits, key=lambda name: done[name] / self.limits[name])
         return min(int(done[name]), self.limits[name]), self.limits[name]
 
     def sync(self) -> None:
-        """Flush the rows, and what was written of failures, to the disk: a checkpoint relies on them."""
+        """Flush rows and failures to the disk: a checkpoint relies on them."""
         if self.quiet:
             return
         for path in (self.path, self.path.with_name(FAILURES_FILE)):
@@ -197,7 +190,7 @@ class RunLog:
         self.console.print(text, soft_wrap=True)
 
     def counting(self, name: str, total: int) -> AbstractContextManager[Advance]:
-        """Show the progress of something other than the updates, below their bar; yield what moves it by one."""
+        """Show a second bar of progress; yield what moves it by one."""
         return counting(self.progress, name, total)
 
     def close(self) -> None:
@@ -209,21 +202,19 @@ class RunLog:
 
 
 def summary(row: Mapping[str, Any]) -> str:
-    """The metrics of the progress bar; what this update has no number of (no episode ended) is left out."""
+    """The metrics of the progress bar, those that this update has a number of."""
     shown = [
         ("success", "episode/success", ".2f"), ("return", "episode/return", "+.2f"),
         ("invalid", "rollout/invalid_rate", ".2f"), ("kl", "loss/kl", ".3f"), ("clip", "loss/clip_fraction", ".2f"),
         ("value", "loss/value", ".3f"), ("ev", "value/explained_variance", "+.2f"),
         ("steps/s", "speed/env_steps_per_s", ".0f"), ("tokens/s", "speed/tokens_per_s", ".0f"),
     ]  # fmt: skip
-    return "  ".join(
-        f"{label} {row[name]:{style}}" for label, name, style in shown if math.isfinite(row.get(name, math.nan))
-    )
+    known = (each for each in shown if math.isfinite(row.get(each[1], math.nan)))
+    return "  ".join(f"{label} {row[name]:{style}}" for label, name, style in known)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSONL log, without their checksums; a half-written last line is left out. A `UserError` names a
-    line that is damaged."""
+    """The rows of a JSONL log, whole ones; a `UserError` names a damaged line."""
     rows: list[dict[str, Any]] = []
     if not path.exists():
         return rows
@@ -237,14 +228,14 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
                     raise ValueError("it says of no update")
             except (ValueError, RecursionError) as error:
                 raise UserError(
-                    f"{path}, line {number}: {error}. Nothing was changed. The other lines are whole as far as they "
-                    "were read: remove this one to go on."
+                    f"{path}, line {number}: {error}. Nothing was changed. The other lines are whole as far "
+                    "as they were read: remove this one to go on."
                 ) from None
     return rows
 
 
 def forget_later(path: Path, done: int) -> None:
-    """Remove the rows of a JSONL file that come after update `done`: they are of a lost future."""
+    """Remove the rows of a JSONL file of a lost future, after update `done`."""
     if path.exists():
         rows = read_rows(path)
         text = "".join(json.dumps(seal(row)) + "\n" for row in rows if row["update"] <= done)
@@ -252,44 +243,33 @@ def forget_later(path: Path, done: int) -> None:
             write_whole(path, text)
 
 
-# ---- learning curve --------------------------------------------------------------------------------------------------
+# ---- learning curve ------------------------------------------------------------------------------
 
 SMOOTH = 5  # updates in the running mean
-PLAYED, LEVEL_MEAN = "curriculum/", "curriculum/level_mean"
-"""Metrics of a curriculum: the turns at each place, by the beginning of their names, and the mean level."""
+PLAYED, LEVEL_MEAN = "curriculum/", "curriculum/level_mean"  # metrics: turns by place, mean level
 
 
 def draw_success(
-    path: Path,
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    title: str,
-    name: str,
-    num_envs: int,
-    warm: Sequence[tuple[int, float]],
-    evaluations: Sequence[Mapping[str, Any]],
-    floor: Mapping[str, float] | None,
-    oracle: Mapping[str, float] | None,
-    blind: Mapping[str, float] | None = None,
+    path: Path, rows: Sequence[Mapping[str, Any]], *, title: str, name: str, num_envs: int,
+    warm: Sequence[tuple[int, float]], evaluations: Sequence[Mapping[str, Any]], floor: Mapping[str, float] | None,
+    oracle: Mapping[str, float] | None, blind: Mapping[str, float] | None = None,
     controls: Mapping[str, Sequence[tuple[int, float]]] | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the picture.
 
     Args:
         rows: the log's.
-        name: of the learner.
-        num_envs: environments; training is drawn from the update on by which as many episodes have ended: before, only
-            short ones have.
+        num_envs: training is drawn once as many episodes have ended: before, only short ones have.
         warm: (gradient step, validation success) of the warm start.
-        evaluations: `{"env_steps", "success", "success_low", "success_high", "mean_return", "return_se",
-            "invalid_rate", "cut_rate"}` on held-out episodes.
-        floor: `{"success", "return", "se"}` of the random policy, `se` being the return's standard error; oracle: of
-            the oracle; blind: of the best policies without the picture; None where unknown.
-        controls: (environment steps, success) on held-out episodes with other pictures, by the name of these.
+        evaluations: reports on held-out episodes, with `env_steps`.
+        floor, oracle, blind: `{"success", "return", "se"}` (`se`: the return's standard error) of random
+            play, the oracle and the best blind policies; None where unknown.
+        controls: (environment steps, success) with other pictures, by the name of these.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import EngFormatter
 
+    # One panel for each question: warm start, success, return, replies, critic, levels.
     played = [name for name in rows[-1] if name.startswith(PLAYED) and name != LEVEL_MEAN] if rows else []
     figure = Figure(figsize=(14.5, 6.2 if played else 4.2))
     panels = figure.subplot_mosaic(
@@ -311,9 +291,12 @@ def draw_success(
     settled = drop_short(rows, num_envs)
     _draw_training(middle, _metric(settled, "episode/success"), f", from {num_envs} episodes on")
     _draw_training(right, _metric(settled, "episode/return"), f", from {num_envs} episodes on")
+
+    # Held-out episodes, and constant play to compare them with.
     at = [e["env_steps"] for e in evaluations]
     if at:
-        marks: Any = {"fmt": "s", "color": "tab:red", "capsize": 4, "label": "held-out episodes, 95 % interval"}
+        marks: Any = {"fmt": "s", "color": "tab:red", "capsize": 4}
+        marks["label"] = "held-out episodes, 95 % interval"
         low = [max(0.0, e["success"] - e["success_low"]) for e in evaluations]
         high = [max(0.0, e["success_high"] - e["success"]) for e in evaluations]
         middle.errorbar(at, [e["success"] for e in evaluations], yerr=(low, high), **marks)
@@ -325,7 +308,8 @@ def draw_success(
         line: Any = {"color": "0.4", "linestyle": "--", "marker": marker}
         middle.plot(*zip(*points, strict=True), label=f"held-out episodes, {pictures} pictures", **line)
     for known, word, color, style in (
-        (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."), (floor, "random", "tab:orange", ":"),
+        (oracle, "oracle", "tab:green", "--"), (blind, "blind", "tab:pink", "-."),
+        (floor, "random", "tab:orange", ":"),
     ):  # fmt: skip
         if known is not None:
             line = {"color": color, "linestyle": style}
@@ -357,13 +341,13 @@ def write_figure(figure: Any, path: Path) -> None:
 
 
 def drop_short(rows: Sequence[Mapping[str, Any]], num_envs: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows from the update on by which as many episodes have ended as there are environments."""
+    """The rows from which on as many episodes have ended as there are environments."""
     ended = accumulate(row.get("episode/count") or 0 for row in rows)
     return rows[next((place for place, count in enumerate(ended) if count >= num_envs), len(rows)) :]
 
 
 def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[str]) -> None:
-    """Shares of the turns at each place of a curriculum, the easiest level of each environment below."""
+    """Shares of the turns at each place of a curriculum."""
     from matplotlib import colormaps
 
     steps = [row["env_steps"] for row in rows]
@@ -379,7 +363,7 @@ def _draw_levels(axis: Any, rows: Sequence[Mapping[str, Any]], played: Sequence[
 
 
 def _metric(rows: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    """Environment steps and values of a metric, of the updates that have a number of it."""
+    """Environment steps and values of a metric."""
     known = [row for row in rows if row.get(name) is not None]
     return [row["env_steps"] for row in known], [row[name] for row in known]
 

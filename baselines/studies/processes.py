@@ -1,4 +1,4 @@
-"""The processes of a study: warm starts, runs of the learners, and how they are stopped and resumed."""
+"""The processes of a study: warm starts and runs of the learners, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,9 @@ from ..runs.folder import checkpoints, encode_json, read_checkpoint_record, writ
 from .arms import Arm, Study
 
 PHASE_FILE, PLAN, WARM_REPORT, MODEL_FILE = "done.json", "study.json", "warm.json", "model/config.json"
-MADE = "made.json"
-"""Date and host of each study in that folder."""
-
 RESULTS_FOLDER = Path(__file__).parents[2] / "docs" / "studies"
-
-Phase = tuple[str, Sequence[Callable[[], object]]]
-"""Title, and the jobs that are done side by side."""
+MADE = "made.json"  # date and host of each study there
+Phase = tuple[str, Sequence[Callable[[], object]]]  # title, and the jobs that are done side by side
 
 
 class Runs:
@@ -41,7 +37,7 @@ class Runs:
         self.running: set[subprocess.Popen[bytes]] = set()
 
     def call(self, arguments: Sequence[str], log: Path) -> bool:
-        """Run one module as a command, its output in a file; whether it ended well."""
+        """Run one module as a command, its output in a file; return whether it ended well."""
         if self.stopping.is_set():
             return False
         make_folder(log.parent)
@@ -55,7 +51,7 @@ class Runs:
         return code == 0
 
     def stop(self, reason: KeyboardInterrupt) -> None:
-        """Begin nothing more, and let what runs save and end. Ctrl-C reaches it by itself, SIGTERM does not."""
+        """Begin nothing more, and let what runs save and end. SIGTERM does not reach it."""
         self.stopping.set()
         if isinstance(reason, Terminated):
             for process in list(self.running):
@@ -66,15 +62,13 @@ class Runs:
         out = self.folder / "warm" / f"seed-{seed}"
         if not (out / WARM_REPORT).is_file():
             discard(out)
-            arguments = [
-                "baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out),
-                "--threads", "1", *(study.warm_options or ()),
-            ]  # fmt: skip
+            arguments = ["baselines.sft", "--env", study.env, "--seed", str(seed), "--out", str(out)]
+            arguments += ["--threads", "1", *(study.warm_options or ())]
             self.call(arguments, self.folder / "logs" / f"warm-{seed}.txt")
         return out
 
     def train(self, study: Study, arm: Arm, seed: int, options: Sequence[str]) -> None:
-        """One run of one arm, unless it is done."""
+        """One run of one arm, unless it is done. Only the first arm judges the warm start."""
         fresh = ["--env", study.env, "--seed", str(seed), *study.options, *arm.options, *options]
         if study.warm_options is not None:
             warm = self.folder / "warm" / f"seed-{seed}"
@@ -87,17 +81,20 @@ class Runs:
         self.learn(arm.module, f"{arm.slug}-{seed}", study.env_steps, fresh, {"arm": arm.label, "seed": seed})
 
     def learn(self, module: str, name: str, env_steps: int, fresh: Sequence[str], done: Mapping[str, Any]) -> None:
-        """One run of a learner: begun with the options `fresh`, resumed from its checkpoint, or done already."""
+        """One run of a learner: begun with the options `fresh`, resumed, or done already."""
         out, steps = self.folder / "runs" / name, ("--env-steps", str(env_steps))
         if (out / PHASE_FILE).is_file() or self.stopping.is_set():
             return
         begun = bool(checkpoints(out / "checkpoints"))
         if not begun:
             discard(out)
-        arguments = [module, *["--resume"] * begun, "--out", str(out), *steps, "--threads", "1", *fresh]
-        if not self.call(arguments, self.folder / "logs" / f"{name}.txt") or not (out / MODEL_FILE).is_file():
-            return  # failed, or stopped and resumable
-        write_json(out / PHASE_FILE, done)
+
+        # A run without a model has failed, or can be resumed.
+        resume = ["--resume"] if begun else []
+        arguments = [module, *resume, "--out", str(out), *steps, "--threads", "1", *fresh]
+        ended = self.call(arguments, self.folder / "logs" / f"{name}.txt")
+        if ended and (out / MODEL_FILE).is_file():
+            write_json(out / PHASE_FILE, done)
 
     def publish(
         self,
@@ -109,15 +106,12 @@ class Runs:
         *,
         write: bool,
     ) -> Path:
-        """Write the raw runs, the plot and the page, with `write` to docs/studies/ too; return the folder.
-
-        Raises:
-            FailedError: no run has ended, or some have failed.
-        """
+        """Write raw runs, plot and page, with `write` to docs/studies/ too; a `FailedError` without runs."""
         if stopped and not results:
             raise stopped
         if not results:
-            raise FailedError(f"No run of {name} has ended yet; nothing to report. {'; '.join(self.failures)}")
+            failures = "; ".join(self.failures)
+            raise FailedError(f"No run of {name} has ended yet; nothing to report. {failures}")
         write_json(self.folder / "runs.json", results)
         draw(self.folder / f"{name}.png")
         write_whole(self.folder / f"{name}.md", page)
@@ -126,15 +120,18 @@ class Runs:
             raise stopped
         if self.failures:
             raise FailedError("Some runs failed:\n" + "\n".join(self.failures))
+
+        # The pages of the documentation are generated from these files.
         if write:
             RESULTS_FOLDER.mkdir(parents=True, exist_ok=True)
             write_whole(RESULTS_FOLDER / f"{name}.png", (self.folder / f"{name}.png").read_bytes())
-            write_whole(RESULTS_FOLDER / f"{name}.json", json.dumps(results, separators=(",", ":")) + "\n")
+            data = json.dumps(results, separators=(",", ":")) + "\n"
+            write_whole(RESULTS_FOLDER / f"{name}.json", data)
             note_made(name)
         return self.folder
 
     def carry_out(self, workers: int, phases: Sequence[Phase]) -> KeyboardInterrupt | None:
-        """Do the jobs of each phase side by side, one phase after the other; return what stopped them."""
+        """Do the jobs of each phase side by side; return what stopped them."""
         with open_progress(open_console()) as bar, ThreadPoolExecutor(workers) as pool:
             tasks = [bar.add_task(title, total=len(jobs)) for title, jobs in phases]
             try:
@@ -143,24 +140,27 @@ class Runs:
                         bar.advance(task)
             except KeyboardInterrupt as reason:
                 self.stop(reason)
-                bar.console.print("stopping; the running ones save and end. Give the same command again to go on.")
+                line = "stopping; the running ones save and end. Give the same command again to go on."
+                bar.console.print(line)
                 return reason
         return None
 
 
 def note_made(name: str) -> None:
     """Write date and host of a study next to its raw runs."""
-    made = json.loads((RESULTS_FOLDER / MADE).read_text(encoding="utf-8")) if (RESULTS_FOLDER / MADE).is_file() else {}
-    made[name] = {"date": f"{datetime.date.today()}", "host": f"{platform.machine()}, {os.cpu_count()} cores"}
-    write_whole(RESULTS_FOLDER / MADE, json.dumps(made, indent=1) + "\n")
+    file, host = RESULTS_FOLDER / MADE, f"{platform.machine()}, {os.cpu_count()} cores"
+    made = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    made[name] = {"date": f"{datetime.date.today()}", "host": host}
+    write_whole(file, json.dumps(made, indent=1) + "\n")
 
 
 def open_study(folder: Path, plan: Mapping[str, Any]) -> IO[bytes]:
-    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be written to, or holds this
-    study with another plan."""
+    """Make or reopen the folder of a study; return its lock. A `UserError` where it cannot be
+    written to, or holds this study with another plan."""
     check_writable("--out", folder)
-    if (folder / PLAN).is_file() and (folder / PLAN).read_bytes() != encode_json(plan):
+    file = folder / PLAN
+    if file.is_file() and file.read_bytes() != encode_json(plan):
         raise UserError(f"{folder} holds this study with other options; take another --out, or remove that folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / PLAN, plan)
+    write_json(file, plan)
     return lock_folder(folder)

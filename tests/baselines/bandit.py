@@ -1,7 +1,8 @@
-"""A two-armed bandit, a model small enough to learn it in a second, and learners on a stage that play it.
+"""A two-armed bandit, a model small enough to learn it in a second, and learners on a stage that
+play it.
 
-The model can say six words and the end of its turn, nothing else. So an untrained one plays at random, its replies
-differ in length, and some name no arm.
+The model can say six words and the end of its turn, nothing else. So an untrained one plays at
+random, its replies differ in length, and some name no arm.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -41,8 +43,6 @@ MINI = TinyConfig(
 
 
 class ArmParser:
-    """The first arm in a reply."""
-
     name, version = "arm", 1
 
     def parse(self, text: str, legal: Any = None) -> Parsed:
@@ -61,12 +61,12 @@ class ArmParser:
 
 
 def right_arm(number: int) -> str:
-    """The arm that pays."""
     return "+" if number % 2 == 0 else "-"
 
 
 class Bandit(VLEnv):
-    """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts on with the turns.
+    """Two arms: `+` pays 1 where the number shown is even, `-` where it is odd. The number counts
+    on with the turns.
 
     Args:
         plain: `+` pays always.
@@ -126,9 +126,10 @@ def spec(name: str, **changes: Any) -> EnvSpec:
     """A card of the bandit; `kwargs` and the turn limit say how its episodes end."""
     return EnvSpec(
         **{
-            "id": f"test/{name}-v0", "entry_point": "bandit:Bandit", "summary": "Two arms.", "family": "bandit",
-            "max_turns": 50, "reward_range": (0.0, 1.0), "success_rule": "The last action was right.",
-            "image_size": (28, 28), "reply_styles": ("bandit:ArmParser",), **changes,
+            "id": f"test/{name}-v0", "entry_point": "bandit:Bandit", "summary": "Two arms.",
+            "family": "bandit", "max_turns": 50, "reward_range": (0.0, 1.0), "image_size": (28, 28),
+            "success_rule": "The last action was right.", "reply_styles": ("bandit:ArmParser",),
+            **changes,
         }
     )  # fmt: skip
 
@@ -136,13 +137,13 @@ def spec(name: str, **changes: Any) -> EnvSpec:
 PLAIN, ONE, GIFT, SEEN, ENDS, CUT, LONG, LADDER = (
     f"test/{name}-v0" for name in ("Plain", "One", "Gift", "Seen", "Ends", "Cut", "Long", "Ladder")
 )
-"""Episodes of one turn, the first of the plain bandit, the third of gifts and the fourth of pictures; that terminate
-after two; that are cut after three; that go on beyond every rollout; of three levels."""
+"""Episodes of one turn, the first of the plain bandit, the third of gifts and the fourth of
+pictures; that terminate after two; that are cut after three; that go on beyond every rollout; of
+three levels."""
 
 
 @contextmanager
 def bandits() -> Iterator[None]:
-    """Register the bandits."""
     specs = [
         spec("Plain", kwargs={"plain": True}), spec("One"), spec("Gift", kwargs={"gift": True}),
         spec("Seen", kwargs={"seen": True}),
@@ -152,6 +153,13 @@ def bandits() -> Iterator[None]:
     ]  # fmt: skip
     with installed(*specs, distribution="test-bandit"):
         Bandit.begun.clear()
+        yield
+
+
+@contextmanager
+def small_runs() -> Iterator[None]:
+    """Register the bandits, and let runs load the small model."""
+    with bandits(), patch("baselines.learning.run.load_family", lambda *_, **__: small_family()):
         yield
 
 
@@ -165,29 +173,29 @@ def small_family() -> TinyQwen2VL:
 
 
 def small_engine(**options: Any) -> Engine:
-    """An engine of a fresh model."""
     return Engine(small_family(), **{"max_new_tokens": 2, "parsers": (ArmParser(),), **options})
 
 
 SETTINGS: dict[str, Any] = {
-    "env": f"{ENDS},{CUT},{LONG}", "num_envs": 3, "rollout_steps": 7, "minibatch": 8, "updates": 10, "epochs": 2,
-    "max_new_tokens": 4, "image_tokens": 1, "warm": WarmConfig(steps=0), "eval_episodes": 0, "threads": 1,
-    "max_grad_norm": 1e9,
+    "env": f"{ENDS},{CUT},{LONG}", "num_envs": 3, "rollout_steps": 7, "minibatch": 8, "updates": 10,
+    "epochs": 2, "max_new_tokens": 4, "image_tokens": 1, "warm": WarmConfig(steps=0),
+    "eval_episodes": 0, "threads": 1, "max_grad_norm": 1e9,
 }  # fmt: skip
 
 
 def on_stage(module: Any, **changes: Any) -> Any:
     """The learner of a module with `SETTINGS`, changed."""
     config = replace(module.Config(**SETTINGS), **changes).resolve()
-    keep_reference, engine = module is archer or config.kl_coef > 0, small_engine(max_new_tokens=config.max_new_tokens)
-    stage = Stage(config, keep_reference=keep_reference, engine=engine)
+    engine = small_engine(max_new_tokens=config.max_new_tokens)
+    stage = Stage(config, keep_reference=module is archer or config.kl_coef > 0, engine=engine)
     stage.policy.generator.manual_seed(1)
     stage.order.manual_seed(2)
     return learner_of(module)(stage)
 
 
 def perturb(learner: Any, size: float = 0.02, seed: int = 5) -> None:
-    """Move the trained weights, as training would, away from those that sampled or from the reference."""
+    """Move the trained weights, as training would, away from those that sampled or from the
+    reference."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in learner.weights.parameters:
@@ -204,7 +212,8 @@ def make_update(learner: Any, number: int = 1) -> tuple[Any, dict[str, float]]:
 
 @torch.no_grad()
 def win_rate(engine: Engine) -> float:
-    """Mean probability that a reply begins with the right arm, over the numbers that episodes begin with."""
+    """Mean probability that a reply begins with the right arm, over the numbers that episodes begin
+    with."""
     turns = {turn.env.unwrapped.number: turn for turn in Runner([make_env(ONE) for _ in range(30)]).turns()}
     assert len(turns) == 6
     prompts = [engine.family.encode(turn.messages) for turn in turns.values()]
@@ -232,9 +241,7 @@ class Steps:
         self.seen.append((name, rate, gradients))
 
     def rates(self, name: str) -> list[float]:
-        """Learning rates of one optimizer's steps."""
         return [rate for seen, rate, _ in self.seen if seen == name]
 
     def gradients(self, name: str) -> list[list[torch.Tensor]]:
-        """Gradients of one optimizer's steps."""
         return [gradients for seen, _, gradients in self.seen if seen == name]

@@ -1,6 +1,8 @@
-"""The learners' equations written a second time in the plainest way: a loop over environments, steps and tokens.
+"""The learners' equations written a second time in the plainest way: a loop over environments,
+steps and tokens.
 
-Nothing here reads `baselines.learning`; only log-probabilities and states come from an engine, one row at a time.
+Nothing here reads `baselines.learning`; only log-probabilities and states come from an engine, one
+row at a time.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ from torch import Tensor
 
 
 def arm_of(learner: Any, sample: Any) -> str | None:
-    """The arm that a reply names."""
     text = learner.weights.family.decode(sample.ids.tolist())
     return next((letter for letter in text if letter in "+-"), None)
 
 
 def watch_rollout(learner: Any) -> SimpleNamespace:
-    """Note the records of a learner's next rollout, and the state of what came after each of its steps.
+    """Note the records of a learner's next rollout, and the state of what came after each of its
+    steps.
 
-    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], None where an episode terminated.
+    The attributes are there when it was played: `rows` [T][N]; `after` [T][N], None where an
+    episode terminated.
     """
     seen, play = SimpleNamespace(), learner.collector.play
 
@@ -52,8 +55,9 @@ def watch_rollout(learner: Any) -> SimpleNamespace:
 
 
 def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[list[float], list[float]]:
-    """GAE of each environment by its definition, in the order of a batch's rows: sums of what was better than expected
-    until the episode ends, each step discounted by gamma * lambda once more."""
+    """GAE of each environment by its definition, in the order of a batch's rows: sums of what was
+    better than expected until the episode ends, each step discounted by gamma * lambda once
+    more."""
     c, steps, count = learner.config, len(seen.rows), len(seen.rows[0])
     advantages, returns = ([0.0] * (steps * count) for _ in range(2))
     for n in range(count):
@@ -61,7 +65,8 @@ def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[
         for t in range(steps):
             record = seen.rows[t][n]
             arm = arm_of(learner, record.extra)
-            reward = -penalty if arm is None else float(arm == right_arm(int(re.search(r"\d+", record.text)[0])))
+            right = right_arm(int(re.search(r"\d+", record.text)[0]))
+            reward = -penalty if arm is None else float(arm == right)
             after = seen.after[t][n]
             with torch.no_grad():
                 values.append(float(learner.steady(record.extra.hidden[None])))
@@ -79,14 +84,12 @@ def advantages_and_returns(learner: Any, seen: Any, *, penalty: float) -> tuple[
 
 
 def normalised(values: Sequence[float]) -> list[float]:
-    """Shifted and scaled to mean 0 and (sample) deviation 1."""
     mean = sum(values) / len(values)
     deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
     return [(value - mean) / deviation for value in values]
 
 
 def log_probs(engine: Any, samples: Sequence[Any]) -> list[Tensor]:
-    """Log-probabilities of each reply's tokens."""
     return [
         engine.score([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids), dtype=torch.bool))[0]
         for sample in samples
@@ -94,22 +97,18 @@ def log_probs(engine: Any, samples: Sequence[Any]) -> list[Tensor]:
 
 
 def log_prob(learner: Any, sample: Any) -> float:
-    """Log-probability of a reply under the weights that are trained."""
     return float(log_probs(learner.weights.engine, [sample])[0].detach().sum())
 
 
 def clipped(ratio: Tensor, advantage: float, clip: float) -> Tensor:
-    """PPO's objective of one probability ratio."""
     return min(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage)
 
 
 def token_losses(new: Tensor, old: Tensor, advantage: float, clip: float) -> Tensor:
-    """Minus the clipped objective of each token of a reply."""
     return torch.stack([-clipped((a - b).exp(), advantage, clip) for a, b in zip(new, old, strict=True)])
 
 
 def token_kls(new: Tensor, ref: Tensor, estimator: str) -> Tensor:
-    """Estimates of KL(policy || reference) of each token of a reply."""
     d = ref - new
     return {"k1": -d, "k2": d * d / 2, "k3": d.exp() - d - 1}[estimator]
 

@@ -20,6 +20,7 @@ for folder in (HERE, HERE.parent / "benchmarks"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from bandit import bandits, small_runs  # noqa: E402
 from samples import DEVICE, INSTRUCTIONS, messages, picture  # noqa: E402
 from stage import FINISHED  # noqa: E402
 from tiny_families import build  # noqa: E402
@@ -32,8 +33,8 @@ from baselines.runs.logs import draw_success  # noqa: E402
 
 @pytest.fixture(autouse=True, scope="session")
 def _cheap():
-    """More threads than idle cores make a small model several times slower; bounds of curves take few episodes, and
-    drawing takes as long as a small run: `finished` and test_curve.py draw."""
+    """More threads than idle cores make a small model several times slower; bounds of curves take
+    few episodes, and drawing takes as long as a small run: `finished` and test_curve.py draw."""
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.FLOOR_EPISODES", 2)
@@ -52,7 +53,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
-    """Folder of a saved model of a family, by model type: weights, config.json and tokenizer, as published."""
+    """Folder of a saved model of a family, by model type: weights, config.json and tokenizer, as
+    published."""
     folders: dict[str, Path] = {}
 
     def folder(name: str) -> Path:
@@ -67,12 +69,31 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
-    """Folder of a run of `stage.FINISHED` without a stop, with its curve. Tests that change it copy it."""
+    """Folder of a run of `stage.FINISHED` without a stop, with its curve. Tests that change it copy
+    it."""
     out = tmp_path_factory.mktemp("finished") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("baselines.learning.evaluation.draw_success", draw_success)
         vldac.train(replace(FINISHED, out=out))
     return out
+
+
+@pytest.fixture(scope="module")
+def bandits_once():
+    with bandits():
+        yield
+
+
+@pytest.fixture
+def some_bandits():
+    with bandits():
+        yield
+
+
+@pytest.fixture(name="small_runs")
+def _small_runs():
+    with small_runs():
+        yield
 
 
 @pytest.fixture

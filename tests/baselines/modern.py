@@ -1,4 +1,4 @@
-"""Tiny random models of families without a fast path, with their own processors and templates in our words."""
+"""Tiny random models of families without a fast path, with their own processors and templates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Built = tuple[Any, Any]  # model, processor
 
 def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
     tokenizer = build_tokenizer()
-    tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in special], special_tokens=True)
+    added = [AddedToken(token, special=True, normalized=False) for token in special]
+    tokenizer.add_tokens(added, special_tokens=True)
     if named:
         tokenizer._set_model_specific_special_tokens(named)
     return tokenizer, tokenizer.convert_tokens_to_ids
@@ -29,9 +30,10 @@ def _tokenizer(*special: str, **named: str) -> tuple[Any, Callable[[str], int]]:
 def _text(tokenizer: Any, **more: Any) -> dict[str, Any]:
     ids = tokenizer.convert_tokens_to_ids
     return {
-        "vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
-        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 2048,
-        "bos_token_id": None, "eos_token_id": ids(EOS), "pad_token_id": ids(PAD), **more,
+        "vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+        "max_position_embeddings": 2048, "bos_token_id": None, "eos_token_id": ids(EOS),
+        "pad_token_id": ids(PAD), **more,
     }  # fmt: skip
 
 
@@ -49,7 +51,7 @@ def _processor(kind: Any, images: Any, tokenizer: Any, image: str, **own: Any) -
     bare: Any = type(kind.__name__, (kind,), {"check_argument_for_proper_class": check})
     parts = dict.fromkeys(kind.get_attributes()) | {"image_processor": images, "tokenizer": tokenizer}
     made = bare(**parts, chat_template=template, **own)
-    bare.get_attributes = classmethod(lambda cls: ["image_processor", "tokenizer"])  # what `save_pretrained` saves
+    bare.get_attributes = classmethod(lambda cls: ["image_processor", "tokenizer"])  # those saved
     return made
 
 
@@ -59,8 +61,9 @@ def _idefics3() -> Built:
         "<fake_token_around_image>", "<image>", "<end_of_utterance>", "<global-img>", *cells
     )  # fmt: skip
     config = tf.Idefics3Config(
-        text_config=_text(tokenizer, model_type="llama"), vision_config={"image_size": 32, "patch_size": 8, **VISION},
-        scale_factor=2, image_token_id=ids("<image>"), pad_token_id=ids(PAD),
+        text_config=_text(tokenizer, model_type="llama"), scale_factor=2,
+        vision_config={"image_size": 32, "patch_size": 8, **VISION},
+        image_token_id=ids("<image>"), pad_token_id=ids(PAD),
     )  # fmt: skip
     images = tf.Idefics3ImageProcessorPil(size={"longest_edge": 64}, max_image_size={"longest_edge": 32})
     processor = _processor(tf.Idefics3Processor, images, tokenizer, "<image>", image_seq_len=4)
@@ -77,14 +80,16 @@ def _internvl() -> Built:
         text_config=_text(tokenizer, model_type="qwen2"), image_token_id=ids("<IMG_CONTEXT>"), image_seq_length=4,
         vision_config={"image_size": [32, 32], "patch_size": [8, 8], **VISION},
     )  # fmt: skip
-    images = tf.GotOcr2ImageProcessorPil(size={"height": 32, "width": 32}, crop_to_patches=True, max_patches=4)
+    size = {"height": 32, "width": 32}
+    images = tf.GotOcr2ImageProcessorPil(size=size, crop_to_patches=True, max_patches=4)
     processor = _processor(tf.InternVLProcessor, images, tokenizer, "<IMG_CONTEXT>\n", image_seq_length=4)
     return tf.InternVLForConditionalGeneration(config), processor
 
 
 def _glm4v() -> Built:
     begin, end = "<|begin_of_image|>", "<|end_of_image|>"
-    tokenizer, ids = _tokenizer("<|image|>", "<|video|>", begin, end, "<|begin_of_video|>", "<|end_of_video|>")
+    videos = ("<|begin_of_video|>", "<|end_of_video|>")
+    tokenizer, ids = _tokenizer("<|image|>", "<|video|>", begin, end, *videos)
     config = tf.Glm4vConfig(
         text_config=_text(tokenizer, rope_parameters=ROPE | {"mrope_section": [1, 1, 2]}),
         vision_config={**LAYERS, "patch_size": 8, "image_size": 64, "spatial_merge_size": 2},
@@ -92,7 +97,8 @@ def _glm4v() -> Built:
         image_end_token_id=ids(end), video_start_token_id=ids("<|begin_of_video|>"),
         video_end_token_id=ids("<|end_of_video|>"),
     )  # fmt: skip
-    images = tf.Glm4vImageProcessorPil(patch_size=8, merge_size=2, size={"shortest_edge": 512, "longest_edge": 8192})
+    size = {"shortest_edge": 512, "longest_edge": 8192}
+    images = tf.Glm4vImageProcessorPil(patch_size=8, merge_size=2, size=size)
     return tf.Glm4vForConditionalGeneration(config), _processor(
         tf.Glm4vProcessor, images, tokenizer, f"{begin}<|image|>{end}"
     )
@@ -124,7 +130,8 @@ def _qwen3_5() -> Built:
         image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD), vision_start_token_id=ids(VISION_START),
         vision_end_token_id=ids(VISION_END),
     )  # fmt: skip
-    images = tf.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, size={"shortest_edge": 256, "longest_edge": 4096})
+    size = {"shortest_edge": 256, "longest_edge": 4096}
+    images = tf.Qwen2VLImageProcessorPil(patch_size=8, merge_size=2, size=size)
     return tf.Qwen3_5ForConditionalGeneration(config), _processor(
         tf.Qwen3VLProcessor, images, tokenizer, VISION_START + IMAGE_PAD + VISION_END
     )
@@ -170,7 +177,8 @@ def _gemma4() -> Built:
         video_token_id=ids("<|video|>"), audio_token_id=ids("<|audio|>"),
     )  # fmt: skip
     images = tf.Gemma4ImageProcessorPil(patch_size=8, pooling_kernel_size=2, max_soft_tokens=70)
-    return tf.Gemma4ForConditionalGeneration(config), _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
+    processor = _processor(tf.Gemma4Processor, images, tokenizer, "<|image|>")
+    return tf.Gemma4ForConditionalGeneration(config), processor
 
 
 BUILDERS: dict[str, Callable[[], Built]] = {

@@ -51,7 +51,8 @@ def begin(count: int, work: Callable[[], Any], logs: Path) -> list[int]:
 
 
 def end(children: list[int], logs: Path) -> list[tuple[int, str]]:
-    """Wait for processes; return the exit status of each (a signal's is negative) and what it printed."""
+    """Wait for processes; return the exit status of each (a signal's is negative) and what it
+    printed."""
     deadline, statuses = time.monotonic() + PATIENCE, {}
     while len(statuses) < len(children):
         for child in children:

@@ -16,12 +16,10 @@ INSTRUCTIONS = (
 
 
 def picture(seed: int, size: tuple[int, int] = (60, 110)) -> np.ndarray:
-    """[H, W, 3] uint8 noise."""
     return np.random.default_rng(seed).integers(0, 256, (*size, 3), dtype=np.uint8)
 
 
 def messages(image: np.ndarray, text: str) -> list[dict]:
-    """One user turn."""
     return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": text}]}]
 
 
@@ -32,6 +30,12 @@ def with_pictures(message: dict) -> dict:
         for part in message["content"]
     ]
     return {"role": message["role"], "content": parts}
+
+
+def ask_library(processor, chat: list[dict], **options) -> dict:
+    """A prompt as the library's processor lays it out."""
+    options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True, **options}
+    return processor.apply_chat_template([[*map(with_pictures, chat)]], return_tensors="pt", **options)
 
 
 class Marks(TagParser):

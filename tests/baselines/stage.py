@@ -27,8 +27,9 @@ from baselines.runs.logs import RunLog, read_rows
 
 ENV = "vlgym/NumberLine-v0"
 SMALL: dict[str, Any] = {
-    "env": ENV, "updates": 3, "num_envs": 4, "rollout_steps": 3, "minibatch": 6, "epochs": 2, "eval_episodes": 2,
-    "eval_controls": False, "save_every": 1, "image_tokens": 4, "max_new_tokens": 12, "threads": 1,
+    "env": ENV, "updates": 3, "num_envs": 4, "rollout_steps": 3, "minibatch": 6, "epochs": 2,
+    "eval_episodes": 2, "eval_controls": False, "save_every": 1, "image_tokens": 4,
+    "max_new_tokens": 12, "threads": 1,
     "warm": WarmConfig(steps=1, samples=16, batch=8, val_episodes=1),
 }  # fmt: skip
 
@@ -39,19 +40,18 @@ FINISHED = replace(
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    """The log of a run without its times."""
     return [
         {k: v for k, v in row.items() if not k.startswith(("seconds", "speed"))} for row in read_rows(out / "log.jsonl")
     ]
 
 
 def files_of(folders: Iterable[Path]) -> dict[str, bytes]:
-    """Name -> bytes of all files."""
     return {str(p.relative_to(f)): p.read_bytes() for f in folders for p in sorted(f.rglob("*")) if p.is_file()}
 
 
 def assert_same_end(one: Path, other: Path) -> None:
-    """Two runs left the same weights, optimizers, generators, log, evaluations and model, bit for bit."""
+    """Two runs left the same weights, optimizers, generators, log, evaluations and model, bit for
+    bit."""
     newest = [checkpoints(out / "checkpoints")[-1] for out in (one, other)]
     assert newest[0].name == newest[1].name
     states = [json.loads((path / "state.json").read_text()) for path in newest]
@@ -83,8 +83,8 @@ def interrupted_after(update: int) -> Iterator[None]:
 
 
 def rewind(out: Path, to: Path) -> Path:
-    """Copy a finished run as a kill in its last update would have left it: a log of the future, no newest checkpoint
-    and no results. Return the copy."""
+    """Copy a finished run as a kill in its last update would have left it: a log of the future, no
+    newest checkpoint and no results. Return the copy."""
     results = ("model", "adapter", "base", "best", "rating", "curve.png", "evaluation.json")
     shutil.copytree(out, to, ignore=shutil.ignore_patterns(*results))
     shutil.rmtree(checkpoints(to / "checkpoints")[-1])
@@ -106,18 +106,17 @@ class Stage:
 
 
 def learner_of(module: Any) -> Any:
-    """The class of a module's learner."""
     names = ("RL4VLM", "VLDAC", "GRPO", "LOOP", "ArCHer")
     return next(getattr(module, name) for name in names if hasattr(module, name))
 
 
 def on_stage(module: Any, world: World = ALONE, **changes: Any) -> Any:
-    """The learner of a module with `SMALL` settings, changed."""
     return learner_of(module)(Stage(replace(module.Config(**SMALL), **changes).resolve(), world))
 
 
 def roll_out(learner: Any) -> tuple[Any, dict[str, float]]:
-    """Let a learner play a rollout and compute its advantages, as its `train` does; return batch and metrics."""
+    """Let a learner play a rollout and compute its advantages, as its `train` does; return batch
+    and metrics."""
     batch, played, metrics = learner.play()
     values = [learner.compute_values(batch, played)] if hasattr(learner, "compute_values") else []
     return batch, metrics | (learner.compute_advantages(batch, played, *values) or {})

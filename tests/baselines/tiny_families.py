@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from transformers import (
     PreTrainedModel,
@@ -14,6 +15,9 @@ from transformers import (
 )
 
 from baselines.models.tiny import TinyConfig, build_tiny, build_tokenizer, initialise, media_options, text_options
+
+EACH = ("qwen2_vl", pytest.param("qwen2_5_vl", marks=pytest.mark.exhaustive), "qwen3_vl")
+"""Families with a fast path, for `parametrize`; Qwen2.5-VL has the class of Qwen2-VL."""
 
 SMALLEST = TinyConfig(
     hidden_size=32, layers=3, intermediate_size=64, vision_depth=2, vision_width=16, vision_heads=2,

@@ -1,19 +1,18 @@
-"""Curricula compared at a fixed budget: held-out success on the highest level that is played, and the area under it
-over the steps.
+"""Curricula compared at a fixed budget: held-out success on the highest level that is played, and
+the area under it over the steps.
 
     python tests/benchmarks/curricula.py NumberLine --seeds 0 1 2 3 4
     python tests/benchmarks/curricula.py Sokoban --table
 
-For each seed a warm start on all levels, shared by the samplers; then a run of VL-DAC with each. A run that ends is a
-line of docs/studies/curricula-NAME.jsonl, with its CPU minutes; given again, the command goes on with what is missing,
-a killed run included.
+For each seed a warm start on all levels, shared by the samplers; then a run of VL-DAC with each. A
+run that ends is a line of docs/studies/curricula-NAME.jsonl, with its CPU minutes; given again, the
+command goes on with what is missing, a killed run included.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.engine.engine import make_engine
 from baselines.learning.collect import Environments, count_image_tokens
@@ -38,27 +37,21 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.play.curriculum import CURRICULA
 
 POINTS, EPISODES, PER_UPDATE = 4, 32, 256
-"""Validations of a run after its first (on the highest level), episodes of each, environment steps of an update."""
+"""Validations of a run after its first (on the highest level), episodes of each, environment steps
+of an update."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """An environment with levels and the budget of each run on it.
-
-    Attributes:
-        env: its id; steps: environment steps of a run.
-        warm: the warm start; options: of the learner.
-        limit: behind the sampler's name, `@K` for levels up to K; kwargs: arguments of the environment.
-        history: past turns in the prompt; None for as many as the environment's.
-    """
+    """An environment with levels and the budget of each run on it."""
 
     env: str
-    steps: int
+    steps: int  # environment steps of a run
     warm: WarmConfig
-    options: tuple[str, ...]
-    limit: str = ""
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    history: int | None = None
+    options: tuple[str, ...]  # of the learner
+    limit: str = ""  # behind the sampler's name, `@K` for levels up to K
+    kwargs: dict[str, Any] = field(default_factory=dict)  # of the environment
+    history: int | None = None  # past turns in the prompt; None for as many as the environment's
 
 
 BENCHES = {
@@ -89,12 +82,6 @@ def make_start(bench: Bench, seed: int, out: Path) -> None:
     export_merged(family, out, TrainedLimits(engine.max_new_tokens, family.image_tokens, system=family.system).note())
 
 
-def spend() -> float:
-    """CPU minutes of this process's children so far."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (used.ru_utime + used.ru_stime) / 60
-
-
 def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str, Any]:
     """Train once, or go on; return the line of the record."""
     command = [sys.executable, "-m", "baselines.vldac"]
@@ -105,23 +92,28 @@ def play(bench: Bench, name: str, seed: int, start: Path, out: Path) -> dict[str
         updates = bench.steps // PER_UPDATE
         command += [
             "--env", bench.env, "--env-steps", str(bench.steps), "--warm.steps", "0",
-            "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS), "--no-eval-before",
-            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start), "--seed", str(seed),
-            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4", *bench.options,
+            "--eval-episodes", str(EPISODES), "--eval-every", str(updates // POINTS),
+            "--no-eval-before",
+            "--no-eval-controls", "--record-every", "0", "--threads", "1", "--model", str(start),
+            "--seed", str(seed),
+            "--curriculum", f"{name}{bench.limit}", "--out", str(out), "--lr", "3e-4",
+            *bench.options,
             *(f"--env-kwargs={key}={value}" for key, value in bench.kwargs.items()),
             *(() if bench.history is None else ("--history-turns", str(bench.history))),
         ]  # fmt: skip
-    before = spend()
+    before = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     reports = json.loads((out / "evaluation.json").read_text())
     points = [(each["env_steps"], each["success"]) for each in reports if each["split"] == "val"]
     (last,) = [each for each in reports if each["split"] == "test"]
     area = sum((b - a) * (x + y) / 2 for (a, x), (b, y) in pairwise(points)) / bench.steps
     levels = [row["curriculum/level_mean"] for row in read_rows(out / "log.jsonl")]
+    cpu = sum(getattr(os.times(), x) - getattr(before, x) for x in ("children_user", "children_system"))
     return {
         "sampler": name, "seed": seed, "success": last["success"], "area": area, "points": points,
-        "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]], "resumed": resumed,
-        "cpu_minutes": round(spend() - before, 2),
+        "level_mean": [round(level, 2) for level in levels[:: max(1, len(levels) // 20)]],
+        "resumed": resumed,
+        "cpu_minutes": round(cpu / 60, 2),
     }  # fmt: skip
 
 
@@ -132,13 +124,12 @@ def show(values: list[float]) -> str:
 
 
 def main() -> None:
-    """Play what is missing, seed by seed, then print the table of all there is."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("name", choices=BENCHES)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--folder", type=Path, default=Path("runs/curricula"), help="of the runs")
     parser.add_argument("--table", action="store_true", help="play nothing")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     bench, folder = BENCHES[args.name], args.folder / args.name
     record = RESULTS_FOLDER / f"curricula-{args.name}.jsonl"
     lines = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []

@@ -1,11 +1,11 @@
-"""Results of `make demo` with five seeds: time, and held-out success before and after reinforcement learning.
+"""Results of `make demo` with five seeds: time, and held-out success before and after reinforcement
+learning.
 
 Each seed is a process with the demo's options of `python -m baselines.vldac`.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
@@ -23,7 +23,8 @@ from baselines.studies.processes import RESULTS_FOLDER, note_made
 from vlgym.evaluation import evaluate
 
 OPTIONS = (
-    "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.995", "--kl-coef", "0.02", "--gamma", "0.5",
+    "--env", "vlgym/NumberLine-v1", "--warm.reading", "0.995", "--kl-coef", "0.02", "--gamma",
+    "0.5",
     "--target-kl", "0.03", "--num-envs", "64", "--rollout-steps", "4", "--updates", "42",
 )  # fmt: skip
 """As the Makefile has them."""
@@ -48,7 +49,8 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
     greedy = evaluate(OPTIONS[1], make_hf(str(out / "model"), temperature=0), episodes=200).to_dict()
     figures = {"before": before, "after": after, "greedy": greedy, "grey": after["grey"]}
     line = {
-        "seed": seed, **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
+        "seed": seed,
+        **{name: {key: report[key] for key in KEYS} for name, report in figures.items()},
         "explained_variance": sum(explained[4:15]) / 11, "lowest": min(explained[15:]),
         "largest_kl": max(row["loss/kl"] for row in rows), "seconds": round(seconds),
         "curve": [[row[name] for name in COLUMNS] for row in rows],
@@ -58,12 +60,11 @@ def run_seed(seed: int, out: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the seeds one after another; with `--write` they are published; `make docs` draws README's curve of them."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[5, 6, 7, 8, 9], help="0 to 4 chose the options")
     parser.add_argument("--write", action="store_true", help="write docs/studies/demo.jsonl")
     parser.add_argument("--out", metavar="FOLDER", help="folder that keeps finished seeds for a call after a break")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(args.out or name)
         runs = [run_seed(seed, folder / f"seed{seed}") for seed in args.seeds]

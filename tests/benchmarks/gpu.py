@@ -1,16 +1,16 @@
-"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of some minutes.
+"""Speed of the learner on one GPU: the architecture of Qwen2-VL-7B with random weights, in parts of
+some minutes.
 
     python tests/benchmarks/gpu.py --minutes 12
     python tests/benchmarks/gpu.py --part update --size tiny --device cpu
 
-Speed depends on shapes, not on the weights' values: the weights are drawn on the device. Without CUDA the script
-measures a tiny model of the same architecture, which shows that every part runs, and says nothing about a GPU. A row
-is appended to `--rows` as soon as it is measured.
+Speed depends on shapes, not on the weights' values: the weights are drawn on the device. Without
+CUDA the script measures a tiny model of the same architecture, which shows that every part runs,
+and says nothing about a GPU. A row is appended to `--rows` as soon as it is measured.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import signal
 import sys
@@ -23,14 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from report import describe_machine, parse
+from report import describe_machine, make_parser
 from transformers import Qwen2VLConfig, Qwen2VLForConditionalGeneration
 
 from baselines.engine.engine import Engine
-from baselines.learning import setup
-from baselines.learning.batch import Passes
+from baselines.learning import run as run_module
+from baselines.learning.batch import Passes, probe
 from baselines.learning.run import Run
-from baselines.learning.setup import probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.models import lora
 from baselines.models.family import Family, Prompt
@@ -40,10 +39,9 @@ from baselines.runs.distributed import peak_memory
 from baselines.vldac import VLDAC, Config
 from vlgym.files import append_whole
 
-ENV = "vlgym/NumberLine-v1"
+ENV, RANK = "vlgym/NumberLine-v1", 64
 SIDE = 336  # pixels
 PROMPT = 300  # tokens, image included
-RANK = 64
 
 
 class Scale(NamedTuple):
@@ -80,13 +78,15 @@ SHAPES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 """The text model and the vision tower of each size."""
 
 
-# ---- the model -------------------------------------------------------------------------------------------------------
+# ---- the model ---------------------------------------------------------------------------------
 
 
 def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration:
-    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device; bfloat16 on CUDA.
+    """The published architecture (7B: 8.29 billion parameters), random weights drawn on the device;
+    bfloat16 on CUDA.
 
-    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is never sampled.
+    Special tokens have the offline tokenizer's ids; the rest of the vocabulary is padding, which is
+    never sampled.
     """
     ids: Any = build_tokenizer().convert_tokens_to_ids
     shape, vision = SHAPES[size]
@@ -96,7 +96,8 @@ def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration
         "bos_token_id": None, "eos_token_id": ids(EOS), "pad_token_id": ids(PAD),
     }  # fmt: skip
     config = Qwen2VLConfig(
-        text_config=text, vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
+        text_config=text,
+        vision_config=vision | {"hidden_size": text["hidden_size"], "mlp_ratio": 4},
         tie_word_embeddings=text["tie_word_embeddings"],
         image_token_id=ids(IMAGE_PAD), video_token_id=ids(VIDEO_PAD),
         vision_start_token_id=ids(VISION_START), vision_end_token_id=ids(VISION_END),
@@ -108,12 +109,7 @@ def qwen2_vl(size: str, device: torch.device) -> Qwen2VLForConditionalGeneration
 
 
 class Bench:
-    """A size on a device, and what its speed is held against.
-
-    Args:
-        size: of `SCALES`.
-        device: where.
-    """
+    """A size of `SCALES` on a device, and what its speed is held against."""
 
     def __init__(self, size: str, device: torch.device) -> None:
         self.size, self.device, self.scale = size, device, SCALES[size]
@@ -125,22 +121,19 @@ class Bench:
         self.head = self.family.model.lm_head.weight.numel()
 
     def seconds(self, work: Callable[[], Any], repeat: int = 3) -> float:
-        """Best time of one call, after one that warms up: of the clock on CUDA, of the processor on a shared CPU."""
+        """Best time of one call, after one that warms up."""
         work()
         return min(self.once(work) for _ in range(repeat))
 
     def once(self, work: Callable[[], Any]) -> float:
-        """Time of one call."""
+        """Time of one call: of the clock on CUDA, of the processor on a shared CPU."""
         clock = time.perf_counter if self.cuda else time.process_time
-        self._wait()
+        wait = torch.cuda.synchronize if self.cuda else torch.cpu.synchronize
+        wait()
         start = clock()
         work()
-        self._wait()
+        wait()
         return clock() - start
-
-    def _wait(self) -> None:
-        if self.cuda:
-            torch.cuda.synchronize(self.device)
 
     def bandwidth(self) -> float:
         """Bytes per second that a copy reads and writes."""
@@ -153,14 +146,14 @@ class Bench:
         return peak_memory(self.device) / 2**30
 
     def prompts(self, number: int) -> list[Prompt]:
-        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together: nothing to share."""
-        rng = np.random.default_rng(0)
+        """Different pictures of `SIDE` pixels and different texts, each `PROMPT` tokens together:
+        nothing to share."""
 
         def layout(name: int, picture: np.ndarray, words: int) -> Prompt:
             content = [{"type": "image", "image": picture}, {"type": "text", "text": f"{name}" + " move" * words}]
             return self.family.encode([{"role": "user", "content": content}])
 
-        pictures = rng.integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
+        pictures = np.random.default_rng(0).integers(0, 256, (number, SIDE, SIDE, 3), dtype=np.uint8)
         return [layout(i, x, PROMPT - len(layout(i, x, 0))) for i, x in enumerate(pictures)]
 
     def adapted(self) -> Engine:
@@ -173,25 +166,24 @@ class Bench:
                     factor.weight.normal_(0.0, 1e-3, generator=generator)
         return Engine(self.family, max_new_tokens=self.scale.new_tokens)
 
-    def merged(self, engine: Engine) -> Engine:
-        """An engine with the sums of weights and adapters: a second copy of the weights."""
-        return Engine(lora.merged_copy(self.family), max_new_tokens=self.scale.new_tokens, vision_of=engine)
 
-
-# ---- parts -----------------------------------------------------------------------------------------------------------
+# ---- parts -------------------------------------------------------------------------------------
 
 Row = dict[str, Any]
 
 
 @torch.no_grad()
 def graphs(bench: Bench) -> Iterator[Row]:
-    """Milliseconds per token with a CUDA graph and without, adapters apart and merged; how many greedy tokens of the
-    graph are the loop's; the floor of reading the weights, and keys and values at half of the reply."""
+    """Milliseconds per token with a CUDA graph and without, adapters apart and merged; how many
+    greedy tokens of the graph are the loop's; the floor of reading the weights, and keys and values
+    at half of the reply."""
     bandwidth, limit, engine = bench.bandwidth(), bench.scale.new_tokens, bench.adapted()
     decoder = bench.family.decoder
     per_token = 2 * len(decoder.layers) * decoder.kv_heads * decoder.head_dim * bench.itemsize
     for name in ("adapters apart", "merged"):
-        one = engine if name != "merged" else bench.merged(engine)
+        one = engine
+        if name == "merged":  # a second copy of the weights
+            one = Engine(lora.merged_copy(bench.family), max_new_tokens=limit, vision_of=engine)
         one.stop = torch.tensor([one.family.pad_id], device=bench.device)  # no reply ends early
         for batch in bench.scale.batches[::-1]:
             prompts, greedy = bench.prompts(batch), []
@@ -216,27 +208,32 @@ def probes(bench: Bench) -> Iterator[Row]:
         bench.family.set_recompute(recompute)
         if bench.cuda:
             torch.cuda.reset_peak_memory_stats(bench.device)
-        found = probe(engine, bench.prompts(1)[0], list(lora.adapters(bench.family).parameters()), Passes(64), 64)
+        factors = list(lora.adapters(bench.family).parameters())
+        fit = probe(engine, bench.prompts(1)[0], factors, Passes(64), 64)
         yield {
-            "recompute": recompute, "rows": found.rows, "tokens": found.tokens, "peak_gib": found.peak / 2**30,
-            "s_a_row": found.seconds,
+            "recompute": recompute, "rows": fit.rows, "tokens": fit.tokens,
+            "peak_gib": fit.peak / 2**30,
+            "s_a_row": fit.seconds,
         }  # fmt: skip
 
 
 def update(bench: Bench) -> Iterator[Row]:
-    """An update of VL-DAC that trains the adapters, after one that warms up: rollout, reference, two epochs."""
+    """An update of VL-DAC that trains the adapters, after one that warms up: rollout, reference,
+    two epochs."""
     number, family = bench.scale.num_envs, bench.family
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
             env=ENV, env_kwargs=(f"image_size=[{SIDE}, {SIDE}]",), model=f"random {bench.size}",
-            out=Path(folder) / "run", num_envs=number, rollout_steps=2, epochs=2, minibatch=number, micro_batch=16,
-            max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0, lr=1e-6,
+            out=Path(folder) / "run", num_envs=number, rollout_steps=2, epochs=2, minibatch=number,
+            micro_batch=16,
+            max_new_tokens=bench.scale.new_tokens, lora=lora.LoraOptions(rank=RANK), value_warmup=0,
+            lr=1e-6,
             updates=100, eval_episodes=0, warm=WarmConfig(steps=0), device=str(bench.device),
             dtype="bfloat16" if bench.cuda else "float32",
         ).resolve()  # fmt: skip
-        setup.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
+        run_module.load_family = lambda *args, **kwargs: family  # the model is made here, not loaded
         with Run(config) as run:
-            for engine in run.weights.engines():  # replies ramble to the limit, the costliest case
+            for engine in run.weights.engines:  # replies ramble to the limit, the costliest case
                 engine.stop = torch.tensor([family.pad_id], device=bench.device)
             learner = VLDAC(run)
             run.keep(learner.optimizers, learner.collector, {"value": learner.value, "steady": learner.steady})
@@ -248,7 +245,8 @@ def update(bench: Bench) -> Iterator[Row]:
             line = json.loads((run.out / "log.jsonl").read_text().splitlines()[1])
     names = ("rollout/logp_diff_", "seconds/" if bench.cuda else "rollout/logp_diff_")  # phases are timed by the clock
     yield {
-        "s": times[1], "env_steps_per_s": 2 * number / times[1], "first_update_s": times[0], "num_envs": number,
+        "s": times[1], "env_steps_per_s": 2 * number / times[1], "first_update_s": times[0],
+        "num_envs": number,
         "reply_tokens": line["rollout/reply_tokens"], "memory_gib": bench.memory(),
         **{name: x for name, x in line.items() if name.startswith(names)},
     }  # fmt: skip
@@ -259,14 +257,13 @@ PARTS = {"graphs": (graphs, ["7b"]), "probes": (probes, ["2b", "7b"]), "update":
 
 
 def main() -> int:
-    """Measure the parts until the minutes are spent; an error costs its own part alone. Return 1 after an error."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--part", choices=tuple(PARTS), action="append", help="what to measure; all if not given")
     parser.add_argument("--size", choices=tuple(SCALES), help="in place of each part's sizes; tiny without CUDA")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rows", type=Path, default=Path("gpu.jsonl"), help="file that rows are appended to")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     torch.manual_seed(0)
     device, failed = torch.device(args.device), 0
     size = args.size or (None if device.type == "cuda" else "tiny")

@@ -1,16 +1,15 @@
-"""Speed of VL-DAC's loop (rollout, reference, update) with the fast engine over the plain one, in one process.
+"""Speed of VL-DAC's loop (rollout, reference, update) with the fast engine over the plain one, in
+one process.
 
     python tests/benchmarks/learner.py
 
-The plain engine is what families without a fast path get: the library's `generate`, which keeps the log-probabilities
-of the tokens that it draws, and one padded forward pass with the logits of the replies alone; images are prepared once.
-Model, environments, batch sizes, epochs and losses are the same. Both are fed by the same warm-started policy, and
-neither one's update is kept, so that they see replies of the same length throughout.
+The plain engine, of families without a fast path, is the library's `generate` and one padded
+forward pass. Both begin with the same warm-started policy, and no update is kept, so replies have
+the same length throughout.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
 import tempfile
 import time
@@ -21,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.engine.engine import ModelPolicy, make_engine
 from baselines.learning.batch import log_probs
@@ -94,10 +93,9 @@ def measure(env_id: str, updates: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--updates", type=int, default=3)
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     torch.set_num_threads(2)
     body, lines = f"Tiny model, {args.updates} timed updates of each engine, alternately, 2 threads.\n\n", []
     for env_id in ENVS:

@@ -2,9 +2,10 @@
 
     python tests/benchmarks/page.py
 
-The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000 characters and a
-picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP from a server in this process. The
-server answers once every record was read; reading the same file by `read_trajectories` is what it is compared with.
+The records are made on the spot: 10,000 episodes of five turns, each turn with a prompt of 2,000
+characters and a picture of 224 x 224 pixels (of 100 different ones). Pages are asked for over HTTP
+from a server in this process. The server answers once every record was read; reading the same file
+by `read_trajectories` is what it is compared with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from vlgym.env.rendering import encode_png
 from vlgym.files import seal
@@ -47,32 +48,33 @@ def make_records(folder: Path) -> None:
                 name, last = names[(episode + turn) % PICTURES], turn == TURNS - 1
                 parts = [{"type": "image", "file_name": name}, {"type": "text", "text": "x" * 2000}]
                 row = {
-                    "file_name": name, "env_id": "vlgym/Line-v0", "episode": episode, "seed": episode, "turn": turn,
-                    "text": "", "reply": f"I go <action>right</action> {episode}", "actions": ["right"], "parse": "ok",
+                    "file_name": name, "env_id": "vlgym/Line-v0", "episode": episode,
+                    "seed": episode, "turn": turn,
+                    "text": "", "reply": f"I go <action>right</action> {episode}",
+                    "actions": ["right"], "parse": "ok",
                     "reward": float(last), "terminated": last, "truncated": False, "invalid": False,
-                    "success": last and episode % 2 == 0, "score": None, "part": "", "repeat": 0, "cut": False,
+                    "success": last and episode % 2 == 0, "score": None, "part": "", "repeat": 0,
+                    "cut": False,
                     "refused": False, "after": "", "span": [13, 18], "usage": None,
                     "prompt": json.dumps([{"role": "user", "content": parts}]),
                 }  # fmt: skip
                 file.write(json.dumps(seal(row)) + "\n")
 
 
-def get(address: str) -> bytes:
+def get(address: str) -> str:
     """Return the body of an answer."""
     with urllib.request.urlopen(address, timeout=120) as answer:
-        return bytes(answer.read())
+        return answer.read().decode(errors="replace")
 
 
 def measure(act: Callable[[], object]) -> float:
-    """Milliseconds."""
     begun = time.perf_counter()
     act()
     return 1000 * (time.perf_counter() - begun)
 
 
 def main() -> None:
-    """Measure, and print the table."""
-    parse(__doc__ or "")
+    make_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
         make_records(folder)
@@ -84,24 +86,20 @@ def main() -> None:
         urllib.request.install_opener(urllib.request.build_opener(urllib.request.HTTPCookieProcessor()))
         get(address)  # brings the token, and from then on the cookie does
         server = address.partition("/?")[0]
-        rng = random.Random(0)
-        link = get(f"{server}/episodes").decode().split('<td><a href="')[1].split('"')[0]
-        key = link.split("/")[2]
+        rng, key = random.Random(0), get(f"{server}/episodes").split('<td><a href="')[1].split("/")[2]
         pictures = [path.name for path in (folder / "images").iterdir()]
         pages = {
-            "the runs": lambda: get(f"{server}/"),
-            "the list, newest first": lambda: get(f"{server}/episodes"),
-            "the list, sorted by return": lambda: get(f"{server}/episodes?sort=-return"),
-            "the list, words searched in all replies": lambda: get(
-                f"{server}/episodes?q=action>+{rng.randrange(EPISODES)}"
-            ),
-            "the last page of the list": lambda: get(f"{server}/episodes?page=200"),
-            "a turn": lambda: get(f"{server}/turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}"),
-            "a turn's picture": lambda: get(f"{server}/picture/{key}/images/{rng.choice(pictures)}"),
-        }  # fmt: skip
+            "the runs": lambda: "",
+            "the list, newest first": lambda: "episodes",
+            "the list, sorted by return": lambda: "episodes?sort=-return",
+            "the list, words searched in all replies": lambda: f"episodes?q=action>+{rng.randrange(EPISODES)}",
+            "the last page of the list": lambda: "episodes?page=200",
+            "a turn": lambda: f"turn/{key}/{rng.randrange(EPISODES)}/{rng.randrange(TURNS)}",
+            "a turn's picture": lambda: f"picture/{key}/images/{rng.choice(pictures)}",
+        }
         rows = []
-        for name, act in pages.items():
-            times = [measure(act) for _ in range(REPEATS)]
+        for name, page in pages.items():
+            times = [measure(lambda page=page: get(f"{server}/{page()}")) for _ in range(REPEATS)]
             rows.append([name, f"{statistics.median(times):.0f}", f"{max(times):.0f}"])
         whole = measure(lambda: [episode[0].env_id for episode in read_trajectories(folder, images=False)])
     body = (

@@ -5,13 +5,12 @@
         --kl-coef 0.02 --gamma 0.5 --target-kl 0.03 --num-envs 64 --rollout-steps 4 --updates 40 --out runs/trained
     python tests/benchmarks/real_model.py --out runs/real --trained runs/trained --write
 
-The training takes 50 minutes of one core. The evaluations, by `vlgym eval`, take an hour; a second call goes on with
-them.
+The training takes 50 minutes of one core. The evaluations, by `vlgym eval`, take an hour; a second
+call goes on with them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from baselines.engine.engine import make_engine, pad_rows
 from baselines.models.load import load_family
@@ -29,11 +28,13 @@ from vlgym.play.trajectory import read_trajectories
 
 FIRST = "vlgym/NumberLine-v1"
 IDS = (
-    FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/TicTacToe-v0",
+    FIRST, "vlgym/EZPoints-v1", "vlgym/Blackjack-v0", "vlgym/OneRoomS6Fast-v1",
+    "vlgym/TicTacToe-v0",
     "vlgym/ConnectFour-v0", "vlgym/Points24-v1", "vlgym/ScreensClick-v0", "vlgym/ScreensGo-v0",
 )  # fmt: skip
 SHORT = ("vlgym/ScreensClick-v0", "vlgym/Blackjack-v0", FIRST, "vlgym/EZPoints-v1", "vlgym/TicTacToe-v0")
-"""Those that are played with two examples, each alone: the examples of one are computed once for all its episodes."""
+"""Those that are played with two examples, each alone: the examples of one are computed once for
+all its episodes."""
 PLAN = ("vlgym/SokobanDrawn-v0", "--env-kwargs", "planner=global")
 """One reply holds the whole plan: turn by turn its 50 turns would be most of the replies of all."""
 WORDS = ("--policy-arg", "threads=1", "--num-envs", "30", "--max-tokens")
@@ -45,8 +46,8 @@ EXAMPLES, SCORED = 2, 64
 
 
 def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
-    """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's reward, and no words
-    on an unreadable reply."""
+    """Return player, its options and what it plays, of each evaluation. `SILENT` has the paper's
+    reward, and no words on an unreadable reply."""
     every = ",".join(IDS)
     return [
         ("random", ("--policy", "random"), every),
@@ -61,7 +62,8 @@ def list_runs(trained: Path) -> list[tuple[str, tuple[str, ...], str]]:
 
 
 def read_rows(player: str, folder: Path) -> list[dict[str, Any]]:
-    """Return a row per environment: success, how the replies were read, and the first replies of two episodes."""
+    """Return a row per environment: success, how the replies were read, and the first replies of
+    two episodes."""
     report, replies = json.loads((folder / "report.json").read_text(encoding="utf-8")), dict[str, list[str]]()
     for episode in read_trajectories(folder, images=False):
         if player != "random" and len(replies.setdefault(episode[0].env_id, [])) < EXAMPLES:
@@ -77,9 +79,11 @@ def read_rows(player: str, folder: Path) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def read_training(run: Path, folder: Path) -> dict[str, Any]:
-    """Return the curve of a training, its KL to the published model in nats a reply, and answers of both models.
+    """Return the curve of a training, its KL to the published model in nats a reply, and answers of
+    both models.
 
-    The KL is the mean of log pi - log pi_published over the replies in `folder`, which the trained model sampled.
+    The KL is the mean of log pi - log pi_published over the replies in `folder`, which the trained
+    model sampled.
     """
     updates = [json.loads(line) for line in (run / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     published, trained = (make_engine(load_family(str(name)), max_new_tokens=32) for name in ("smollm2", run / "model"))
@@ -97,7 +101,8 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
     updates = [each for each in updates if "update" in each]
     phases = [each[f"seconds/{phase}"] for each in updates for phase in ("rollout", "reference", "check", "update")]
     return {
-        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()), "minutes": sum(phases) / 60,
+        "player": "training", "env": FIRST, "kl": float((own - theirs).mean()),
+        "minutes": sum(phases) / 60,
         "updates": [{name: each[name] for name in names} for each in updates],
         "evaluations": json.loads((run / "evaluation.json").read_text(encoding="utf-8")),
         "answers": [[question, answer(published, question), answer(trained, question)] for question in QUESTIONS],
@@ -105,13 +110,12 @@ def read_training(run: Path, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Play all, print a table, and publish the rows with `--write`."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=30, help="of each environment")
     parser.add_argument("--trained", metavar="FOLDER", type=Path, required=True, help="run folder of the training")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder that keeps what was played")
     parser.add_argument("--write", action="store_true", help="write docs/studies/real-model.json")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
 
     # A run that was stopped goes on; one that has ended writes its report again.
     rows = []

@@ -1,4 +1,5 @@
-"""Tables of the benchmarks: each states hardware, versions and date. Shared by the scripts of this folder."""
+"""Tables of the benchmarks: each states hardware, versions and date. Shared by the scripts of this
+folder."""
 
 from __future__ import annotations
 
@@ -12,11 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 
-def parse(description: str, parser: argparse.ArgumentParser | None = None) -> argparse.Namespace:
-    """Parse the command line of a benchmark."""
-    parser = parser or argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.description = description
-    return parser.parse_args()
+def make_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark's command line."""
+    plain = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=description, formatter_class=plain)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

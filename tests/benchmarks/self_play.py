@@ -1,23 +1,23 @@
-"""Self-play judged: the models of a `curve` study before and after it, against the game's own players.
+"""Self-play judged: the models of a `curve` study before and after it, against the game's own
+players.
 
     python tests/benchmarks/self_play.py KuhnPoker-v0
     python tests/benchmarks/self_play.py TicTacToe-v0 --folder runs/studies
 
-Reads the runs of `python -m baselines.studies.study curve-NAME` that have ended, adds a line for each to
-docs/studies/self-play.jsonl, and prints the table of all there is. In Kuhn poker it is the exploitability of 400
-replies in each of the 12 states; else 50 seeds from each seat against random play and against the oracle, and 50 games
-in which the model holds all seats.
+Reads the runs of `python -m baselines.studies.study curve-NAME` that have ended, adds a line for
+each to docs/studies/self-play.jsonl, and prints the table of all there is. In Kuhn poker it is the
+exploitability of 400 replies in each of the 12 states; else 50 seeds from each seat against random
+play and against the oracle, and 50 games in which the model holds all seats.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from report import finish, parse, table
+from report import finish, make_parser, table
 from safetensors.torch import load_file
 
 from baselines.policies.hf import EnginePolicy
@@ -40,16 +40,14 @@ def judge(name: str, policy: EnginePolicy) -> dict[str, Any]:
 
         shares = sample_shares(policy, SAMPLES)
         return {"exploitability": measure(shares), "half_width": place(shares, SAMPLES)[1] * RANDOM}
-    found = {}
+    figures = {}
     for other, make in {"itself": None, **OTHERS}.items():
-        players = {MODEL: policy, **({} if make is None else {other: make()})}
+        players = {MODEL: policy, **({other: make()} if make else {})}
         with tempfile.TemporaryDirectory() as folder:
             results = Tournament(f"vlgym/{name}", players, GAMES, Path(folder) / "cup").play()
-        if make is None:
-            found[other] = {"return": sum(result.return_of(MODEL) for result in results) / len(results)}
-        else:
-            found[other] = list_pairs(results, [MODEL, other])[0]
-    return found
+        alone = {"return": sum(result.return_of(MODEL) for result in results) / len(results)}
+        figures[other] = list_pairs(results, [MODEL, other])[0] if make else alone
+    return figures
 
 
 def judge_run(name: str, run: Path) -> dict[str, Any]:
@@ -72,11 +70,10 @@ def show(name: str, figures: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Judge what is missing, then print the table of all there is."""
-    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("name", choices=(KUHN, "TicTacToe-v0", "CoinGame-v0"))
     parser.add_argument("--folder", type=Path, default=Path("runs/studies"), help="of the studies")
-    args = parse(__doc__ or "", parser)
+    args = parser.parse_args()
     set_up_torch(1, "cpu")
     lines = [json.loads(line) for line in RECORD.read_text().splitlines()] if RECORD.exists() else []
     for done in sorted((args.folder / f"curve-{args.name}" / "runs").glob(f"*/{PHASE_FILE}")):

@@ -1,23 +1,21 @@
-"""Speed of batches of environments in this process, in two worker processes and on two Ray actors."""
+"""Speed of batches of environments in this process, in two worker processes and on two Ray
+actors."""
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from typing import Any
 
-from report import finish, parse, table
+from report import finish, make_parser, table
 
 from vlgym.env_groups import open_group
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner
 
-WAYS = ("local", "processes:2", "ray:2")
-ONE_WORKER = ("local", "processes:1", "ray:1")
+WAYS, ONE_WORKER = ("local", "processes:2", "ray:2"), ("local", "processes:1", "ray:1")
 BATCHES = (("vlgym/WebShop-v1", 16, 6), ("vlgym/Football-v1", 16, 6), ("vlgym/OneRoom-v1", 64, 8))
-OVERHEAD = "vlgym/NumberLine-v1"
-ROUNDS = 3
+OVERHEAD, ROUNDS = "vlgym/NumberLine-v1", 3
 
 
 def count_steps(way: str, env_id: str, envs: int, steps: int, **kwargs: Any) -> float:
@@ -51,8 +49,7 @@ def show(found: list[float]) -> str:
 
 
 def main() -> None:
-    """Measure batches and the cost of a step."""
-    parse(__doc__ or "")
+    make_parser(__doc__).parse_args()
     batches, overhead = [], []
     for env_id, envs, steps in BATCHES:
         batches.append([f"{envs} {env_id}", *map(show, measure(env_id, envs, steps, WAYS))])
@@ -60,8 +57,8 @@ def main() -> None:
         speeds = measure(OVERHEAD, envs, steps, ONE_WORKER, image_size=(336, 336))
         overhead.append([envs, *(show([1000 / speed for speed in each]) for each in speeds)])
     body = (
-        f"Random policy; median, least and most of {ROUNDS} rounds that take turns; load average at the end "
-        f"{os.getloadavg()[0]:.1f}. Steps per second of a batch:\n\n{table(['batch', *WAYS], batches)}\n\n"
+        f"Random policy; median, least and most of {ROUNDS} rounds that take turns. Steps per second of a batch:\n\n"
+        f"{table(['batch', *WAYS], batches)}\n\n"
         f"Milliseconds per step of {OVERHEAD} with a picture of 336 x 336 pixels, drawn and sent, in batches of this "
         f"many environments on one worker:\n\n{table(['environments', *ONE_WORKER], overhead)}"
     )

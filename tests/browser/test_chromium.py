@@ -22,16 +22,8 @@ import psutil
 import pytest
 
 import vlgym.browser.chromium
-from vlgym.browser.chromium import (
-    BrowserError,
-    BrowserPool,
-    Chromium,
-    Limits,
-    ProcessGuard,
-    kill_tree,
-    list_tree,
-    measure_tree,
-)
+from vlgym.browser.chromium import BrowserError, BrowserPool, Chromium, Limits, WebDriverException
+from vlgym.browser.process_limits import ProcessGuard, kill_tree, list_tree, measure_tree
 from vlgym.browser.room import Room
 from vlgym.errors import MissingSystemPartError, NotInstalledError
 
@@ -39,30 +31,26 @@ needs_chromium = pytest.mark.skipif(
     shutil.which("chromedriver") is None or shutil.which("chromium") is None,
     reason="chromium or chromium-driver is not installed",
 )
-GROW = "import time; kept = bytearray(); time.sleep(0.5); kept.extend(b'x' * 200_000_000); time.sleep(60)"
+GROW = "import time; time.sleep(0.5); grown = bytes([1]) * 200_000_000; time.sleep(60)"
 
 
 def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
     """Wait until a condition holds; return whether it did in time."""
     deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)
-    return True
+    return holds()
 
 
 def gone(processes: list[int]) -> bool:
     """Wait until no process runs any more; one that ended and waits to be reaped does not."""
-    return soon(lambda: not any(is_running(process) for process in processes))
 
-
-def is_running(process: int) -> bool:
-    """True if a process has not ended."""
-    try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+    def runs(process: int) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
         return False
+
+    return soon(lambda: not any(map(runs, processes)))
 
 
 @pytest.fixture
@@ -70,13 +58,12 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     """Start a parent whose child runs Python code; it is running when this returns."""
     started = []
 
+    parent = (
+        "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
+        "print(child.pid, flush=True)\nchild.wait()"
+    )
+
     def start(code: str) -> subprocess.Popen[str]:
-        parent = (
-            "import subprocess, sys\n"
-            "child = subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
-            "print(child.pid, flush=True)\n"
-            "child.wait()"
-        )
         process = subprocess.Popen([sys.executable, "-c", parent, code], stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None
@@ -100,26 +87,21 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture
 def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Put a script in the place of chromedriver, and something that is no browser in that of Chromium; both know their
-    versions.
-    """
+    """Put a script in the place of chromedriver, and one that is no browser in that of Chromium."""
 
-    def write(script: str, chromium: str = "", version: str = "Chromium 156.0.1") -> None:
-        monkeypatch.setenv("VLGYM_CHROMEDRIVER", write_program("chromedriver", "ChromeDriver 156.0.1", script))
-        monkeypatch.setenv("VLGYM_CHROMIUM", chromium or write_program("chromium", version, "exit 1"))
+    def write(script: str, chromium: str = "") -> None:
+        for name, lines in (("chromedriver", script), ("chromium", "echo no usable sandbox >&2; exit 1")):
+            (tmp_path / name).write_text(f"#!/bin/sh\n{lines}\n")
+            (tmp_path / name).chmod(0o755)
+        monkeypatch.setenv("VLGYM_CHROMEDRIVER", str(tmp_path / "chromedriver"))
+        monkeypatch.setenv("VLGYM_CHROMIUM", chromium or str(tmp_path / "chromium"))
         if not chromium:  # a real one opens a socket there, whose name has 107 characters at most
             monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-
-    def write_program(name: str, version: str, script: str) -> str:
-        program = tmp_path / name
-        program.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo {version}; exit; fi\n{script}\n')
-        program.chmod(0o755)
-        return str(program)
 
     return write
 
 
-def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(MissingSystemPartError, match="apt-get install -y chromium chromium-driver"):
         Chromium("test")
@@ -129,20 +111,17 @@ def test_a_missing_program_is_named_with_the_line_that_installs_it(monkeypatch: 
 
 
 @needs_chromium
-def test_a_chromium_that_ends_at_its_start_is_given_up_at_once_with_what_it_said(
+def test_a_chromium_that_ends_at_its_start_is_given_up_at_once(
     fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     fake_driver("")
-    (tmp_path / "chromium").write_text(
-        "#!/bin/sh\n[ $1 = --version ] && echo Chromium 1.0 && exit\necho no usable sandbox >&2; exit 1\n"
-    )
     monkeypatch.delenv("VLGYM_CHROMEDRIVER")
     with pytest.raises(MissingSystemPartError, match=r"ended at once, .*no usable sandbox"):
         Chromium("test")
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
-def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
     monkeypatch.delitem(sys.modules, "vlgym.browser.chromium")
     with pytest.raises(NotInstalledError, match=r"psutil.*pip install selenium psutil"):
@@ -150,7 +129,7 @@ def test_missing_packages_are_named_with_the_line_that_installs_them(monkeypatch
 
 
 @needs_chromium
-def test_a_driver_that_lost_its_port_is_started_again(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_lost_driver_is_started_again(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     real, chromium = shutil.which("chromedriver"), shutil.which("chromium")
     fake_driver(f'if [ -e {tried} ]; then exec {real} "$@"; fi; touch {tried}; exit 1', str(chromium))
@@ -163,9 +142,7 @@ def test_a_driver_that_lost_its_port_is_started_again(fake_driver: Callable[...,
         browser.close()
 
 
-def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
-    fake_driver: Callable[..., None], tmp_path: Path
-) -> None:
+def test_a_driver_that_never_starts_is_given_up(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo x >> {tmp_path}/tries; echo no such library; exit 127")
     with pytest.raises(MissingSystemPartError, match=r"3 times .status 127, it said 'no such library'"):
         Chromium("test")
@@ -173,7 +150,7 @@ def test_a_driver_that_never_starts_is_given_up_with_what_it_said(
     assert not list(tmp_path.glob("vlgym-chromium-*"))
 
 
-def test_a_driver_that_answers_nobody_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
+def test_a_silent_driver_is_given_up_and_killed(fake_driver: Callable[..., None], tmp_path: Path) -> None:
     fake_driver(f"echo $$ >> {tmp_path}/tries; echo started successfully on port 9; exec sleep 600")
     with pytest.raises(MissingSystemPartError, match=r"3 times .*refused.*VLGYM_TEST_SANDBOX=off"):
         Chromium("test")
@@ -184,47 +161,30 @@ def test_a_driver_that_answers_nobody_is_given_up_and_killed(fake_driver: Callab
 
 
 @needs_chromium
-def test_what_a_killed_process_leaves_of_its_browser_lies_in_one_folder_that_the_next_browser_removes(
-    tmp_path: Path,
-) -> None:
-    start = "import time; from vlgym.browser.chromium import Chromium; print(Chromium('one').profile, flush=True)"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    killed, living = (
-        subprocess.Popen(
-            [sys.executable, "-c", f"{start}; time.sleep(60)"], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        for _ in range(2)
+def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> None:
+    start = (
+        "import time; from vlgym.browser.chromium import Chromium; browser = Chromium('one')\n"
+        "print(browser.profile, *browser.processes(), flush=True); time.sleep(60)"
     )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", start]
+    killed, living = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2))
     try:
-        left, used = (Path(process.stdout.readline().strip()) for process in (killed, living) if process.stdout)
-        assert list(left.glob("org.chromium.*"))  # Chromium's own temporary folder
-        children = list_tree(killed.pid)[1:]
+        (left, *family), (used, *_) = (each.stdout.readline().split() for each in (killed, living) if each.stdout)
+        assert len(family) > 2
+        assert list(Path(left).glob("org.chromium.*"))  # Chromium's own temporary folder
         killed.kill()
         killed.wait()
-        assert gone([child.pid for child in children])
-        assert left.is_dir()
-        assert {path.name for path in tmp_path.iterdir()} == {left.name, used.name}
+        assert gone(list(map(int, family)))
+        assert {str(path) for path in tmp_path.iterdir()} == {left, used}
         other = "from vlgym.browser.chromium import Chromium; Chromium('other').close()"
         subprocess.run([sys.executable, "-c", other], check=True, env=environment, timeout=60)
-        assert [path.name for path in tmp_path.iterdir()] == [used.name]
+        assert [str(path) for path in tmp_path.iterdir()] == [used]
         assert living.poll() is None
     finally:
         for process in (killed, living):
             kill_tree(process.pid)
             process.wait()
-
-
-@needs_chromium
-def test_closing_ends_all_processes_and_removes_the_profile() -> None:
-    browser = Chromium("test")
-    family = browser.processes()
-    assert browser.profile.is_dir()
-    assert len(family) > 2
-    browser.close()
-    assert not browser.alive
-    assert not browser.profile.exists()
-    assert gone(family)
-    assert browser.processes() == []
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +216,7 @@ def test_no_process_of_the_browser_listens_where_others_can_connect(running: Chr
 
 
 @needs_chromium
-def test_the_browser_runs_as_a_user_that_owns_nothing_and_in_its_own_sandbox(running: Chromium) -> None:
+def test_it_runs_as_a_user_that_owns_nothing_in_a_sandbox(running: Chromium) -> None:
     for process in map(psutil.Process, running.processes()):
         assert process.uids().real != 0
         assert set(process.uids()) == set(process.uids()[:1])
@@ -277,7 +237,7 @@ def test_only_the_browser_can_connect_to_its_proxy(running: Chromium) -> None:
                 said = outside.recv(5)
 
 
-def test_without_a_network_of_its_own_a_driver_is_refused_unless_it_is_allowed(
+def test_a_driver_without_a_private_network_is_refused(
     fake_driver: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_driver("exit 1")
@@ -297,18 +257,15 @@ def test_without_a_network_of_its_own_a_driver_is_refused_unless_it_is_allowed(
 
 
 @needs_chromium
-def test_a_process_that_is_killed_takes_its_browser_with_it() -> None:
-    code = (
-        "import sys\nfrom vlgym.browser.chromium import Chromium\nbrowser = Chromium('test')\n"
-        "print(*browser.processes(), flush=True)\nsys.stdin.read()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    family = [int(word) for word in process.stdout.readline().split()]
+def test_closing_ends_all_processes_and_removes_the_profile(running: Chromium) -> None:
+    family = running.processes()
+    assert running.profile.is_dir()
     assert len(family) > 2
-    process.kill()
-    process.wait(timeout=10)
+    running.close()
+    assert not running.alive
+    assert not running.profile.exists()
     assert gone(family)
+    assert running.processes() == []
 
 
 def test_a_process_tree_is_killed_whole(family: Callable[[str], subprocess.Popen[str]]) -> None:
@@ -360,7 +317,7 @@ class Pretended(Chromium):
         self.living, self.closed = False, True
 
 
-def test_the_pool_starts_nothing_before_it_is_asked_and_lends_a_browser_again() -> None:
+def test_the_pool_starts_nothing_before_it_is_asked_lends_again_and_replaces_the_dead() -> None:
     pool = BrowserPool(Pretended)
     assert (pool.started, pool.idle()) == (0, [])
     with pool.borrow() as first, pool.borrow() as second:
@@ -369,32 +326,21 @@ def test_the_pool_starts_nothing_before_it_is_asked_and_lends_a_browser_again() 
     with pool.borrow() as again:
         assert again in (first, second)
     assert (pool.started, pool.lost) == (2, 0)
+    first.living = second.living = False
+    with pool.borrow() as third:
+        assert third.alive
+    assert (first.closed, second.closed) == (True, True)
+    assert (pool.started, pool.lost) == (3, 2)
     pool.close()
-    assert first.closed
-    assert second.closed
+    assert third.closed
     assert pool.idle() == []
-
-
-def test_the_pool_replaces_a_browser_that_died_while_nobody_looked() -> None:
-    pool = BrowserPool(Pretended)
-    with pool.borrow() as first:
-        pass
-    first.living = False
-    with pool.borrow() as second:
-        assert second is not first
-        assert second.alive
-    assert first.closed
-    assert (pool.started, pool.lost) == (2, 1)
 
 
 @pytest.mark.parametrize(
     ("raised", "seen"),
-    [
-        (vlgym.browser.chromium.WebDriverException("tab crashed"), BrowserError),
-        (ZeroDivisionError(), ZeroDivisionError),
-    ],
+    [(WebDriverException("tab crashed"), BrowserError), (ZeroDivisionError(), ZeroDivisionError)],
 )
-def test_an_exception_during_the_work_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
+def test_an_exception_costs_the_browser(raised: Exception, seen: type[Exception]) -> None:
     pool = BrowserPool(Pretended)
     with pytest.raises(seen), pool.borrow() as browser:
         raise raised

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
 
 import pytest
 from commands import invoke
@@ -58,16 +57,8 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def start(*words: str, **streams: Any) -> subprocess.Popen[str]:
-    """Start Python in a process."""
-    return subprocess.Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True, **streams)
-
-
-def test_an_installed_plugin_is_played(plugin: Path) -> None:
-    playing = start("-m", "vlgym", "play", "fake/Walk-v0", "--out", str(plugin / "out"), stdin=PIPE)
-    out, err = playing.communicate(":oracle\n" * 9, timeout=60)
-    assert (playing.returncode, err) == (0, "")
-    assert "success yes, return 1" in out
+def start(*words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, *words], stdout=PIPE, stderr=PIPE, text=True)
 
 
 def test_list_and_doctor_import_no_environment_code_of_others_and_no_conformance_kit(plugin: Path) -> None:

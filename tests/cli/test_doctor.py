@@ -23,19 +23,16 @@ OURS = ("vlgym-toys", "vlgym-twin")
 OFF = PluginRecord("off", "vlgym-off", "3.0", enabled=False)
 
 
-def test_a_sound_installation_has_status_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    fly = make_spec("vlgym/Fly-v0")
-    use(build_registry([GOOD, OFF], {"vlgym/Fly-v0": make_entry(fly)}), monkeypatch)
-    out = invoke("doctor").out
-    assert "toys (vlgym-toys 1.0): loaded, 1 environment(s)" in out
-    assert "off (vlgym-off 3.0): switched off" in out
-    assert "1 environment(s); not usable here: vlgym/Fly-v0" in out
-    assert out.rstrip().endswith("Nothing is broken.")
-
-
-def test_a_changed_registry_file_and_a_misspelt_name_in_the_switch_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_named_and_a_changed_file_and_a_misspelt_switch_are_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     use(build_registry([]), monkeypatch)
-    assert how_to_install_all() in invoke("doctor").out
+    monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
+    out = invoke("doctor").out
+    assert how_to_install_all() in out
+    assert f"the learners need both: {how_to_install('vlgym[train]')}" in out
+    versions = dict(line.split(maxsplit=1) for line in out.partition("Plugins")[0].splitlines()[1:-1])
+    assert (versions["torch"], versions["gymnasium"], len(versions)) == ("not installed", "1.2.3", 8)
     use(build_registry([GOOD], extras=OURS), monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(doctor, "find_edit", lambda: "registry.yaml was changed.")
@@ -44,15 +41,21 @@ def test_a_changed_registry_file_and_a_misspelt_name_in_the_switch_are_broken(mo
     assert "VLGYM_PLUGINS names 'toyz', which is no installed plugin (toys)." in invoke("doctor", status=1).out
 
 
-def test_versions_are_named_and_a_missing_package_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(build_registry([GOOD], extras=OURS), monkeypatch)
-    monkeypatch.setattr(doctor, "find_version", lambda package: None if package == "torch" else "1.2.3")
-    out = invoke("doctor").out
-    assert f"the learners need both: {how_to_install('vlgym[train]')}" in out
-    lines = out.partition("Plugins")[0].splitlines()[1:-1]
-    versions = dict(line.split(maxsplit=1) for line in lines)
-    assert (versions["torch"], versions["gymnasium"]) == ("not installed", "1.2.3")
-    assert set(versions) == {"python", "vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "transformers"}
+def test_a_sound_installation_has_status_0_and_a_missing_system_package_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(build_registry([GOOD, OFF], {"vlgym/Fly-v0": make_entry(make_spec("vlgym/Fly-v0"))}), monkeypatch)
+    monkeypatch.setattr("vlgym.cli.doctor.shutil.which", lambda name: name)
+    for said, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
+        done = subprocess.CompletedProcess([], 0, stdout=said)
+        monkeypatch.setattr("vlgym.cli.doctor.subprocess.run", lambda *_, done=done, **__: done)
+        out = invoke("doctor").out
+        assert ("apt-get install no-such-package-here (needed by vlgym/Walk-v0)" in out) == missing
+        assert invoke("doctor", "--apt").out.strip() == ("no-such-package-here" if missing else "")
+    assert "toys (vlgym-toys 1.0): loaded, 1 environment(s)" in out
+    assert "off (vlgym-off 3.0): switched off" in out
+    assert "1 environment(s); not usable here: vlgym/Fly-v0" in out
+    assert out.rstrip().endswith("Nothing is broken.")
 
 
 def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,17 +70,6 @@ def test_a_failed_plugin_a_clash_and_a_malformed_file_are_broken(monkeypatch: py
         "uninstall one, or load one only: VLGYM_PLUGINS=vlgym-toys",
         "registry.yaml is not valid YAML.",
     ]
-
-
-def test_a_missing_system_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(build_registry([GOOD], extras=OURS), monkeypatch)
-    for said, missing in (("no-such-package-here installed\n", False), ("other installed\n", True)):
-        done = subprocess.CompletedProcess([], 0, stdout=said)
-        monkeypatch.setattr("vlgym.cli.doctor.shutil.which", lambda name: name)
-        monkeypatch.setattr("vlgym.cli.doctor.subprocess.run", lambda *_, done=done, **__: done)
-        told = "apt-get install no-such-package-here (needed by vlgym/Walk-v0)"
-        assert (told in invoke("doctor").out) == missing
-        assert invoke("doctor", "--apt").out.strip() == ("no-such-package-here" if missing else "")
 
 
 def test_a_claim_on_an_id_of_this_project_is_broken_and_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:

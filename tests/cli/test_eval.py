@@ -150,15 +150,6 @@ def test_a_model_that_refuses_pictures_is_asked_without_them_and_resume_begins_w
     assert not any(asked.pictures for asked in server.asked[1:])
 
 
-def test_a_server_is_sent_no_picture_in_words() -> None:
-    with FaultServer() as server:
-        evaluate(f"openai:m@{server.url}", "--env", WALK.id, "--episodes", "1", "--modality", "text", "--no-probe")
-    assert server.asked
-    assert not any(asked.pictures for asked in server.asked)
-    assert {type(asked.body["messages"][-1]["content"]) for asked in server.asked} == {str}
-    assert "In words: cell 0 white" in server.asked[1].body["messages"][-1]["content"]
-
-
 def test_a_model_holds_the_other_seat_by_its_address() -> None:
     with FaultServer() as server, installed(NIM):
         words = ["--env", NIM.id, "--episodes", "2", "--opponents", f"openai:m@{server.url}"]

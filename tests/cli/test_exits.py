@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import subprocess
 import sys
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -42,16 +40,10 @@ def ends_with(error: BaseException | None, capsys: pytest.CaptureFixture[str]) -
         (SystemExit(None), 0, ""),
         (SystemExit("why"), 1, "why\n"),
         (BrokenPipeError(), 141, ""),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "x.json"), 2,
-            "prog: No space left on device (x.json).\n",
-        ),
-        (
-            RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"), 2,
-            "prog: No space left on device.\n",
-        ),
+        (OSError(errno.ENOSPC, "No space left on device", "x.json"), 2, "prog: No space left on device (x.json).\n"),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), 2, "prog: No space left on device.\n"),
     ],
-)  # fmt: skip
+)
 def test_every_end_has_its_status_and_its_line(
     error: BaseException | None, status: int, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,27 +89,9 @@ run_command("prog", command)
 def test_what_a_bug_says_steers_no_terminal() -> None:
     done = subprocess.run([sys.executable, "-c", BUG], capture_output=True, text=True, check=False)
     assert done.returncode == 1
+    assert "Traceback" in done.stderr
     assert r"\x1b]0;x" in done.stderr
     assert "\x1b" not in done.stderr
-
-
-@dataclass
-class Options:
-    """Options of a command."""
-
-    lr: float = 0.1
-
-
-def test_what_a_wrong_option_of_a_learner_says_steers_no_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    command = importlib.import_module("baselines.learning.command")  # brings torch: no other test here waits for it
-    monkeypatch.setattr("sys.argv", ["learner", "--lrr\x1b]0;x", "1"])
-    with pytest.raises(SystemExit, match="2"):
-        command.main(Options, print, None)
-    told = capsys.readouterr().err
-    assert r"\x1b]0;x" in told
-    assert "\x1b" not in told
 
 
 def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,11 +109,6 @@ def test_sigterm_tidies_up_as_ctrl_c_does(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().err == "\nprog: stopped by SIGTERM.\n"
     assert tidied == [True]
     assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_bugs_keep_their_traceback() -> None:
-    with pytest.raises(FileNotFoundError):
-        run_command("prog", lambda: Path("/no/such/file").read_text())
 
 
 def test_output_that_finds_no_room_is_a_line() -> None:

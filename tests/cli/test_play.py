@@ -41,27 +41,27 @@ def play(typed: str, *options: str, status: int = 0) -> str:
     return output.err if status else output.out
 
 
-def test_a_bare_action_is_put_into_the_reply_format_and_the_player_is_told() -> None:
-    out = play(f"{AWAY.upper()}\n")
-    assert f"written as: <action>{AWAY}</action>" in out
-    assert f"parse: ok; executed: {AWAY}; reward: 0; return: 0\nfeedback: went {AWAY}" in out
-
-
-def test_a_whole_reply_goes_through_the_parser_as_it_is() -> None:
-    out = play(f"I go <action>{AWAY}</action>\nI go {AWAY}\n<action>fly</action>\n")
-    assert "written as" not in out
+def test_replies_are_parsed_and_bare_actions_and_numbers_are_put_into_the_reply_format() -> None:
+    typed = [f"I go <action>{AWAY}</action>", AWAY, "<action>fly</action>", "2", "#1", "3", "0", AWAY.upper()]
+    out = play("\n".join(typed))
+    assert "Choose:  #1 left  #2 right\n" in out
     assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
-        ("ok", AWAY),
-        ("no_action", "nothing"),
-        ("illegal_action", "nothing"),
-    ]
+        ("ok", AWAY), ("ok", AWAY), ("illegal_action", "nothing"), ("ok", "right"), ("ok", "left"),
+        ("no_action", "nothing"), ("no_action", "nothing"), ("ok", AWAY),
+    ]  # fmt: skip
+    assert out.count(f"written as: <action>{AWAY}</action>") == 3
+    assert f"parse: ok; executed: {AWAY}; reward: 0; return: 0\nfeedback: went {AWAY}" in out
+    assert "Episode truncated after 8 turn(s): success no, return 0." in out
 
 
-def test_an_episode_can_be_won_and_says_so() -> None:
-    out = play(f"{THERE}\n" * 8)
+def test_parser_and_seed_can_be_chosen_and_an_episode_can_be_won() -> None:
+    out = play(f"{THERE}\n" * 8, "--arg", "parser=json")
+    assert f'written as: {{"thoughts": "", "action": "{THERE}"}}' in out
+    assert "reply style json" in out
     steps = abs(target_of(3))
     assert f"Episode terminated after {steps} turn(s): success yes, return 1." in out
     assert out.count("--- turn") == steps
+    assert f"seed {episode_seed('vlgym/Walk-v0', 'train', 0)}," in play("", "vlgym/Walk-v0")
 
 
 def test_a_turn_shows_its_message_and_asked_for_the_models_whole_prompt() -> None:
@@ -134,16 +134,6 @@ def test_a_policy_plays_without_input(policy: str, success: str) -> None:
     assert f"{policy} writes: " in outs[0]
 
 
-def test_the_parser_can_be_chosen() -> None:
-    out = play(f"{AWAY}\n", "--arg", "parser=json")
-    assert f'written as: {{"thoughts": "", "action": "{AWAY}"}}' in out
-    assert "reply style json" in out
-
-
-def test_without_a_seed_the_first_training_episode_is_played() -> None:
-    assert f"seed {episode_seed('vlgym/Walk-v0', 'train', 0)}," in play("", "vlgym/Walk-v0")
-
-
 def test_a_folder_that_is_a_file_is_a_plain_error(here: Path) -> None:
     (here / "thesis.txt").write_text("precious")
     assert "cannot be made" in play("", "--out", "thesis.txt", status=2)
@@ -151,14 +141,6 @@ def test_a_folder_that_is_a_file_is_a_plain_error(here: Path) -> None:
 
 
 # ---- numbers and pictures --------------------------------------------------------------------------------------------
-
-
-def test_legal_actions_are_numbered_and_a_number_picks_one() -> None:
-    out = play("2\n#1\n3\n0\n#\n")
-    assert "Choose:  #1 left  #2 right\n" in out
-    assert re.findall(r"parse: (\w+); executed: (\w+)", out) == [
-        ("ok", "right"), ("ok", "left"), ("no_action", "nothing"), ("no_action", "nothing"), ("no_action", "nothing"),
-    ]  # fmt: skip
 
 
 class Harm(Walk):

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import toys
@@ -26,10 +25,10 @@ def only_toys() -> Iterator[None]:
         for part in (registry.specs, registry.owner, registry.known):
             for env_id in list(part):
                 patch.delitem(part, env_id)  # type: ignore[arg-type]
-        patch.setattr("vlgym.testing.measure.MANY_EPISODES", 20)
-        patch.setattr("vlgym.sight.blind_learner.LEARNING_EPISODES", 20)
+        patch.setattr("vlgym.testing.measure.MANY_EPISODES", 8)
+        patch.setattr("vlgym.sight.blind_learner.LEARNING_EPISODES", 8)
         for name in ("CHOOSING_TURNS", "CONSTANT_TURNS"):
-            patch.setattr(f"vlgym.testing.measure.{name}", 40)
+            patch.setattr(f"vlgym.testing.measure.{name}", 16)
         with installed(WALK, JUMP), installed(OUTSIDE, distribution="their-walks"):
             yield
 
@@ -46,29 +45,27 @@ def path(measured: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(measured.parent, tmp_path / "registry")) / measured.name
 
 
-def change_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(0.5, feedback="lazy"))
-
-
 def test_write_measures_first_party_environments_only(path: Path) -> None:
     entries = read_registry(path)
     assert sorted(entries) == ["vlgym/Jump-v0", "vlgym/Walk-v0"]
     entry = entries["vlgym/Walk-v0"]
     assert (entry["spec"], entry["distribution"], entry["parser_hash"]) == (WALK, "vlgym-toys", "auto-v1")
-    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 20}
+    assert entry["ceiling"] == {"return": 1.0, "se": 0.0, "success": 1.0, "episodes": 8}
     assert 0 <= entry["floor"]["return"] < 0.7
     assert entry["floor"]["return"] <= entry["blind"]["return"] <= 1
     assert entry["blind"].keys() == {"return", "se", "success", "episodes", "policy", "success_policy"}
-    assert entry["blind"]["episodes"] == 20
+    assert entry["blind"]["episodes"] == 8
+
+
+def test_one_id_is_measured_again_to_the_same_figures_and_the_rest_is_kept(path: Path) -> None:
+    entries = read_registry(path)
+    write_registry({env_id: {**entry, "floor": None} for env_id, entry in entries.items()}, path)
     captured = invoke("registry", "--path", path, "--id", "vlgym/Walk-v0")
     assert captured.out.endswith("registry.yaml: 2 environment(s) written, 1 measured.\n")
-    assert captured.err == "Walk, episodes: 40 ...\n"
-
-
-def test_writing_twice_changes_nothing(path: Path) -> None:
-    before = path.read_bytes()
-    invoke("registry", "--path", path)
-    assert path.read_bytes() == before
+    assert captured.err == "Walk, episodes: 16 ...\n"
+    after = read_registry(path)
+    assert after["vlgym/Walk-v0"] == entries["vlgym/Walk-v0"]
+    assert after["vlgym/Jump-v0"]["floor"] is None
 
 
 def test_what_has_changed_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,40 +87,25 @@ def test_levels_are_recorded_like_the_other_figures(tmp_path: Path, toys_importa
         assert (far["length"], far["oracle"], far["blind"], far["random"]) == (4.0, 0.0, 0.0, 0.0)
 
 
-def test_changed_behaviour_without_a_new_version_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = path.read_bytes()
-    change_behaviour(monkeypatch)
+def test_changed_behaviour_is_refused_unless_it_is_accepted_or_has_a_new_version(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, old = path.read_bytes(), read_registry(path)
+    monkeypatch.setattr(toys.Walk, "act", lambda self, action: Outcome(0.5, feedback="lazy"))
     captured = invoke("registry", "--path", path, status=2)
     assert captured.out.count("bump the id's version") == 2
     assert "was not written: 2 environment(s) behave differently under the same id" in captured.err
     assert "--accept-behaviour-change" in captured.err
     assert path.read_bytes() == before
-
-
-def test_changed_behaviour_can_be_accepted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = read_registry(path)
-    change_behaviour(monkeypatch)
-    invoke("registry", "--path", path, "--accept-behaviour-change")
-    assert read_registry(path)["vlgym/Walk-v0"]["fingerprint"] != old["vlgym/Walk-v0"]["fingerprint"]
-
-
-def test_changed_behaviour_under_a_new_version_is_welcome(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change_behaviour(monkeypatch)
-    for env_id in ("vlgym/Walk-v0", "vlgym/Jump-v0"):
+    accepted = path.with_name("accepted.yaml")
+    accepted.write_bytes(before)
+    invoke("registry", "--path", accepted, "--accept-behaviour-change", "--id", WALK.id)
+    assert read_registry(accepted)[WALK.id]["fingerprint"] != old[WALK.id]["fingerprint"]
+    for env_id in (WALK.id, JUMP.id):
         monkeypatch.delitem(get_registry().specs, env_id)
     with installed(make_spec("vlgym/Walk-v1")):
         invoke("registry", "--path", path)
     assert list(read_registry(path)) == ["vlgym/Walk-v1"]
-
-
-def test_one_id_is_measured_again_and_the_rest_is_kept(path: Path) -> None:
-    entries = read_registry(path)
-    marked: dict[str, Any] = {env_id: {**entry, "floor": None} for env_id, entry in entries.items()}
-    write_registry(marked, path)
-    invoke("registry", "--path", path, "--id", "vlgym/Walk-v0")
-    after = read_registry(path)
-    assert after["vlgym/Walk-v0"] == entries["vlgym/Walk-v0"]
-    assert after["vlgym/Jump-v0"]["floor"] is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The policy `openai:MODEL` against a real server on loopback: what arrives, what comes back, what goes wrong."""
+"""The policy `openai:MODEL` against a real server on loopback: requests, answers, failures."""
 
 from __future__ import annotations
 
@@ -44,15 +44,9 @@ def some_turns(count: int) -> list[Turn]:
 
 
 def ask(server: FaultServer, *turns: Turn, **options: Any) -> list[Reply]:
-    """Ask once."""
-    policy = OpenAIPolicy("m", **{"base_url": server.url, **options})
-    try:
+    with closing(OpenAIPolicy("m", **{"base_url": server.url, **options})) as policy:
         return policy.reply(turns or [turn_of()])
-    finally:
         policy.close()
-
-
-# --- what arrives -----------------------------------------------------------------------------------------------------
 
 
 def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
@@ -63,22 +57,16 @@ def test_a_history_arrives_in_its_order_with_its_replies_between() -> None:
         ask(server, Turn(messages, None))
     asked = server.asked[0]
     assert [hash_pixels(picture) for picture in asked.pictures] == [hash_pixels(image) for image in images[1:]]
+    parts = [{"type": "image_url", "image_url": {"url": hash_pixels(image)}} for image in images]
     assert [(message["role"], message["content"]) for message in asked.body["messages"]] == [
-        ("user", "Play.\n\n(image omitted)\nturn 0"),
-        ("assistant", "reply 0"),
-        ("user", [picture_part(images[1]), {"type": "text", "text": "turn 1"}]),
-        ("assistant", "reply 1"),
-        ("user", [picture_part(images[2]), {"type": "text", "text": "turn 2"}]),
-        ("assistant", "reply 2"),
-        ("user", [picture_part(images[3]), {"type": "text", "text": "turn 3"}]),
-    ]
+        ("user", "Play.\n\n(image omitted)\nturn 0"), ("assistant", "reply 0"),
+        ("user", [parts[1], {"type": "text", "text": "turn 1"}]), ("assistant", "reply 1"),
+        ("user", [parts[2], {"type": "text", "text": "turn 2"}]), ("assistant", "reply 2"),
+        ("user", [parts[3], {"type": "text", "text": "turn 3"}]),
+    ]  # fmt: skip
 
 
-def picture_part(image: np.ndarray) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": hash_pixels(image)}}
-
-
-def test_every_turn_of_played_episodes_is_asked_once_and_gets_its_own_answer() -> None:
+def test_every_turn_is_asked_once_and_gets_its_own_answer() -> None:
     with FaultServer(spread=0.02) as server:
         policy = OpenAIPolicy("m", base_url=server.url, concurrency=5)
         builder = PromptBuilder(history_turns=3, history_images=3)
@@ -130,19 +118,24 @@ def test_further_options_are_sent_and_described_without_secrets() -> None:
         ({"extra": 5}, "extra must be given as --policy-arg extra.NAME=VALUE, got 5"),
         ({"extra.stream": True}, "extra.stream cannot be set: answers are read as a whole"),
         ({"extra.temperature": 1}, "extra.temperature cannot be set: write --policy-arg temperature=VALUE"),
-        ({"extra": {}, "extra.a": 1, "a.b": 2}, "no option a;"),
-        ({"top_p": 2}, "top_p=2 must be >= 0 and <= 1"),
+        ({"extra": {}, "extra.a": 1, "a.b": 2}, "no option a;"), ({"top_p": 2}, "top_p=2 must be >= 0 and <= 1"),
         ({"top_p": 1, "top-p.x": 1}, "--policy-arg top-p.x: top_p has a value already"),
         ({"reasoning_efort": "low"}, "Nearest: reasoning_effort"),
+        ({"concurrency": 5000}, "--policy-arg concurrency 5000 must be >= 1 and <= 1024"),
+        ({"requests_per_minute": 0}, "--policy-arg requests_per_minute 0 must be > 0"),
+        ({"base_url": "http://u:hunter2@[x/v1"}, r"--base-url http://\[x/v1 is not a URL; it must look like http://"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_option_is_one_line(options: dict[str, Any], line: str) -> None:
+    address = "m" if "base_url" in options else "m@http://me:hunter2@127.0.0.1:1/v1"
     with pytest.raises(UserError, match=line) as caught:
-        make_policy("openai:m@http://me:hunter2@127.0.0.1:1/v1", options)
+        make_policy(f"openai:{address}", options)
     assert "hunter2" not in str(caught.value)
+    with pytest.raises(UserError, match="openai:MODEL"):
+        OpenAIPolicy(" ")
 
 
-def test_each_request_has_a_seed_of_its_own_that_no_order_of_play_changes() -> None:
+def test_each_request_has_its_own_seed_in_any_order_of_play() -> None:
     places = [
         {"env_id": "a/B-v0", "seed": 1}, {"env_id": "a/C-v0", "seed": 1}, {"env_id": "a/B-v0", "seed": 2},
         {"env_id": "a/B-v0", "seed": 1, "turn": 1}, {"env_id": "a/B-v0", "seed": 1, "repeat": 1},
@@ -160,9 +153,6 @@ def test_each_request_has_a_seed_of_its_own_that_no_order_of_play_changes() -> N
     assert [by_text[asked.body["messages"][0]["content"]] for asked in server.asked[:5]] == seeds[:5]
 
 
-# --- what comes back --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "text", "cut", "refused"),
     [
@@ -171,7 +161,7 @@ def test_each_request_has_a_seed_of_its_own_that_no_order_of_play_changes() -> N
         ("cut", "I choose", True, False), ("parts", "I choose", False, False), ("reasoning", "I choose", False, False),
     ],
 )  # fmt: skip
-def test_odd_replies_are_replies_and_are_called_what_they_are(kind: str, text: str, cut: bool, refused: bool) -> None:
+def test_odd_replies_have_their_kind(kind: str, text: str, cut: bool, refused: bool) -> None:
     with FaultServer(lambda asked: Fault(kind)) as server:
         (reply,) = ask(server)
         whole = choose_action(server.asked[0].body["messages"], server.asked[0].digest)
@@ -179,12 +169,6 @@ def test_odd_replies_are_replies_and_are_called_what_they_are(kind: str, text: s
     assert (reply.text == whole) == (kind in ("", "parts", "reasoning"))
     assert server.counts["requests"] == 1
     assert (reply.text == "") == (not text)
-
-
-def test_half_a_character_in_a_reply_can_still_be_written_to_a_record() -> None:
-    with FaultServer({0: Fault("surrogate")}) as server:
-        (reply,) = ask(server)
-    assert reply.text.encode().endswith(b"</action>?")
 
 
 def test_usage_is_the_servers_count_and_our_own_attempts() -> None:
@@ -203,24 +187,9 @@ def test_usage_is_the_servers_count_and_our_own_attempts() -> None:
     assert policy.served_model == "m-0001"
 
 
-# --- what goes wrong --------------------------------------------------------------------------------------------------
-
-
 def clean_replies(turns: list[Turn]) -> list[str]:
     with FaultServer() as server:
         return [reply.text for reply in ask(server, *turns)]
-
-
-@pytest.mark.parametrize("kind", AGAIN)
-def test_after_a_fault_every_turn_is_answered_and_none_twice(kind: str) -> None:
-    turns = some_turns(8)
-    with FaultServer({number: Fault(kind) for number in (0, 2, 3, 6)}) as server:
-        replies = ask(server, *turns, concurrency=3)
-    assert [reply.text for reply in replies] == clean_replies(turns)
-    answered = Counter(asked.digest for asked in server.asked if asked.answered)
-    assert sorted(answered.values()) == [1] * 8
-    assert len(server.asked) == 12
-    assert sum(reply.usage.attempts for reply in replies if reply.usage) == 12
 
 
 def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
@@ -231,24 +200,27 @@ def test_what_never_answers_is_asked_again_after_the_timeout() -> None:
     assert sorted(reply.usage.attempts for reply in replies if reply.usage) == [1, 1, 1, 2]
 
 
-def test_an_answer_that_drips_for_longer_than_the_timeout_counts_as_none() -> None:
-    with FaultServer(lambda asked: Fault("drip", seconds=0.05)) as server:
-        begun = time.monotonic()
-        with pytest.raises(FailedError, match=r"no answer within 0.2 s \(--policy-arg timeout\)"):
-            ask(server, timeout=0.2, max_retries=1)
-        assert time.monotonic() - begun < 3
+def test_an_answer_that_drips_beyond_the_timeout_is_none() -> None:
+    with (
+        FaultServer(lambda asked: Fault("drip", seconds=0.05)) as server,
+        pytest.raises(FailedError, match=r"no answer within 0.2 s \(--policy-arg timeout\)"),
+    ):
+        ask(server, timeout=0.2, max_retries=1)
 
 
 def test_a_storm_of_faults_loses_no_turn() -> None:
-    def choose(asked: Asked) -> Fault | None:
-        return None if asked.before > 2 else Fault(AGAIN[asked.number % len(AGAIN)])
+    turns, faults = some_turns(12), [Fault(kind) for kind in 2 * AGAIN]
 
-    turns = some_turns(40)
+    def choose(asked: Asked) -> Fault | None:
+        return None if asked.before > 1 else faults.pop()
+
     with FaultServer(choose, spread=0.02) as server:
-        replies = ask(server, *turns, concurrency=8)
+        replies = ask(server, *turns, concurrency=4)
     assert [reply.text for reply in replies] == clean_replies(turns)
-    assert len(server.asked) == 160
-    assert Counter(asked.digest for asked in server.asked if asked.answered).most_common(1)[0][1] == 1
+    assert sum(reply.usage.attempts for reply in replies if reply.usage) == len(server.asked) == 36
+    answered = Counter(asked.digest for asked in server.asked if asked.answered)
+    assert sorted(answered.values()) == [1] * 12
+    assert {*AGAIN} <= server.counts.keys()
 
 
 def test_when_all_retries_failed_the_line_says_what_the_server_said_last() -> None:
@@ -264,12 +236,11 @@ def test_when_all_retries_failed_the_line_says_what_the_server_said_last() -> No
     "said",
     [
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
-        "This model does not support images.",
-        "this model is missing data required for image input",
+        "This model does not support images.", "this model is missing data required for image input",
         "Unsupported content type: image_url",
     ],
-)
-def test_a_500_that_will_not_pass_is_tried_once_more_and_says_what_to_change(said: str) -> None:
+)  # fmt: skip
+def test_a_lasting_500_is_tried_once_more_and_says_what_to_change(said: str) -> None:
     with (
         FaultServer(lambda asked: Fault("500", body={"error": {"message": said}})) as server,
         pytest.raises(UserError, match=rf"refuses the request: 500 {said}.*--history-images 0") as caught,
@@ -277,11 +248,9 @@ def test_a_500_that_will_not_pass_is_tried_once_more_and_says_what_to_change(sai
         ask(server, max_retries=6)
     assert type(caught.value) is UserError
     assert server.counts["requests"] == 2
-    with FaultServer({0: Fault("500", body={"error": {"message": said}})}) as server:
-        assert ask(server, max_retries=6)[0].text == clean_replies([turn_of()])[0]
 
 
-def test_what_was_answered_before_a_failure_is_there_and_later_turns_are_not_sent() -> None:
+def test_earlier_answers_survive_a_failure_and_later_turns_are_not_sent() -> None:
     turns = some_turns(6)
     with FaultServer(lambda asked: Fault("500") if asked.number else None) as server:
         policy = OpenAIPolicy("m", base_url=server.url, max_retries=1, concurrency=1)
@@ -294,22 +263,19 @@ def test_what_was_answered_before_a_failure_is_there_and_later_turns_are_not_sen
     assert server.counts["requests"] == 3
 
 
-def test_a_server_that_is_not_there_is_said_so_at_once() -> None:
+def test_a_missing_server_ends_the_run_at_once() -> None:
     with FaultServer() as server:
         url = server.url
-    policy = OpenAIPolicy("m", base_url=url)
     with pytest.raises(UserError, match=rf"^No server answers at {url} \(.*\)\. Start it, or correct"):
-        policy.reply([turn_of()])
-    policy.close()
+        ask(server)
 
 
 def test_a_server_that_went_away_later_is_waited_for() -> None:
     with FaultServer() as server:
         policy = OpenAIPolicy("m", base_url=server.url, max_retries=5)
         policy.reply([turn_of()])
-    with pytest.raises(FailedError, match=r"failed 6 time\(s\) in a row, last: "):
+    with closing(policy), pytest.raises(FailedError, match=r"failed 6 time\(s\) in a row, last: "):
         policy.reply([turn_of()])
-    policy.close()
 
 
 def test_an_unknown_model_and_a_wrong_address_are_one_line() -> None:
@@ -331,7 +297,7 @@ def test_a_refused_request_ends_at_once_and_names_the_options() -> None:
     assert server.counts["requests"] == 1
 
 
-def test_what_a_server_says_is_cut_to_one_short_line_without_control_characters() -> None:
+def test_a_servers_words_are_one_short_line_without_control_characters() -> None:
     said = "\x1b[31mred\nline\u202e " + "x" * 5000
     with (
         FaultServer({0: Fault("400", body={"error": {"message": said}})}) as server,
@@ -355,11 +321,8 @@ def test_the_other_name_of_the_token_limit_is_learnt_once() -> None:
     assert names == [["max_tokens"], *[["max_completion_tokens"]] * 3]
 
 
-# --- how much at once -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("limit", [1, 4])
-def test_so_many_requests_are_under_way_at_once_and_no_more(limit: int) -> None:
+def test_the_number_of_requests_at_once_is_the_option(limit: int) -> None:
     with FaultServer(latency=0.05) as server:
         ask(server, *some_turns(12), concurrency=limit)
     assert server.most_at_once == limit
@@ -379,12 +342,7 @@ def test_the_rate_spaces_requests_evenly(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [round(seconds) for seconds in naps if seconds > 1] == [2, 4]
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
-
-
-def test_without_a_key_a_local_server_gets_a_stand_in_and_the_default_address_a_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_key_a_local_server_gets_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer() as server:
         ask(server)
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -397,7 +355,7 @@ def test_without_a_key_a_local_server_gets_a_stand_in_and_the_default_address_a_
         OpenAIPolicy("m", base_url=server.url, api_key_env="MY_KEY")
 
 
-def test_the_key_comes_from_the_named_variable_and_none_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_comes_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", f" {SECRET}\n")
     with FaultServer(key=SECRET) as server:
         ask(server, api_key_env="MY_KEY")
@@ -424,7 +382,7 @@ def test_a_wrong_key_ends_at_once_and_stands_in_no_line_record_or_log(
     assert server.counts["requests"] == 0
 
 
-def test_user_and_password_of_an_address_are_sent_and_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_addresss_password_is_shown_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with FaultServer({1: Fault("400", body={"error": {"message": "no pa ss, abc!"}})}) as server:
         url = server.url.replace("//", "//ann:pa%20ss@") + "?token=abc"
@@ -448,23 +406,7 @@ def test_the_description_holds_what_replies_depend_on_and_nothing_else() -> None
     assert isinstance(policy, AskingPolicy)
 
 
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ({"model": " "}, "openai:MODEL"),
-        ({"concurrency": 5000}, "--policy-arg concurrency 5000 must be >= 1 and <= 1024"),
-        ({"requests_per_minute": 0}, "--policy-arg requests_per_minute 0 must be > 0"),
-        ({"base_url": "localhost:8000"}, "--base-url localhost:8000 is not a URL; it must look like http://"),
-        ({"base_url": "http://u:secret@[x/v1"}, r"--base-url http://\[x/v1 is not a URL"),
-    ],
-)  # fmt: skip
-def test_options_out_of_range_are_one_line(options: dict[str, Any], line: str) -> None:
-    with pytest.raises(UserError, match=line) as caught:
-        OpenAIPolicy(**{"model": "m", "base_url": "http://127.0.0.1:1/v1", **options})
-    assert "secret" not in str(caught.value)
-
-
-def test_a_key_with_letters_that_no_key_has_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_key_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-“quoted”")
     with pytest.raises(UserError, match="OPENAI_API_KEY holds no valid key") as caught:
         OpenAIPolicy("m")
@@ -475,16 +417,6 @@ def test_without_the_package_the_line_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(UserError, match=r"needs the package openai: pip install .*\[eval\]"):
         OpenAIPolicy("m", base_url="http://127.0.0.1:1/v1")
-
-
-def test_a_proxy_is_not_asked_for_a_server_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    with FaultServer() as server:
-        assert ask(server)[0].text
-
-
-# --- the end ----------------------------------------------------------------------------------------------------------
 
 
 def test_closing_cancels_what_is_under_way_and_leaves_no_thread() -> None:

@@ -26,7 +26,6 @@ from toys import Coin, Walk, make_spec
 from vlgym.env.prompts import PromptBuilder
 from vlgym.env.seeding import episode_seed
 from vlgym.env_groups import LOCAL, open_group, read_envs, wire
-from vlgym.env_groups.answers import check_answer
 from vlgym.env_groups.host import Host
 from vlgym.env_groups.processes import ProcessLink
 from vlgym.env_groups.workers import LostError, WorkerGroup
@@ -41,9 +40,8 @@ from vlgym.play.trajectory import describe_env
 
 pytestmark = pytest.mark.xdist_group("env groups")  # one worker, so that processes and actors are started once
 
-IDS = (
-    "vlgym/NumberLine-v0", "vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/TicTacToe-v0",
-)  # fmt: skip
+IDS = ("vlgym/NumberLine-v0", "vlgym/TicTacToe-v0", "vlgym/Sokoban-v0")
+MORE_IDS = (*IDS, "vlgym/SeeCount-v0", "vlgym/OneRoomS6Fast-v1")
 PLAIN = (type(None), bool, int, float, str)
 
 
@@ -99,14 +97,15 @@ def ray_actors() -> Iterator[WorkerGroup]:
 # ---- the same episodes ---------------------------------------------------------------------------------------------
 
 
-def test_episodes_in_processes_are_the_same_bit_for_bit(processes: WorkerGroup) -> None:
-    assert play(processes, IDS) == play(LOCAL, IDS)
+@pytest.mark.parametrize("env_ids", [IDS, pytest.param(MORE_IDS, marks=pytest.mark.exhaustive)])
+def test_episodes_in_processes_are_the_same_bit_for_bit(env_ids: Sequence[str], processes: WorkerGroup) -> None:
+    assert play(processes, env_ids) == play(LOCAL, env_ids)
     assert len(processes._workers) == 2
 
 
 @pytest.mark.exhaustive  # Ray takes half a minute to start
 def test_episodes_on_ray_are_the_same_bit_for_bit(ray_actors: WorkerGroup) -> None:
-    assert play(ray_actors, IDS) == play(LOCAL, IDS)
+    assert play(ray_actors, MORE_IDS) == play(LOCAL, MORE_IDS)
     assert len(ray_actors._workers) == 2
 
 
@@ -132,11 +131,9 @@ def row_of(record: Any) -> Any:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("policy", "options"), [(RandomPolicy(), {}), (OraclePolicy(), {"episodes": 7, "builder": PromptBuilder(2, 2)})]
-)
-def test_a_runner_records_the_same(processes: WorkerGroup, policy: Any, options: dict[str, Any]) -> None:
-    assert records(processes, policy, **options) == records(LOCAL, policy, **options)
+def test_a_runner_records_the_same(processes: WorkerGroup) -> None:
+    options = {"episodes": 7, "builder": PromptBuilder(2, 2)}
+    assert records(processes, OraclePolicy(), **options) == records(LOCAL, OraclePolicy(), **options)
 
 
 def test_an_environment_elsewhere_says_of_itself_what_one_here_says(processes: WorkerGroup) -> None:
@@ -168,7 +165,7 @@ def test_wrong_arguments_are_the_same_error_as_here(processes: WorkerGroup) -> N
 
 
 def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path: Path) -> None:
-    parts = [*plan_ids([IDS[0]], episodes=5), *add_controls(plan_ids([IDS[0]], episodes=3), [SHUFFLED])[1:]]
+    parts = add_controls(plan_ids([IDS[0]], episodes=3), [SHUFFLED])
     for name, group in (("here", LOCAL), ("there", processes)):
         run_evaluation(parts, RandomPolicy(), tmp_path / name, num_envs=3, group=group)
     here, there = ((tmp_path / name / "metadata.jsonl").read_bytes() for name in ("here", "there"))
@@ -181,17 +178,14 @@ def test_an_evaluation_writes_the_same_records(processes: WorkerGroup, tmp_path:
 ALONE = """
 import sys
 from vlgym.env_groups import open_group
-from vlgym.play.rollout import Runner
-from vlgym.play.policies import RandomPolicy
-group = open_group("processes:1")
-runner = Runner([group.make("vlgym/NumberLine-v0")])
-print(len(runner.step(RandomPolicy())), sorted(name for name in sys.modules if name.startswith("vlgym_cards.")))
+open_group("processes:1").make("vlgym/NumberLine-v0").reset(seed=1)
+print(sorted(name for name in sys.modules if name.startswith("vlgym_cards.")))
 """
 
 
 def test_environment_code_is_not_imported_by_who_steps_it_and_no_worker_outlives_it() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120)
-    assert (done.stdout, done.stderr) == ("1 ['vlgym_cards.plugin']\n", "")
+    assert (done.stdout, done.stderr) == ("['vlgym_cards.plugin']\n", "")
 
 
 # ---- lost workers --------------------------------------------------------------------------------------------------
@@ -245,9 +239,8 @@ def make_here(index: int) -> Any:
     return TOYS[env_id](vlgym_spec=make_spec(env_id))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_workers_that_are_lost_at_random_moments_change_nothing(seed: int) -> None:
-    rng, said = random.Random(seed), []
+def test_workers_that_are_lost_at_random_moments_change_nothing() -> None:
+    rng, said = random.Random(0), []
 
     def draw(request: dict[str, Any]) -> str:
         return rng.choices(("", "before", "after"), (300 if request["n"] < 0 else 20, 1, 1))[0]
@@ -334,7 +327,7 @@ def test_what_an_environment_raises_is_told_as_it_is_here() -> None:
     assert "KeyError: 'lamp" in there[0]["error"]
 
 
-KILLS = 4
+KILLS = 2
 
 
 def test_killed_and_stopped_processes_are_replaced_and_change_nothing() -> None:
@@ -399,58 +392,6 @@ def test_an_answer_that_comes_a_byte_at_a_time_has_one_deadline() -> None:
     link.end()
 
 
-def change(**said: Any) -> Callable[[Any], Any]:
-    """Return what changes keys of an answer's value, those of info with `info__` and of its details with `vlgym__`."""
-
-    def apply(value: Any) -> None:
-        for name, item in said.items():
-            where, _, key = name.rpartition("__")
-            held = {"": value, "info": value["info"], "vlgym": value["info"]["vlgym"], "seen": value["observation"]}
-            held[where][key] = item
-
-    return apply
-
-
-@pytest.mark.parametrize(
-    ("lie", "why"),
-    [
-        (change(info__success="yes"), "success is 'yes', not bool"),
-        (change(info__invalid_action=0), "invalid is 0, not bool"),
-        (change(info__score=float("nan")), "score is nan"),
-        (change(info__score=np.float32("nan")), "score is .*nan"),
-        (change(info__score="9"), "score is '9'"),
-        (change(info__seat=[]), "the seat is no number"),
-        (change(info__vlgym=None), "the info is no dict of turn"),
-        (change(vlgym__span=(1, "x")), "span is"),
-        (change(vlgym__actions=[1]), "actions is"),
-        (change(vlgym__legal_actions=[None]), "a legal action is no text"),
-        (change(vlgym__more=1), "the info is no dict of turn"),
-        (change(more=np.zeros(50_000_000, np.uint8)), "the turn is no dict of observation"),
-        (change(seen__more=1), "the observation is no dict of image, text"),
-        (change(info__more=np.zeros(50_000_000, np.uint8)), "info is longer than"),
-    ],
-)
-def test_a_worker_that_lies_about_an_episode_is_given_up(lie: Callable[[Any], Any], why: str) -> None:
-    class Liar(PretendLink):
-        def receive(self, limit: float) -> Any:
-            do, answer = self.requests[0]["do"], super().receive(limit)
-            if do == "step":
-                lie(answer["value"])
-            return answer
-
-    said: list[str] = []
-    env = WorkerGroup(lambda index: Liar(index), 1, tell=said.append).make("vlgym/Walk-v0")
-    env.reset(seed=1)
-    with pytest.raises(FailedError, match=why):
-        env.step("<action>right</action>")
-
-
-def test_an_answer_with_more_than_its_value_is_refused() -> None:
-    for more in ({"more": 1}, {"error": {"type": "KeyError", "user": False, "line": ""}}):
-        with pytest.raises(wire.NonsenseError, match="other keys"):
-            check_answer({"n": 1, "env": 1, "value": "left", **more}, "solve")
-
-
 # ---- the wire ------------------------------------------------------------------------------------------------------
 
 ATOMS = (
@@ -464,6 +405,7 @@ DATA = st.recursive(
         st.lists(inner, max_size=4) | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(st.text(max_size=3) | st.integers() | st.just("~a"), inner, max_size=4)
     ),
+    max_leaves=10,
 )  # fmt: skip
 
 
@@ -504,14 +446,14 @@ def test_frames_that_ask_for_more_than_data_are_refused(text: bytes) -> None:
         wire.unpack(wire.PREFIX.pack(len(text), 8) + text + bytes(8))
 
 
-@pytest.mark.parametrize("item", ["[]", '{"":{"":0}}', f"{'[' * 60}{']' * 60}", '{"~a":["u1",[0]]}', '{"~d":[[0,0]]}'])
+@pytest.mark.parametrize("item", ["[]", '{"":{"":0}}', '{"~a":["u1",[0]]}'])
 def test_the_text_of_a_frame_takes_little_memory(item: str) -> None:
-    """An eighth of the longest text takes at most an eighth of 128 MiB."""
-    text = b"[%s]" % ",".join([item] * (wire.MOST_TEXT // 8 // (len(item) + 1) - 1)).encode()
+    """A 32nd of the longest text takes at most a 32nd of 128 MiB."""
+    text = b"[%s]" % ",".join([item] * (wire.MOST_TEXT // 32 // (len(item) + 1) - 1)).encode()
     tracemalloc.start()
     try:
         wire.unpack(wire.PREFIX.pack(len(text), 0) + text)
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
     finally:
         tracemalloc.stop()
 

@@ -17,8 +17,8 @@ from fault_server import Fault, FaultServer
 
 from vlgym.reports.compute import compute_report
 
-IDS = "vlgym/NumberLine-v0,vlgym/Blackjack-v0,vlgym/EZPoints-v0"
-EPISODES = 6
+IDS = "vlgym/NumberLine-v0,vlgym/EZPoints-v0"
+EPISODES = 4
 
 
 def command(server: FaultServer, out: Path, *more: str) -> list[str]:
@@ -48,37 +48,26 @@ def places(out: Path) -> Counter[Any]:
     return Counter((row["part"], row["episode"], row["turn"]) for row in rows)
 
 
-def test_a_run_that_was_killed_twice_reports_what_a_run_left_alone_reports(
+def test_a_run_that_was_killed_reports_what_a_run_left_alone_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
     with FaultServer(latency=0.02, spread=0.02) as server:
         invoke(*command(server, tmp_path / "alone"))
         killed = tmp_path / "killed"
-        kill_after(command(server, killed), killed, 15)
-        kill_after(command(server, killed, "--resume"), killed, 15)
+        kill_after(command(server, killed), killed, 8)
         assert lines_of(killed) < lines_of(tmp_path / "alone")
         invoke(*command(server, killed, "--resume"))
     assert compute_report(killed) == compute_report(tmp_path / "alone")
     assert places(killed) == places(tmp_path / "alone")
     assert set(places(killed).values()) == {1}
     held = json.loads((killed / "run.json").read_text())
-    assert len(held["sessions"]) == 3
-    assert "--resume" in held["sessions"][1]["command"]
-
-
-def test_odd_replies_are_counted_as_what_they_are(tmp_path: Path) -> None:
-    with FaultServer(odd=0.5) as server:
-        invoke(*command(server, tmp_path / "odd"))
-    parts = compute_report(tmp_path / "odd")["parts"].values()
-    for name in ("refused", "empty", "cut"):
-        assert any(part[name] > 0 for part in parts), name
-    assert all(part["episodes"] == EPISODES for part in parts)
+    assert len(held["sessions"]) == 2
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    with FaultServer(lambda asked: Fault("hang") if asked.number > 40 else None) as server:
+    with FaultServer(lambda asked: Fault("hang") if asked.number > 20 else None) as server:
         words = command(server, out)
         process = subprocess.Popen([sys.executable, "-m", "vlgym", *words], stderr=subprocess.PIPE, text=True)
         limit = time.monotonic() + 120
@@ -87,7 +76,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"of {3 * EPISODES} episodes are kept in {out}. Go on with --resume." in said
+    assert f"of {2 * EPISODES} episodes are kept in {out}. Go on with --resume." in said
     assert "Traceback" not in said
     assert (out / "report.html").exists()
 
@@ -99,6 +88,6 @@ def test_money_is_counted_and_stops_the_run(tmp_path: Path) -> None:
         spent = server.counts["answered"]
         invoke(*words, "--max-cost", "1000", "--resume")
     report = compute_report(tmp_path / "run")
-    assert report["overall"]["episodes"] == 3 * EPISODES
+    assert report["overall"]["episodes"] == 2 * EPISODES
     assert report["spent"]["cost"] > 5
     assert spent < server.counts["answered"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,15 +20,14 @@ from vlgym.env.prompts import PromptBuilder
 from vlgym.errors import FailedError, TrajectoryError, UserError
 from vlgym.evaluation import run_evaluation
 from vlgym.evaluation.folder import EvaluationFolder, count_finished
-from vlgym.evaluation.meter import BudgetSpentError, Prices
 from vlgym.evaluation.plan import Part
-from vlgym.evaluation.run import Watcher
+from vlgym.evaluation.run import BudgetSpentError, Prices, Watcher
 from vlgym.files import seal
 from vlgym.play import trajectory
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.trajectory import TrajectoryWriter, read_header, read_trajectories
 from vlgym.registry.versions import hash_code
-from vlgym.types import Outcome, Reply, StepRecord, Usage
+from vlgym.types import Outcome, Reply, Usage
 from vlgym.ui.index import Index
 
 WALK = make_spec()
@@ -59,13 +59,22 @@ class Stop(Watcher):
             raise KeyboardInterrupt
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A finished run and its numbers."""
+    folder = tmp_path_factory.mktemp("played") / "run"
+    with installed(WALK):
+        run_evaluation(PARTS, RandomPolicy(), folder, num_envs=3)
+    return folder, numbers(folder)
+
+
 @pytest.fixture
-def whole(tmp_path: Path) -> Any:
-    run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", num_envs=3)
-    return numbers(tmp_path / "whole")
+def whole(played: tuple[Path, Any], tmp_path: Path) -> Any:
+    shutil.copytree(played[0], tmp_path / "whole")
+    return played[1]
 
 
-@pytest.mark.parametrize("at", [1, 9, 17, 25])
+@pytest.mark.parametrize("at", [1, 17])
 def test_a_run_that_was_stopped_twice_ends_as_one_that_was_not(at: int, whole: Any, tmp_path: Path) -> None:
     out = tmp_path / "stopped"
     for resume in (False, True):
@@ -78,7 +87,7 @@ def test_a_run_that_was_stopped_twice_ends_as_one_that_was_not(at: int, whole: A
     assert numbers(out) == whole
 
 
-@pytest.mark.parametrize("left", [0.1, 0.35, 0.62, 0.97])
+@pytest.mark.parametrize("left", [0.35, 0.97])
 def test_what_a_kill_left_behind_is_dropped_and_played_again(left: float, whole: Any, tmp_path: Path) -> None:
     out = tmp_path / "whole"
     path = out / "metadata.jsonl"
@@ -162,7 +171,7 @@ def test_a_reward_that_its_card_excludes_ends_the_run_at_its_turn(
     assert count_finished(tmp_path / "run") == 0
 
 
-def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
+def test_an_episode_is_never_written_twice_nor_by_two_processes(whole: Any, tmp_path: Path) -> None:
     held = read_header(tmp_path / "whole")
     held.pop("sessions")
     with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
@@ -170,12 +179,13 @@ def test_an_episode_is_never_written_twice(whole: Any, tmp_path: Path) -> None:
         episode = next(iter(read_trajectories(tmp_path / "whole")))
         with pytest.raises(TrajectoryError, match=r"Episode \d of .* was played twice"):
             folder.write(episode)
-    for record in episode:
-        record.episode = 99
-    with EvaluationFolder(tmp_path / "whole", held, session={}, resume=True) as folder:
+        for record in episode:
+            record.episode = 99
         folder.write(episode)
         with pytest.raises(TrajectoryError, match=r"Episode 99 of .* was played twice"):
             folder.write(episode)
+        with pytest.raises(UserError, match="Another process is at work in"):
+            EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -192,6 +202,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
         ({"layout": PromptBuilder(2, 1)}, r"parts\.vlgym/Walk-v0\.history\.turns"),
         ({"policy": "other"}, r"policy\.name"),
         ({"seed": 3}, "seed"),
+        ({"spec": make_spec(summary="Walk away.")}, r"\.spec_hash"),
     ],
 )
 def test_another_run_is_refused_by_name_and_changes_nothing(
@@ -201,28 +212,12 @@ def test_another_run_is_refused_by_name_and_changes_nothing(
     before = files_of(out)
     policy = RandomPolicy()
     policy.name = change.pop("policy", policy.name)
-    with pytest.raises(UserError, match=f"holds another run. Different: .*{named}"):
+    with (
+        installed(change.pop("spec", WALK)),
+        pytest.raises(UserError, match=f"holds another run. Different: .*{named}"),
+    ):
         run_evaluation(change.pop("parts", PARTS), policy, out, resume=True, **change)
     assert files_of(out) == before
-
-
-@pytest.mark.parametrize("what", ["prompt", "spec", "version"])
-def test_changed_hashes_and_versions_are_refused(
-    what: str, whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    named = {"prompt": r"\.prompt_hash", "spec": r"\.spec_hash", "version": r"versions\.numpy"}[what]
-    specs = [WALK]
-    if what == "prompt":
-        changed = toys.PromptTemplate(version=1, instructions="Walk! {task} {format}", turn="{state} {actions}")
-        monkeypatch.setattr(toys.Walk, "prompt", changed)
-    elif what == "spec":
-        specs = [make_spec(summary="Walk away.")]
-    else:
-        path = tmp_path / "whole" / "run.json"
-        held = json.loads(path.read_text().replace('"numpy": "', '"numpy": "1.'))
-        path.write_text(json.dumps(seal(held)))
-    with installed(*specs), pytest.raises(UserError, match=f"Different: .*{named}"):
-        run_evaluation(PARTS, RandomPolicy(), tmp_path / "whole", resume=True)
 
 
 def test_a_run_is_not_begun_again_over_another(whole: Any, tmp_path: Path) -> None:
@@ -266,17 +261,6 @@ def test_junk_in_a_folder_stops_nothing(tmp_path: Path) -> None:
     assert "is not empty" in refused.err
 
 
-def test_two_processes_do_not_write_to_one_folder(whole: Any, tmp_path: Path) -> None:
-    held = read_header(tmp_path / "whole")
-    held.pop("sessions")
-    with (
-        EvaluationFolder(tmp_path / "whole", held, session={}, resume=True),
-        pytest.raises(UserError, match="Another process is at work in"),
-    ):
-        EvaluationFolder(tmp_path / "whole", held, session={}, resume=True)
-    EvaluationFolder(tmp_path / "whole", held, session={}, resume=True).__exit__()
-
-
 class Counting(RandomPolicy):
     """Says what its replies took."""
 
@@ -297,27 +281,3 @@ def test_the_money_that_earlier_sessions_spent_counts(tmp_path: Path) -> None:
     run_evaluation(PARTS, Counting(), tmp_path / "run", prices=prices, max_cost=50.0, resume=True)
     records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
     assert all(record.usage == Usage(1000, 100, 0.5, 1) for record in records)
-
-
-def test_the_watcher_hears_of_every_reply_and_episode(tmp_path: Path) -> None:
-    heard: list[Any] = []
-
-    class Noting(Watcher):
-        def begin(self, parts: Any, meter: Any, already: Any) -> None:
-            heard.append(("begin", len(parts), len(already)))
-
-        def reply(self, reply: Reply, key: str) -> None:
-            heard.append(("reply", key))
-
-        def finish(self, episode: list[StepRecord]) -> None:
-            heard.append(("finish", episode[0].part))
-
-        def end(self) -> None:
-            heard.append(("end",))
-
-    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run", watcher=Noting())
-    records = [record for episode in read_trajectories(tmp_path / "run") for record in episode]
-    assert heard[0] == ("begin", 2, 0)
-    assert heard[-1] == ("end",)
-    assert sum(line[0] == "reply" for line in heard) == len(records)
-    assert sum(line[0] == "finish" for line in heard) == len(EVERY)

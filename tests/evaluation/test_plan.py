@@ -33,20 +33,17 @@ def test_numbers_run_through_repeats_then_seeds_then_items() -> None:
     part = Part(COIN.id, episodes=3, repeats=2, items=({}, {"max_turns": 2}))
     assert part.total == 12
     assert [part.item_of(n) for n in range(12)] == [0] * 6 + [1] * 6
+    (fresh,) = [dataclasses.replace(part, planner="global", fresh_seeds=True)]
+    assert (part.per_seed, fresh.per_seed) == (2, 1)
+    assert [each.key for each in add_controls([fresh], ("grey", "shuffled"))] == [
+        f"{COIN.id} global", f"{COIN.id} global grey", f"{COIN.id} global shuffled",
+    ]  # fmt: skip
 
 
 def test_the_longest_episodes_come_first_and_finished_ones_not_at_all() -> None:
     parts = [Part(WALK.id, episodes=2), Part(COIN.id, episodes=2)]
     jobs = [(job.part.env_id, job.number) for job in list_jobs(parts, {(COIN.id, 0), (WALK.id, 1)})]
     assert jobs == [(COIN.id, 1), (WALK.id, 0)]
-
-
-def test_a_key_says_what_is_not_as_usual() -> None:
-    assert Part(COIN.id).key == COIN.id
-    assert Part(COIN.id, planner="global").key == f"{COIN.id} global"
-    assert [part.key for part in add_controls([Part(COIN.id, planner="global")], ("grey", "shuffled"))] == [
-        f"{COIN.id} global", f"{COIN.id} global grey", f"{COIN.id} global shuffled",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -106,22 +103,18 @@ def test_the_suites_of_the_core_name_environments_that_exist() -> None:
 
 
 def test_what_cannot_be_made_here_is_left_out_of_a_suite_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(part: Part, *given: object) -> None:
-        raise MissingSystemPartError("no engine")
+    make = Part.make
+
+    def refuse(part: Part, item: int = 0) -> object:
+        if part.env_id == COIN.id or item == 1:
+            raise MissingSystemPartError("no engine")
+        return make(part, item)
 
     parts, _ = plan_suite("two-lengths", planner="online")
     assert plan.leave_out(parts) == (parts, {})
     monkeypatch.setattr(Part, "make", refuse)
     with pytest.raises(MissingSystemPartError, match="no engine"):
         plan.leave_out(parts)
-    monkeypatch.undo()
-    make = Part.make
-    monkeypatch.setattr(Part, "make", lambda part, *given: (refuse if part.env_id == COIN.id else make)(part, *given))
-    walk = plan.plan_ids([WALK.id])
-    assert plan.leave_out([*parts, *walk]) == (walk, {COIN.id: "no engine"})
-    monkeypatch.setattr(Part, "make", lambda part, item, *given: (refuse if item == 1 else make)(part, item, *given))
-    three = dataclasses.replace(walk[0], items=({}, {"max_turns": 3}, {"max_turns": 4}))
-    assert plan.leave_out([three]) == (
-        [dataclasses.replace(three, items=({}, {"max_turns": 4}))],
-        {WALK.id: "no engine"},
-    )
+    walk = dataclasses.replace(plan.plan_ids([WALK.id])[0], items=({}, {"max_turns": 3}, {"max_turns": 4}))
+    left = dataclasses.replace(walk, items=({}, {"max_turns": 4}))
+    assert plan.leave_out([*parts, walk]) == ([left], dict.fromkeys((COIN.id, WALK.id), "no engine"))

@@ -21,7 +21,7 @@ from vlgym.errors import UserError
 from vlgym.evaluation import evaluate
 from vlgym.evaluation.episodes import Player
 from vlgym.evaluation.plan import Part, list_jobs
-from vlgym.play.controls import GREY, GREY_LEVEL, SHUFFLED, with_pictures_of
+from vlgym.play.controls import GREY, GREY_LEVEL, SHUFFLED, list_pictures, with_pictures_of
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.types import Reply, StepRecord, Turn
 
@@ -71,7 +71,7 @@ class Asking:
 
 
 @pytest.mark.parametrize("policy", [lambda: OraclePolicy(fallback=True), Asking])
-@pytest.mark.parametrize("num_envs", [1, 3, 50])
+@pytest.mark.parametrize("num_envs", [1, 50])
 def test_every_episode_is_played_once_with_its_own_seed(policy: Any, num_envs: int) -> None:
     parts = [Part(WALK.id, episodes=4, repeats=2), Part(COIN.id, episodes=3)]
     played = play(parts, policy(), num_envs=num_envs)
@@ -86,21 +86,6 @@ def test_every_episode_is_played_once_with_its_own_seed(policy: Any, num_envs: i
         assert [record.turn for record in episode] == list(range(len(episode)))
         assert episode[-1].terminated or episode[-1].truncated
         assert not any(record.terminated or record.truncated for record in episode[:-1])
-
-
-def test_repeats_with_seeds_of_their_own_are_numbered_all_the_same() -> None:
-    part = Part(COIN.id, episodes=1, repeats=3, items=({}, {"max_turns": 2}), fresh_seeds=True)
-    played = play([part])
-    assert [(e[0].episode, e[0].repeat) for e in played] == [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2)]
-    assert [e[0].seed for e in played] == [episode_seed(COIN.id, "test", n) for n in range(6)]
-    assert [len(e) <= 2 for e in played] == [False] * 3 + [True] * 3
-
-
-def test_the_random_policy_draws_anew_in_each_repeat() -> None:
-    played = play([Part(WALK.id, episodes=4, repeats=6)], RandomPolicy())
-    for seed in range(4):
-        replies = {tuple(r.reply for r in e) for e in played[6 * seed : 6 * seed + 6]}
-        assert len(replies) > 1
 
 
 def test_the_number_of_environments_changes_nothing() -> None:
@@ -182,7 +167,7 @@ def test_environments_are_used_again_and_never_more_than_asked_for(monkeypatch: 
 
 
 def pictures_of(record: StepRecord) -> list[Any]:
-    return [part["image"] for message in record.messages for part in message["content"] if part["type"] == "image"]
+    return list_pictures(record.messages)
 
 
 def test_grey_pictures_have_the_size_and_nothing_else() -> None:
@@ -196,11 +181,11 @@ def test_grey_pictures_have_the_size_and_nothing_else() -> None:
 
 
 def test_shuffled_pictures_are_those_of_the_next_seed_under_the_same_replies() -> None:
-    plain = play([Part(WALK.id, episodes=5)], RandomPolicy())
-    shuffled = play([Part(WALK.id, episodes=4, pictures=SHUFFLED)], RandomPolicy())
+    plain = play([Part(WALK.id, episodes=4, repeats=2)], RandomPolicy())
+    shuffled = play([Part(WALK.id, episodes=3, repeats=2, pictures=SHUFFLED)], RandomPolicy())
     env = Part(WALK.id).make()
     for episode in shuffled:
-        observation, _ = env.reset(seed=episode_seed(WALK.id, "test", episode[0].episode + 1))
+        observation, _ = env.reset(seed=episode_seed(WALK.id, "test", episode[0].episode // 2 + 1))
         assert np.array_equal(pictures_of(episode[0])[0], observation["image"])
         assert [r.reply for r in episode] == [r.reply for r in plain[episode[0].episode]]  # text and rules are its own
         assert [r.reward for r in episode] == [r.reward for r in plain[episode[0].episode]]
@@ -222,18 +207,13 @@ class Reading:
         return [Reply(f"<action>{('left', 'right')[self.read(turn) % 2]}</action>") for turn in turns]
 
     def read(self, turn: Turn) -> int:
-        return sum(
-            zlib.crc32(p["image"].tobytes()) for m in turn.messages for p in m["content"] if p["type"] == "image"
-        )
+        return sum(zlib.crc32(image.tobytes()) for image in list_pictures(turn.messages))
 
 
 def test_shuffled_pictures_do_not_depend_on_the_number_of_environments_nor_on_who_plays() -> None:
-    played = play([Part(WALK.id, episodes=33, pictures=SHUFFLED)], Reading())
-    mean = float(np.mean([sum(record.reward for record in episode) for episode in played]))
-    reports = [evaluate(WALK.id, Reading(), episodes=33, num_envs=n, pictures=SHUFFLED) for n in (1, 2, 4, 8, 16, 32)]
-    assert {round(report.mean_return, 9) for report in reports} == {round(mean, 9)}
-    assert {report.mean_turns for report in reports} == {np.mean([len(episode) for episode in played])}
-    assert evaluate(WALK.id, Reading(), episodes=33).mean_turns != reports[0].mean_turns
+    reports = [evaluate(WALK.id, Reading(), episodes=12, num_envs=n, pictures=SHUFFLED) for n in (1, 5)]
+    assert reports[0] == reports[1]
+    assert evaluate(WALK.id, Reading(), episodes=12).mean_turns != reports[0].mean_turns
 
 
 def test_pictures_are_replaced_last_for_last() -> None:
@@ -242,29 +222,8 @@ def test_pictures_are_replaced_last_for_last() -> None:
         return [{"role": "user", "content": [*content, {"type": "text", "text": "?"}]}]
 
     def levels(messages: list[Any]) -> list[int]:
-        return [int(part["image"][0, 0, 0]) for part in messages[0]["content"] if part["type"] == "image"]
+        return [int(image[0, 0, 0]) for image in list_pictures(messages)]
 
     assert levels(with_pictures_of(prompt(1, 2), prompt(7, 8, 9))) == [8, 9]
     assert levels(with_pictures_of(prompt(1, 2, 3), prompt(7, 8))) == [7, 7, 8]
     assert with_pictures_of(prompt(1), [])[0]["content"][-1] == {"type": "text", "text": "?"}
-
-
-class Echo:
-    """Repeats the reply format before it answers as the oracle does."""
-
-    name = "echo"
-
-    def __init__(self) -> None:
-        self.oracle = OraclePolicy()
-
-    def reply(self, turns: list[Turn]) -> list[Reply]:
-        told = [reply.text for reply in self.oracle.reply(turns)]
-        return [Reply(f"I answer as <action>ACTION</action>. {text} or <action>left</action>") for text in told]
-
-
-def test_a_placeholder_ends_no_reply_of_auto_and_a_legal_action_does() -> None:
-    (oracle,) = play([Part(WALK.id, episodes=1)])
-    (episode,) = play([Part(WALK.id, episodes=1, arguments={"parser": "auto"})], Echo())
-    assert [record.actions for record in episode] == [record.actions for record in oracle]
-    assert {record.parse for record in episode} == {"ok"}
-    assert {record.after for record in episode} == {" or <action>left</action>"}

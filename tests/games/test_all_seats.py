@@ -48,11 +48,8 @@ def test_seats_answer_in_turn_and_a_round_is_executed_with_its_last_move_and_pay
 
 def test_a_game_has_as_many_rounds_as_where_others_play() -> None:
     env = begin([0, 1, 2])
-    steps = 0
     while not env._ended:
         env.step(say("stay"))
-        steps += 1
-    assert steps == 3 * env.max_turns
     assert env._table.turns == [env.max_turns] * 3
 
 
@@ -70,9 +67,8 @@ def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
     env = begin([0, 1, 2])
     env.reset(seed=4)
     env.step(say("left"))
-    state = json.loads(json.dumps(env.get_state()))
     other = vlgym.make(MEETING, opponents="self")
-    other.set_state(state)
+    other.set_state(json.loads(json.dumps(env.get_state())))
     for action in ("right", "stay", "left"):
         mine, its = env.step(say(action)), other.step(say(action))
         assert (mine[0]["text"], mine[1:]) == (its[0]["text"], its[1:])
@@ -89,9 +85,8 @@ def test_a_state_in_the_middle_of_a_round_is_restored() -> None:
 def test_where_one_player_cannot_hold_all_seats_it_is_said(
     env_id: str, arguments: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=message):
         vlgym.make(env_id, opponents="self", **arguments)
-    assert message in str(caught.value)
 
 
 def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None:
@@ -109,7 +104,7 @@ def test_the_history_of_a_prompt_holds_the_turns_of_its_own_seat_alone() -> None
 
 
 def test_an_evaluation_records_it_by_name_and_every_seat_replies(tmp_path: Path) -> None:
-    parts = plan_ids([MEETING], episodes=4, arguments={"opponents": "self"})
-    run_evaluation(parts, RandomPolicy(), tmp_path, num_envs=2)
+    parts = plan_ids([MEETING], episodes=2, arguments={"opponents": "self", "max_turns": 2})
+    run_evaluation(parts, RandomPolicy(), tmp_path, num_envs=1)
     assert read_header(tmp_path)["parts"][MEETING]["arguments"]["opponents"] == "self"
-    assert [len(episode) for episode in read_trajectories(tmp_path)] == [3 * 8] * 4
+    assert [len(episode) for episode in read_trajectories(tmp_path)] == [3 * 2] * 2

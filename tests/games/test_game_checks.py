@@ -2,199 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
-import numpy as np
 import pytest
 from toy_games import MEET, NIM, Meet, Nim
 from toys import installed
 
 from vlgym.env.spec import EnvSpec
 from vlgym.errors import UserError
-from vlgym.games.multi import Round
+from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.testing import CHECKS, GAME_CHECKS, GameConformance, certify, checks_for
 
-
-class Stuck(Nim):
-    """Nobody moves, though the game is not over."""
-
-    def movers(self) -> tuple[int, ...]:
-        return () if self.pile < 4 else super().movers()
+NIM_ID, WALK = "vlgym/Nim-v0", "vlgym/Walk-v0"
 
 
-class TwiceListed(Nim):
-    """A legal action is listed twice."""
-
-    def moves(self, seat: int) -> list[str]:
-        return ["one", "two", "one"] if self.pile > 1 else ["one"]
+def advise_in_turns(game: Any, seat: int) -> str:
+    game.asked = getattr(game, "asked", 0) + 1
+    return "one" if game.asked % 2 or game.pile == 1 else "two"
 
 
-class BadAdvice(Nim):
-    """The oracle names what is not legal."""
-
-    def advise(self, seat: int) -> str | None:
-        return "three"
+def change_when_asked(game: Any, seat: int) -> list[str]:
+    game.cards[seat] = (game.cards[seat] + 1) % 7
+    return Nim.moves(game, seat)
 
 
-class Fickle(Nim):
-    """The oracle says two things."""
-
-    asked = 0
-
-    def advise(self, seat: int) -> str | None:
-        self.asked += 1
-        return "one" if self.asked % 2 or self.pile == 1 else "two"
+def show_hand(game: Any, seat: int) -> Any:
+    canvas = Nim.draw(game, seat)
+    canvas[14:16, 2 * game.cards[1 - seat]] = 128
+    return canvas
 
 
-class Peeked(Nim):
-    """Asking for the legal actions moves something."""
-
-    def moves(self, seat: int) -> list[str]:
-        self.cards[seat] = (self.cards[seat] + 1) % 7
-        return super().moves(seat)
-
-
-class Unpaid(Nim):
-    """A round pays one seat only."""
-
-    def make_moves(self, moves: Mapping[int, str]) -> Round:
-        done = super().make_moves(moves)
-        return Round(done.rewards[:1] if done.terminated else done.rewards, done.terminated)
+def move_when_read(game: Any, wanted: str, seat: int) -> str | None:
+    action = Meet.match_move(game, wanted, seat)
+    if action == "left":
+        game.places[seat] = (game.places[seat] - 1) % 6
+    return action
 
 
-class Generous(Nim):
-    """Both are paid for the last stone."""
-
-    def make_moves(self, moves: Mapping[int, str]) -> Round:
-        done = super().make_moves(moves)
-        return Round((1.0, 1.0), True) if done.terminated else done
+def pay(change: Callable[[Round], Round]) -> Callable[..., Round]:
+    """Return `make_moves` of Nim with its round changed."""
+    return lambda game, moves: change(Nim.make_moves(game, moves))
 
 
-class ShowsHand(Nim):
-    """The other's card is drawn."""
-
-    def draw(self, seat: int) -> np.ndarray:
-        canvas = super().draw(seat)
-        canvas[14:16, 2 * self.cards[1 - seat]] = 128
-        return canvas
+def pay_the_first(game: Any, moves: Any) -> Round:
+    Meet.make_moves(game, moves)
+    return Round(tuple(float(seat == next(iter(moves))) for seat in range(3)))
 
 
-class TellsHand(Nim):
-    """The other's card is told."""
-
-    def tell(self, seat: int) -> str:
-        return f"{super().tell(seat)} The other has {self.cards[1 - seat]}."
-
-
-class ListsHand(Nim):
-    """The other's card decides in which order the actions are listed."""
-
-    def moves(self, seat: int) -> list[str]:
-        return super().moves(seat)[:: -1 if self.cards[1 - seat] > 2 else 1]
-
-
-class ScoresHand(Nim):
-    """The score is the other's card."""
-
-    def points(self, seat: int) -> float | None:
-        return float(self.cards[1 - seat])
-
-
-class LazyRedeal(Nim):
-    """`redeal` changes nothing, and says that it did."""
-
-    def redeal(self, seat: int, rng: np.random.Generator) -> bool:
-        return True
-
-
-class NoRedeal(Nim):
-    """`redeal` never changes anything."""
-
-    def redeal(self, seat: int, rng: np.random.Generator) -> bool:
-        return False
+FAULTS: list[tuple[str, type[MultiVLEnv], dict[str, Any], str]] = [
+    ("seats", Nim, {"movers": lambda self: () if self.pile < 4 else Nim.movers(self)},
+     "the game is not over, and the seats that move are ()"),
+    ("seats", Nim, {"moves": lambda self, seat: ["one", "two", "one"] if self.pile > 1 else ["one"]},
+     "a legal action of seat 0 is listed twice"),
+    ("seats", Nim, {"advise": lambda self, seat: "three"}, "the oracle of seat 0 names 'three', not legal"),
+    ("seats", Nim, {"advise": advise_in_turns}, "the oracle of seat 0 says two things"),
+    ("seats", Nim, {"moves": change_when_asked}, "asking what the seats may do changes what they see"),
+    ("seats", Nim, {"make_moves": pay(lambda done: Round(done.rewards[: 2 - done.terminated], done.terminated))},
+     "make_moves() returned 1 rewards for 2 seats"),
+    ("seats", Meet, {"idle": lambda self, seat: "sleep"}, "the idle action 'sleep' of seat 0 is not legal"),
+    ("zero_sum", Nim, {"make_moves": pay(lambda done: Round((1.0, 1.0), True) if done.terminated else done)},
+     "which does not add up to 0"),
+    ("hidden", Nim, {"draw": show_hand}, "the picture of seat"),
+    ("hidden", Nim, {"tell": lambda self, seat: f"{Nim.tell(self, seat)} Other: {self.cards[1 - seat]}."},
+     "the text of seat"),
+    ("hidden", Nim, {"moves": lambda self, seat: Nim.moves(self, seat)[:: -1 if self.cards[1 - seat] > 2 else 1]},
+     "the text of seat"),
+    ("hidden", Nim, {"points": lambda self, seat: float(self.cards[1 - seat])}, "the info of seat"),
+    ("hidden", Nim, {"redeal": lambda self, seat, rng: True}, "no seat sees it"),
+    ("hidden", Nim, {"redeal": lambda self, seat, rng: False}, "nothing that is hidden could be changed"),
+    ("at_once", Meet, {"match_move": move_when_read}, "a seat's move shows before all have moved"),
+    ("at_once", Meet, {"make_moves": pay_the_first}, "the order in which moves arrive matters"),
+    ("at_once", Nim, {"at_once": True}, "declared at_once, and only the seats (0,) move"),
+    ("symmetry", Nim, {"moves": lambda self, seat: ["one"] if seat == 1 else Nim.moves(self, seat)},
+     "mirrored, a seat has another text"),
+    ("symmetry", Nim, {"make_moves": pay(lambda done: Round((2 * done.rewards[0], done.rewards[1]), done.terminated))},
+     "mirrored, a round that pays"),
+]  # fmt: skip
 
 
-class FavoursFirst(Nim):
-    """Seat 1 may never take two."""
-
-    def moves(self, seat: int) -> list[str]:
-        return ["one"] if seat == 1 else super().moves(seat)
-
-
-class PaysFirst(Nim):
-    """Seat 0 earns double."""
-
-    def make_moves(self, moves: Mapping[int, str]) -> Round:
-        done = super().make_moves(moves)
-        return Round((2 * done.rewards[0], done.rewards[1]), done.terminated)
-
-
-class ActsWhenRead(Meet):
-    """A move is made when its reply is read."""
-
-    def match_move(self, wanted: str, seat: int) -> str | None:
-        action = super().match_move(wanted, seat)
-        if action == "left":
-            self.places[seat] = (self.places[seat] - 1) % 6
-        return action
-
-
-class ByOrder(Meet):
-    """The seat whose move arrives first is paid."""
-
-    def make_moves(self, moves: Mapping[int, str]) -> Round:
-        super().make_moves(moves)
-        first = next(iter(moves))
-        return Round(tuple(float(seat == first) for seat in range(3)))
-
-
-class InTurn(Nim):
-    """Its seats move in turn, and it says that they move at once."""
-
-    at_once = True
-
-
-class NotIdle(Meet):
-    """The idle action is not legal."""
-
-    def idle(self, seat: int) -> str:
-        return "sleep"
-
-
-FAULTS: list[tuple[str, type[Any], str]] = [
-    ("seats", Stuck, "the game is not over, and the seats that move are ()"),
-    ("seats", TwiceListed, "a legal action of seat 0 is listed twice"),
-    ("seats", BadAdvice, "the oracle of seat 0 names 'three', not legal"),
-    ("seats", Fickle, "the oracle of seat 0 says two things"),
-    ("seats", Peeked, "asking what the seats may do changes what they see"),
-    ("seats", Unpaid, "make_moves() returned 1 rewards for 2 seats"),
-    ("seats", NotIdle, "the idle action 'sleep' of seat 0 is not legal"),
-    ("zero_sum", Generous, "which does not add up to 0"),
-    ("hidden", ShowsHand, "the picture of seat"),
-    ("hidden", TellsHand, "the text of seat"),
-    ("hidden", ListsHand, "the text of seat"),
-    ("hidden", ScoresHand, "the info of seat"),
-    ("hidden", LazyRedeal, "no seat sees it"),
-    ("hidden", NoRedeal, "nothing that is hidden could be changed"),
-    ("at_once", ActsWhenRead, "a seat's move shows before all have moved"),
-    ("at_once", ByOrder, "the order in which moves arrive matters"),
-    ("at_once", InTurn, "declared at_once, and only the seats (0,) move"),
-    ("symmetry", FavoursFirst, "mirrored, a seat has another text"),
-    ("symmetry", PaysFirst, "mirrored, a round that pays"),
-]
-
-
-def card_of(cls: type[Any]) -> EnvSpec:
-    fields = {**NIM.to_dict(), "id": f"vlgym/{cls.__name__}-v0", "entry_point": f"{__name__}:{cls.__name__}"}
-    return EnvSpec.from_dict(fields)
-
-
-@pytest.mark.parametrize(("check", "cls", "evidence"), FAULTS, ids=[f"{row[0]}-{row[1].__name__}" for row in FAULTS])
-def test_a_planted_fault_is_found(check: str, cls: type[Any], evidence: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vlgym.registry.making.load_class", lambda spec: cls)
-    with installed(card_of(cls)):
-        result = certify(f"vlgym/{cls.__name__}-v0", only=[check]).results[0]
+@pytest.mark.parametrize(("check", "base", "methods", "evidence"), FAULTS, ids=[row[3] for row in FAULTS])
+def test_a_planted_fault_is_found(
+    check: str, base: type[Any], methods: dict[str, Any], evidence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vlgym.registry.making.load_class", lambda spec: type("Faulty", (base,), methods))
+    with installed(EnvSpec.from_dict({**NIM.to_dict(), "id": "vlgym/Faulty-v0"})):
+        result = certify("vlgym/Faulty-v0", only=[check]).results[0]
     assert not result.passed
     assert evidence in result.evidence
 
@@ -204,35 +98,24 @@ def test_sound_games_have_every_property_of_games(spec: EnvSpec) -> None:
     results = certify(spec.id, only=GAME_CHECKS).results
     assert checks_for(spec.id) == [name for name in (*CHECKS, *GAME_CHECKS) if name != "levels"]
     assert [(result.name, result.passed) for result in results] == [(name, True) for name in GAME_CHECKS]
-
-
-def test_every_check_of_games_has_a_fault() -> None:
     assert {row[0] for row in FAULTS} == set(GAME_CHECKS)
 
 
 def test_a_game_of_one_agent_has_none_of_these_properties() -> None:
-    assert checks_for("vlgym/Walk-v0") == [name for name in CHECKS if name != "levels"]
-    result = certify("vlgym/Walk-v0", only=["seats"]).results[0]
+    assert checks_for(WALK) == [name for name in CHECKS if name != "levels"]
+    result = certify(WALK, only=["seats"]).results[0]
     assert not result.passed
     assert "is a game of one agent" in result.evidence
     with pytest.raises(UserError, match=r"zero_sun.*Nearest: zero_sum"):
-        certify("vlgym/Walk-v0", only=["zero_sun"])
+        certify(WALK, only=["zero_sun"])
 
 
 def test_the_pytest_class_for_games_runs_all_of_them() -> None:
-    class Request:
-        fixturenames: ClassVar = ["conformance_id", "conformance_check"]
-        asked: ClassVar[dict[str, Any]] = {}
-
-        class config:
-            class pluginmanager:
-                hasplugin = staticmethod(lambda name: False)
-
-        def parametrize(self, name: str, values: Any) -> None:
-            self.asked[name] = values
-
-    class Mine(GameConformance):
-        env_id = "vlgym/Nim-v0"
-
-    Mine().pytest_generate_tests(Request())
-    assert Request.asked["conformance_check"] == [*CHECKS, *GAME_CHECKS]
+    chosen: dict[str, Any] = {}
+    plugins = SimpleNamespace(hasplugin=lambda name: False)
+    request: Any = SimpleNamespace(
+        fixturenames=["conformance_id", "conformance_check"], parametrize=chosen.__setitem__,
+        config=SimpleNamespace(pluginmanager=plugins),
+    )  # fmt: skip
+    type("Mine", (GameConformance,), {"env_id": NIM_ID})().pytest_generate_tests(request)
+    assert chosen["conformance_check"] == [*CHECKS, *GAME_CHECKS]

@@ -61,22 +61,21 @@ def test_a_copy_of_a_seat_goes_on_as_the_original(copied: Callable[[Any], Any]) 
 def test_the_oracle_beats_random_opponents_and_a_game_is_paid_once(seat: int) -> None:
     env = vlgym.make("vlgym/Nim-v0", seat=seat)
     returns = []
-    for seed in range(30):
+    for seed in range(16):
         env.reset(seed=seed)
         while not env._ended:
             env.step(env.solve() or "")
         assert env.episode_return == (1.0 if env.success() else -1.0) == env._table.returns[seat]
         returns.append(env.episode_return)
-    assert sum(returns) > 15
+    assert sum(returns) >= 8
 
 
 def test_without_a_seat_each_episode_draws_one_from_its_seed() -> None:
-    env = vlgym.make("vlgym/Nim-v0")
-    assert {env.reset(seed=seed)[1]["seat"] for seed in range(20)} == {0, 1}
-    other = vlgym.make("vlgym/Nim-v0")
+    env, other = (vlgym.make("vlgym/Nim-v0") for _ in range(2))
     play_out(other, 99)
-    for seed in range(20):
-        assert play_out(env, seed) == play_out(other, seed)  # seats too, after another history
+    games = [play_out(env, seed) for seed in range(8)]
+    assert games == [play_out(other, seed) for seed in range(8)]  # seats too, after another history
+    assert {game[0][1]["seat"] for game in games} == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -121,26 +120,22 @@ def test_where_it_is_asked_for_the_game_waits_for_a_readable_reply() -> None:
     env = vlgym.make("vlgym/Nim-v0", seat=0, invalid_action="noop")
     before = env.reset(seed=0)[0]["image"]
     observation, reward, _, _, info = env.step("what?")
-    assert info["invalid_action"]
-    assert reward == 0
     assert (observation["image"] == before).all()
-    assert env.turn == 1
+    assert (info["invalid_action"], reward, env.turn) == (True, 0, 1)
 
 
 def test_by_default_a_game_without_an_idle_action_cannot_be_put_off_and_pays_nothing_for_it() -> None:
-    env = vlgym.make("vlgym/Nim-v0", opponents="random")
+    env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
     assert (env.invalid_action, vlgym.make("vlgym/Meet-v0").invalid_action) == ("random", "noop")
     paid = set()
-    for seed in range(60):
-        env.reset(seed=seed)
-        total, terminated, truncated = 0.0, False, False
-        while not terminated and not truncated:
-            _, reward, terminated, truncated, info = env.step("what?")
-            total += reward
+    for seed in range(20):
+        *_, (_, _, terminated, _, info) = play_out(env, seed, "what?")
         assert terminated
+        _, restored = other.set_state(json.loads(json.dumps(env.get_state())))
         assert not info["success"]
-        assert env.won(info["seat"]) == (total == 0)
-        paid.add(total)
+        assert not restored["success"]
+        assert env.won(info["seat"]) == other.won(info["seat"]) == (env.episode_return == 0)
+        paid.add(env.episode_return)
     assert paid == {0.0, -1.0}  # a game that chance won pays nothing, one that was lost costs what it costs
 
 
@@ -157,20 +152,6 @@ def test_the_idle_action_stands_for_an_unreadable_reply_and_the_game_does_not_wa
     env.won = lambda seat: True  # the others have won for it
     assert not env.step("what?")[4]["success"]
     assert env.step("<action>stay</action>")[4]["success"]
-
-
-def test_a_game_that_chance_won_is_no_success_after_a_restore_either() -> None:
-    env, other = (vlgym.make("vlgym/Nim-v0", opponents="random") for _ in range(2))
-    for seed in range(60):
-        env.reset(seed=seed)
-        while not env.step("what?")[2]:
-            pass
-        if env.won(env.seat_now):
-            break
-    assert env.won(env.seat_now)
-    _, info = other.set_state(json.loads(json.dumps(env.get_state())))
-    assert other.won(other.seat_now)
-    assert not info["success"]
 
 
 def test_a_policy_holds_a_seat_and_sees_that_seats_prompt_and_history() -> None:
@@ -224,13 +205,17 @@ def test_a_game_without_an_oracle_has_no_such_opponent() -> None:
     assert vlgym.make("vlgym/Meet-v0").solve() is None
 
 
-def test_a_table_needs_a_game_of_several_agents_with_open_seats() -> None:
-    with pytest.raises(UserError, match=r"Walk-v0 is for one agent. Of several: .*vlgym/Meet-v0, .*vlgym/Nim-v0"):
-        vlgym.open_table("vlgym/Walk-v0")
-    with pytest.raises(UserError, match="seat is for one agent's view"):
-        vlgym.open_table("vlgym/Nim-v0", seat=0)
-    with pytest.raises(UserError, match="would end the game for all"):
-        vlgym.open_table("vlgym/Nim-v0", invalid_action="terminate")
+@pytest.mark.parametrize(
+    ("env_id", "arguments", "message"),
+    [
+        ("vlgym/Walk-v0", {}, r"Walk-v0 is for one agent. Of several: .*vlgym/Meet-v0, .*vlgym/Nim-v0"),
+        ("vlgym/Nim-v0", {"seat": 0}, "seat is for one agent's view"),
+        ("vlgym/Nim-v0", {"invalid_action": "terminate"}, "would end the game for all"),
+    ],
+)
+def test_a_table_needs_a_game_of_several_agents_with_open_seats(env_id: str, arguments: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        vlgym.open_table(env_id, **arguments)
 
 
 def table_of(env_id: str, seed: int, **kwargs: Any) -> Table:
@@ -244,9 +229,7 @@ def test_at_a_table_an_unreadable_reply_becomes_a_random_legal_move_and_is_count
     pile = table.game.pile
     done = table.step({0: "<think>maybe <action>one</action>"})
     assert table.game.pile in (pile - 1, pile - 2)
-    assert done.rewards == (-0.25, 0.0)
-    assert table.invalid == [1, 0]
-    assert table.movers == (1,)
+    assert (done.rewards, table.invalid, table.movers) == ((-0.25, 0.0), [1, 0], (1,))
     info = table.info(0)
     assert (info["invalid_action"], info["vlgym"]["parse"]) == (True, "no_action")
     assert not table.info(1)["invalid_action"]
@@ -261,7 +244,7 @@ def test_gains_before_a_seats_first_move_are_taken_back_if_a_stand_in_makes_it(m
 
     monkeypatch.setattr(Nim, "make_moves", pay_the_other)
     env = vlgym.make("vlgym/Nim-v0", seat=1, opponents=ScriptedPolicy([ONE]))
-    for seed in range(8):
+    for seed in range(3):
         table = table_of("vlgym/Nim-v0", seed)
         env.reset(seed=seed)
         table.step({0: ONE})
@@ -313,7 +296,6 @@ def test_a_table_state_goes_on_as_the_game_would_have() -> None:
 def test_a_table_is_truncated_when_a_seat_has_spent_its_turns() -> None:
     table = table_of("vlgym/Meet-v0", 0)
     for _ in range(8):
-        assert not table.over
         table.step({})
     assert (table.over, table.truncated, table.terminated) == (True, True, False)
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -330,22 +312,13 @@ def test_a_seat_that_does_not_move_can_only_wait_and_does_nothing() -> None:
     assert table.invalid == [0, 0]
 
 
-def test_a_scripted_opponent_with_unreadable_replies_never_stalls_the_game() -> None:
-    env = vlgym.make("vlgym/Nim-v0", seat=0, opponents=ScriptedPolicy(["blah"]))
-    for seed in range(5):
-        assert play_out(env, seed)[-1][2]
-    assert env._table.invalid[1] > 0
-
-
 def test_the_move_of_another_at_once_is_not_seen_before_one_answers() -> None:
     seen = []
 
-    class Looker:
-        name = "looker"
-
+    class Looker(RandomPolicy):
         def reply(self, turns: Any) -> list[Any]:
             seen.append([list(turn.env.table.game.places) for turn in turns])
-            return RandomPolicy().reply(turns)
+            return super().reply(turns)
 
     env = vlgym.make("vlgym/Meet-v0", seat=0, opponents=Looker())
     env.reset(seed=0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, combinations
@@ -16,11 +17,13 @@ import numpy as np
 import pytest
 from commands import invoke
 from fault_server import FaultServer
+from toy_games import NIM
+from toys import installed
 
 from vlgym.errors import TrajectoryError, UserError
 from vlgym.files import seal, unseal
 from vlgym.games.ratings import ELO, fit, rate, sample
-from vlgym.games.standings import is_cooperative, list_pairs, write_markdown, write_tables
+from vlgym.games.standings import is_cooperative, write_markdown, write_tables
 from vlgym.games.tournament import RECORDS, RESULTS, Result, Tournament, list_seatings, read_results
 from vlgym.play.policies import OraclePolicy, RandomPolicy
 from vlgym.play.trajectory import METADATA, read_trajectories
@@ -50,9 +53,27 @@ def won(number: int, one: str, other: str, first: float, second: float) -> Resul
     return Result(number, number, (one, other), (first, second), (0, 0), 4, False)
 
 
-def test_every_pair_plays_every_seed_from_both_seats(tmp_path: Path) -> None:
-    results = play(tmp_path)
-    assert len(results) == Tournament(NIM_ID, players(), 3, tmp_path, resume=True).total == 3 * 3 * 2
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tournament that is over."""
+    folder = tmp_path_factory.mktemp("played") / "out"
+    with installed(NIM):
+        play(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(played: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(played, tmp_path / "out")
+
+
+def resume(folder: Path) -> Tournament:
+    return Tournament(NIM_ID, players(), 3, folder, resume=True)  # type: ignore[arg-type]
+
+
+def test_every_pair_plays_every_seed_from_both_seats(copied: Path) -> None:
+    results = read_results(copied)
+    assert len(results) == resume(copied).total == 3 * 3 * 2
     seats = {(result.players, result.number) for result in results}
     assert len(seats) == len(results)
     assert {(players[::-1], number) for players, number in seats} == seats
@@ -60,8 +81,8 @@ def test_every_pair_plays_every_seed_from_both_seats(tmp_path: Path) -> None:
     assert len({result.seed for result in results}) == 3
 
 
-def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_stall(tmp_path: Path) -> None:
-    results = play(tmp_path, games=6)
+def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_stall(played: Path) -> None:
+    results = read_results(played)
     points = {name: np.mean([r.points(name) for r in results if name in r.players]) for name in players()}
     assert points["oracle"] > max(points["random"], points["mute"])
     for result in results:
@@ -69,9 +90,9 @@ def test_the_oracle_wins_and_who_says_nothing_readable_is_counted_and_does_not_s
             assert (result.invalid[seat] > 0) == (name == "mute")
 
 
-def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_return(tmp_path: Path) -> None:
-    results = play(tmp_path)
-    episodes = list(read_trajectories(tmp_path / RECORDS))
+def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_return(played: Path) -> None:
+    results = read_results(played)
+    episodes = list(read_trajectories(played / RECORDS))
     assert len(episodes) == 2 * len(results)
     told = {}
     for result in results:
@@ -92,7 +113,7 @@ def test_each_seat_is_recorded_with_what_it_saw_and_the_rewards_add_up_to_its_re
         assert (result.points("mute"), result.points(other)) == (0.0, 1.0)
 
 
-def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path, played: Path) -> None:
     class Killed(Exception):
         pass
 
@@ -110,18 +131,10 @@ def test_a_tournament_that_was_killed_goes_on_to_the_same_end(tmp_path: Path) ->
     (tmp_path / "a" / RESULTS).write_text("".join(lines[:-1]))
     with (tmp_path / "a" / RECORDS / METADATA).open("a") as file:
         file.write('{"episode": 0, "part": "ora')
-    assert play(tmp_path / "a", resume=True) == play(tmp_path / "b")
-    assert read_results(tmp_path / "a") == read_results(tmp_path / "b")
-    one, other = (chain(*read_trajectories(tmp_path / name / RECORDS)) for name in "ab")
+    assert play(tmp_path / "a", resume=True) == read_results(tmp_path / "a") == read_results(played)
+    one, other = (chain(*read_trajectories(folder / RECORDS)) for folder in (tmp_path / "a", played))
     place = attrgetter("part", "episode", "turn", "reply")
     assert sorted(map(place, one)) == sorted(map(place, other))
-
-
-def change_results(out: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Change the rows of the results, and write them with right checksums."""
-    rows = [unseal(json.loads(line)) for line in (out / RESULTS).read_text().splitlines()]
-    change(rows)
-    (out / RESULTS).write_text("".join(json.dumps(seal(row)) + "\n" for row in rows))
 
 
 @pytest.mark.parametrize(
@@ -143,15 +156,16 @@ def change_results(out: Path, change: Callable[[list[dict[str, Any]]], object]) 
     ],
 )
 def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played(
-    tmp_path: Path, change: Any, named: str
+    copied: Path, change: Any, named: str
 ) -> None:
-    play(tmp_path)
-    change_results(tmp_path, change)
-    before = (tmp_path / RESULTS).read_bytes()
+    rows = [unseal(json.loads(line)) for line in (copied / RESULTS).read_text().splitlines()]
+    change(rows)
+    (copied / RESULTS).write_text("".join(json.dumps(seal(row)) + "\n" for row in rows))
+    before = (copied / RESULTS).read_bytes()
     with pytest.raises(TrajectoryError, match=named) as told:
-        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
+        resume(copied)
     assert "\n" not in str(told.value)
-    assert (tmp_path / RESULTS).read_bytes() == before
+    assert (copied / RESULTS).read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -161,26 +175,21 @@ def test_a_result_that_no_game_can_have_had_is_refused_before_anything_is_played
         (lambda lines: lines[1:], "a turn of game .* is missing or recorded twice"),
         (lambda lines: lines[:-1], "turns of game .* are missing"),
         (lambda lines: [], "turns of game .* are missing"),
-        (lambda lines: lines[: len(lines) // 2], "turns of game .* are missing|recorded twice"),
-        (lambda lines: lines + lines, "a turn of game .* is missing or recorded twice"),
     ],
 )
-def test_doubled_and_dropped_turns_are_found_at_resume(tmp_path: Path, change: Any, named: str) -> None:
-    play(tmp_path)
-    path = tmp_path / RECORDS / METADATA
+def test_doubled_and_dropped_turns_are_found_at_resume(copied: Path, change: Any, named: str) -> None:
+    path = copied / RECORDS / METADATA
     lines = change(path.read_text().splitlines(keepends=True))
     path.write_text("".join(lines)) if lines else path.unlink()
     with pytest.raises(TrajectoryError, match=named):
-        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
+        resume(copied)
 
 
 def test_two_processes_do_not_play_in_one_folder(tmp_path: Path) -> None:
-    first = Tournament(NIM_ID, players(), 3, tmp_path)  # type: ignore[arg-type]
+    first = Tournament(NIM_ID, players(), 1, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="Another process is at work in"):
-        Tournament(NIM_ID, players(), 3, tmp_path, resume=True)  # type: ignore[arg-type]
-    results = first.play()
-    assert read_results(tmp_path) == results
-    assert play(tmp_path, resume=True) == results
+        play(tmp_path, games=1, resume=True)
+    assert first.play() == play(tmp_path, games=1, resume=True)
 
 
 def test_a_lock_file_that_is_a_link_is_refused_and_what_it_names_is_untouched(tmp_path: Path) -> None:
@@ -192,20 +201,13 @@ def test_a_lock_file_that_is_a_link_is_refused_and_what_it_names_is_untouched(tm
     assert (tmp_path / "precious").read_text() == "precious"
 
 
-def test_points_are_of_the_larger_return_and_a_half_of_equal_ones() -> None:
-    result = won(0, "b", "a", 1.0, -1.0)
-    assert (result.points("b"), result.points("a")) == (1.0, 0.0)
-    assert (result.return_of("a"), result.return_of("b")) == (-1.0, 1.0)
-    assert won(0, "b", "a", 0.5, 0.5).points("a") == 0.5
-
-
 def test_ratings_are_the_most_likely_ones_and_relative_to_their_mean() -> None:
     points = np.array([[0.0, 30.0], [10.0, 0.0]])
     one, other = fit(points)
     assert one + other == pytest.approx(0)
     # The maximum of 30 log p + 10 log (1 - p), and of a draw of each against an average player: solved by bisection.
     low, high = 0.0, 5.0
-    for _ in range(60):
+    for _ in range(40):
         half = (low + high) / 2
         p, alone = 1 / (1 + np.exp(-2 * half)), 1 / (1 + np.exp(-half))
         low, high = (half, high) if 30 * (1 - p) - 10 * p - (alone - 0.5) > 0 else (low, half)
@@ -231,20 +233,20 @@ def test_the_better_player_is_first_and_the_interval_holds_its_rating_and_shrink
     assert many[0].games == 320
 
 
-@pytest.mark.parametrize("truth", [(0.0, 0.0), (100.0, 0.0, -100.0)])
+@pytest.mark.parametrize("truth", [(0.0, 0.0), pytest.param((100.0, 0.0, -100.0), marks=pytest.mark.exhaustive)])
 def test_the_interval_holds_the_true_rating_in_95_of_100_tournaments(truth: tuple[float, ...]) -> None:
     rng = np.random.default_rng(1)
     strengths = np.array(truth)
     expected = 1 / (1 + 10 ** ((strengths[None, :] - strengths[:, None]) / 400))
     held = []
-    for _ in range(400):
+    for _ in range(150):
         points = np.zeros(expected.shape)
         for one, other in combinations(range(len(truth)), 2):
             points[one, other] = rng.binomial(20, expected[one, other])
             points[other, one] = 20 - points[one, other]
         low, high = np.percentile(sample(points, rng), [2.5, 97.5], axis=0)
         held.append((low <= strengths) & (strengths <= high))
-    assert 0.93 <= np.mean(held) <= 0.97
+    assert 0.91 <= np.mean(held) <= 0.985
 
 
 def test_a_player_who_never_lost_has_a_rating_without_an_upper_end() -> None:
@@ -276,8 +278,7 @@ def test_a_game_that_pays_both_the_same_has_no_ratings() -> None:
 
 def test_pairs_are_counted_from_the_side_of_the_first() -> None:
     results = [won(0, "a", "b", 1, -1), won(0, "b", "a", 0, 0), won(1, "a", "b", -1, 1), won(1, "b", "a", -1, 1)]
-    (pair,) = list_pairs(results, ["a", "b"])
-    assert (pair["wins"], pair["draws"], pair["losses"], pair["return"]) == (2, 1, 1, 0.25)
+    assert "| a against b | 4 | 2 | 1 | 1 | +0.250, -0.250 |" in write_markdown("t", results, rate(results))
 
 
 def test_the_command_writes_the_tables_and_refuses_to_write_over_them(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from vlgym.integrations.agent import Task, play, tasks
 from vlgym.types import StepRecord
 
 COIN = make_spec("vlgym/Coin-v0", "toys:Coin", max_turns=30, image_size=(16, 16), history_turns=2, history_images=2)
-ENVS = (COIN.id, "vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0")
-EPISODES = 3
+OTHERS = ("vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0")
+EPISODES = 2
 
 
 @pytest.fixture(autouse=True)
@@ -60,29 +60,27 @@ def requests(server: FaultServer) -> list[str]:
     return sorted(asked.digest for asked in server.asked)
 
 
-@pytest.mark.parametrize("env_id", ENVS)
+@pytest.mark.parametrize("env_id", [COIN.id, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in OTHERS)])
 def test_records_and_requests_equal_those_of_an_evaluation(env_id: str) -> None:
     arguments = {"max_turns": 6} if "Line" in env_id else {}
-    odd = {2: Fault("cut"), 4: Fault("parts"), 5: Fault("refuse")}
-    for faults in ({}, odd):
-        with FaultServer(lambda asked, faults=faults: faults.get(int(asked.digest[:2], 16) % 9)) as server:
-            expected = evaluate(server.url, env_id, **arguments)
-        with FaultServer(lambda asked, faults=faults: faults.get(int(asked.digest[:2], 16) % 9)) as other:
+    faults = {2: Fault("cut"), 4: Fault("parts"), 5: Fault("refuse")}
 
-            async def play_all(url: str) -> list[Any]:
-                chosen = tasks(env_id, "test", EPISODES, **arguments)
-                return await asyncio.gather(*(play(task, base_url=url, model="m") for task in chosen))
+    def fail(asked: Any) -> Fault | None:
+        return faults.get(int(asked.digest[:2], 16) % 9)
 
-            episodes = asyncio.run(play_all(other.url))
-        assert [[plain(record) for record in episode.turns] for episode in episodes] == [
-            [plain(record) for record in episode] for episode in expected
-        ]
-        assert requests(server) == requests(other)
-        for episode, records in zip(episodes, expected, strict=True):
-            assert episode.reward == sum(record.reward for record in records)
-            assert episode.success == records[-1].success
-            assert episode.info["seed"] == records[0].seed
-            assert episode.messages[-1] == {"role": "assistant", "content": records[-1].reply}
+    async def play_all(url: str) -> list[Any]:
+        chosen = tasks(env_id, "test", EPISODES, **arguments)
+        return await asyncio.gather(*(play(task, base_url=url, model="m") for task in chosen))
+
+    with FaultServer(fail) as server, FaultServer(fail) as other:
+        expected, episodes = evaluate(server.url, env_id, **arguments), asyncio.run(play_all(other.url))
+    assert requests(server) == requests(other)
+    for episode, records in zip(episodes, expected, strict=True):
+        assert list(map(plain, episode.turns)) == list(map(plain, records))
+        assert episode.reward == sum(record.reward for record in records)
+        assert episode.success == records[-1].success
+        assert episode.info["seed"] == records[0].seed
+        assert episode.messages[-1] == {"role": "assistant", "content": records[-1].reply}
 
 
 def answering(text: str) -> Any:
@@ -119,7 +117,7 @@ def test_a_row_is_a_task_and_a_longer_history_holds_the_whole_episode() -> None:
         "env_id": "vlgym/CanaryMemory-v0", "split": "train", "number": 0,
     }  # fmt: skip
     assert Task.from_row({"env_id": "vlgym/CanaryMemory-v0", "arguments": None}).arguments == {}
-    for history, counts in ((None, [1, 2, 3, 4]), (0, [1, 1, 1, 1]), (1, [1, 2, 2, 2]), (9, [1, 2, 3, 4])):
+    for history, counts in ((None, [1, 2, 3, 4]), (0, [1, 1, 1, 1]), (1, [1, 2, 2, 2])):
         with FaultServer() as server:
             episode = asyncio.run(play(row, base_url=server.url, model="m", history=history, temperature=0.5))
         assert [len(asked.pictures) for asked in server.asked] == counts

@@ -169,7 +169,7 @@ def test_a_seed_of_64_bits_is_exported_and_a_larger_one_is_one_line(tmp_path, mo
 def test_only_what_succeeded(tmp_path, monkeypatch, capsys):
     good, bad = tmp_path / "good", tmp_path / "bad"
     record(good, OraclePolicy(), episodes=2)
-    lost = record(bad, SILENT, episodes=3)
+    lost = record(bad, SILENT, episodes=1, max_turns=3)
     writer = TrajectoryWriter(good, read_header(good))
     for episode in lost:
         writer.write(episode)

@@ -23,10 +23,10 @@ def _as_if_trl_was_installed(monkeypatch):
     monkeypatch.setattr(trl, "TRL_MODULES", ())
 
 
-@pytest.mark.parametrize("env_id", [ENV, "vlgym/Blackjack-v0", "vlgym/SeeText-v0"])
+@pytest.mark.parametrize("env_id", [ENV, pytest.param("vlgym/SeeText-v0", marks=pytest.mark.exhaustive)])
 def test_an_episode_of_trls_is_gymnasiums(env_id):
     game, rng = make_factory(env_id)(), np.random.default_rng(0)
-    for row in make_rows(env_id, 3):
+    for row in make_rows(env_id, 2):
         env = gymnasium.make(env_id, disable_env_checker=True)
         observation, info = env.reset(seed=row["seed"])
         shown = game.reset(**row)
@@ -74,18 +74,20 @@ def test_without_trl_the_error_says_what_installs_it(monkeypatch):
 def test_rows_are_the_episodes_of_a_split():
     rows = make_rows(ENV, 3, split="val", first=2)
     assert [row["seed"] for row in rows] == [episode_seed(ENV, "val", index) for index in (2, 3, 4)]
-    assert len({row["seed"] for row in rows}) == 3
 
 
-def test_wrong_arguments_are_told_before_anything_is_trained():
-    with pytest.raises(UserError, match="No environment"):
-        make_factory("vlgym/Nothing-v0")
-    with pytest.raises(UserError, match="no argument 'sides'"):
-        make_factory(ENV, sides=3)
-    with pytest.raises(UserError, match="split"):
-        make_rows(ENV, 3, split="exam")
-    with pytest.raises(UserError, match="episodes"):
-        make_rows(ENV, 0)
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: make_factory("vlgym/Nothing-v0"), "No environment"),
+        (lambda: make_factory(ENV, sides=3), "no argument 'sides'"),
+        (lambda: make_rows(ENV, 3, split="exam"), "split"),
+        (lambda: make_rows(ENV, 0), "episodes"),
+    ],
+)
+def test_wrong_arguments_are_told_before_anything_is_trained(act, message):
+    with pytest.raises(UserError, match=message):
+        act()
 
 
 def test_the_former_name_warns_and_has_all_modules():

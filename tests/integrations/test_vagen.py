@@ -20,13 +20,11 @@ def check_marks(seen):
     return [np.asarray(picture) for picture in pictures]
 
 
-@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0", "vlgym/Blackjack-v0"])
+@pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/CanaryMemory-v0"])
 def test_an_episode_of_vagens_is_gymnasiums(env_id):
     async def compare(number):
-        game, rng = (
-            Game({"env_id": env_id, "split": "val", "arguments": {"max_turns": 5}}),
-            np.random.default_rng(number),
-        )
+        game = Game({"env_id": env_id, "split": "val", "arguments": {"max_turns": 5}})
+        rng = np.random.default_rng(number)
         env = gymnasium.make(env_id, max_turns=5, disable_env_checker=True)
         observation, info = env.reset(seed=episode_seed(env_id, "val", number))
         seen, _ = await game.reset(seed=number)
@@ -49,7 +47,7 @@ def test_an_episode_of_vagens_is_gymnasiums(env_id):
         await game.close()
         env.close()
 
-    for number in range(4):
+    for number in range(2):
         asyncio.run(compare(number))
 
 

@@ -2,9 +2,10 @@
 
     make originals ORIGINALS=FOLDER
 
-The folder holds work trees named NAME@COMMIT (`RL4VLM@...`, `VL-DAC@...`, `MageBench@...`); none of their files is in
-this repository. What a program needs beyond its rules (a training library, a picture's font) is replaced by a stand-in.
-A difference that `KNOWN` does not explain makes the exit status 1. Programs that are not there are not compared.
+The folder holds work trees named NAME@COMMIT (`RL4VLM@...`, `VL-DAC@...`, `MageBench@...`); none of
+their files is in this repository. What a program needs beyond its rules (a training library, a
+picture's font) is replaced by a stand-in. A difference that `KNOWN` does not explain makes the exit
+status 1. Programs that are not there are not compared.
 """
 
 from __future__ import annotations
@@ -29,37 +30,36 @@ from stand_ins import State, folder_package, load, stand_in
 
 import vlgym
 
-KNOWN: dict[str, str] = {}
-"""State (a regular expression) -> why ours differs there."""
-SHOWN = 5
-"""Differences printed of one comparison."""
+KNOWN: dict[str, str] = {}  # state (a regular expression) -> why ours differs there
+SHOWN = 5  # differences printed of one comparison
 
-# ---- RL4VLM's cards --------------------------------------------------------------------------------------------------
+# ---- RL4VLM's cards -----------------------------------------------------------------------------
 
 
 def compare_cards(root: Path) -> Iterator[State]:
     """Play random and oracle's actions in the four card games: rewards, ends."""
     envs = root / "gym-cards" / "gym_cards" / "envs"
-    for title, file, name in (
-        ("NumberLine", "numberline", "NumberLineEnv"), ("EZPoints", "ezpoints", "EZPointEnv"),
-        ("Points24", "points", "Point24Env"), ("Blackjack", "blackjack", "BlackjackEnv"),
+    for title, file, name, names in (
+        ("NumberLine", "numberline", "NumberLineEnv", ["-", "+"]), ("EZPoints", "ezpoints", "EZPointEnv", []),
+        ("Points24", "points", "Point24Env", []), ("Blackjack", "blackjack", "BlackjackEnv", ["stand", "hit"]),
     ):  # fmt: skip
         module = load(envs / f"{file}.py")
         kind = getattr(module, name)
         kind._get_observation = kind._get_obs = lambda self: None  # the pictures need a font that may be missing
         module.get_image = lambda name: SimpleNamespace(resize=lambda size: None)
         ours, theirs = vlgym.make(f"vlgym/{title}-v0", compat="rl4vlm"), kind()
-        if title == "NumberLine":
-            names = ["-", "+"]
-        elif title == "Blackjack":
-            names = ["stand", "hit"]
-        else:
-            names = [*map(str, theirs.allowed_numbers), *module.OPERATOR_ACTIONS]
+        names = names or [*map(str, theirs.allowed_numbers), *module.OPERATOR_ACTIONS]
         draw = random.Random(0)
         for seed in range(100):
             ours.reset(seed=seed)
             theirs.reset(seed=seed)
-            deal_same(title, ours, theirs)
+            if title == "NumberLine":
+                theirs.position = theirs.start_position = ours.current
+                theirs.goal_position = ours.target
+            elif title == "Blackjack":
+                theirs.player, theirs.dealer = show(ours.player), show(ours.dealer)
+            else:
+                theirs.cards_num = [value for value, *_ in show(ours.cards)]
             ended = False
             while not ended:
                 wise = ours.oracle() if seed % 2 else None
@@ -77,17 +77,7 @@ def show(cards: Any) -> list[tuple[int, str, str]]:
     return [(min(card.rank, 10), "", "") for card in cards]
 
 
-def deal_same(title: str, ours: Any, theirs: Any) -> None:
-    if title == "NumberLine":
-        theirs.position = theirs.start_position = ours.current
-        theirs.goal_position = ours.target
-    elif title == "Blackjack":
-        theirs.player, theirs.dealer = show(ours.player), show(ours.dealer)
-    else:
-        theirs.cards_num = [value for value, *_ in show(ours.cards)]
-
-
-# ---- VL-DAC's MiniWorld ----------------------------------------------------------------------------------------------
+# ---- VL-DAC's MiniWorld ------------------------------------------------------------------------
 
 
 def compare_miniworld(root: Path) -> Iterator[State]:
@@ -99,7 +89,9 @@ def compare_miniworld(root: Path) -> Iterator[State]:
         for name in ("base", "registry"):
             sys.modules[f"vldac.{name}"] = load(Path(package.__path__[0]) / f"{name}.py", "vldac")
         module = load(Path(package.__path__[0]) / "miniworld_env.py", "vldac", **monitor)
-    for title in sorted({key[10:-3] for key in gymnasium.registry if key.startswith("MiniWorld-")} - NO_REWARD):
+    # Ours adds a task to worlds without a reward.
+    titles = {key[10:-3] for key in gymnasium.registry if key.startswith("MiniWorld-")}
+    for title in sorted(titles - {"ThreeRooms", "RoomObjects"}):
         choice = {"shape": "box", "color": "blue"} if title == "Sign" else {}
         ours = vlgym.make(f"vlgym/{title}-v0", compat="vldac", image_size=(16, 16), **choice)
         theirs = module.MiniWorldEnvironment(env_name=f"MiniWorld-{title}-v0", seed=0, rank=0)
@@ -113,17 +105,15 @@ def compare_miniworld(root: Path) -> Iterator[State]:
                 _, paid, done, info = theirs.step(ours.actions[action or "turn left"])
                 yield (
                     f"{title} {seed} {'idle' if idle else 'oracle'}, turn {ours.turn}",
-                    (round(reward, 6), any(over)), (round(theirs.process_reward(paid, done, info), 6), done),
+                    (round(reward, 6), any(over)),
+                    (round(theirs.process_reward(paid, done, info), 6), done),
                 )  # fmt: skip
                 ended = any(over) or done
         ours.close()
         theirs.env.close()
 
 
-NO_REWARD = {"ThreeRooms", "RoomObjects"}
-"""Worlds to which ours adds a task that MiniWorld does not have."""
-
-# ---- MageBench -------------------------------------------------------------------------------------------------------
+# ---- MageBench ----------------------------------------------------------------------------------
 
 
 def compare_parsers(root: Path) -> Iterator[State]:
@@ -131,7 +121,8 @@ def compare_parsers(root: Path) -> Iterator[State]:
     from vlgym.parsers.headings import HeadingParser, HeadingPlanParser
 
     parts = (
-        "# analyze", "### Analyze", "# action", "### Actions", "# Action", "Up", "Down", "up", "Left.", ",", "\n", " ",
+        "# analyze", "### Analyze", "# action", "### Actions", "# Action", "Up", "Down", "up",
+        "Left.", ",", "\n", " ",
     )  # fmt: skip
     draw, legal = random.Random(0), ("Up", "Down", "Left", "Right")
     with patch.dict(sys.modules, {"flow": folder_package("flow", root / "Flow")}):
@@ -154,8 +145,10 @@ def compare_decisions(root: Path) -> Iterator[State]:
 
     base = {name: type(name, (), {}) for name in ("Action", "Observation", "State", "EnvTraj", "AgentEnvironment")}
     module = load(
-        root / "env" / "football_env.py", "magebench_env", magebench_env=folder_package("magebench_env", root / "env"),
-        magebench_env__base=stand_in(**base), magebench_env__utils=stand_in(resize_image=None, football_config=None),
+        root / "env" / "football_env.py", "magebench_env",
+        magebench_env=folder_package("magebench_env", root / "env"),
+        magebench_env__base=stand_in(**base),
+        magebench_env__utils=stand_in(resize_image=None, football_config=None),
         gfootball=stand_in(), gfootball__env=stand_in(football_env=None),
     )  # fmt: skip
     for seed in range(300):
@@ -163,7 +156,8 @@ def compare_decisions(root: Path) -> Iterator[State]:
         frames = [random_frame(draw, rng, Snapshot) for _ in range(400)]
         theirs, maker, ours, played = object.__new__(module.FootballEnv), DecisionMaker(published=True), [], []
         vars(theirs).update(
-            use_adapting_render=True, use_bot=False, history_env_states=[], auto_acting=False, auto_acting_utils=None,
+            use_adapting_render=True, use_bot=False, history_env_states=[], auto_acting=False,
+            auto_acting_utils=None,
             MAX_AUTO_STEPS=10, MOVE_MIN_DISTANCE=0.01,
         )  # fmt: skip
 
@@ -194,15 +188,19 @@ def random_frame(draw: random.Random, rng: np.random.Generator, kind: Any) -> An
     active = {f"{team}_active": np.ones(3, bool) for team in places}
     team = draw.choice((-1, 0, 0, 0, 1))
     return kind(
-        frame=1, ball=rng.uniform(-0.4, 0.4, 3), ball_velocity=rng.normal(0, 0.01, 3), **places, **paces, **active,
-        owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)), controlled=1, score=(0, 0), mode=0,
+        frame=1, ball=rng.uniform(-0.4, 0.4, 3), ball_velocity=rng.normal(0, 0.01, 3), **places,
+        **paces, **active,
+        owner_team=team, owner=-1 if team == -1 else draw.choice((1, 1, 1, 2)), controlled=1,
+        score=(0, 0), mode=0,
     )  # fmt: skip
 
 
 def as_published(now: Any) -> dict[str, Any]:
     return {
-        "ball": now.ball, "ball_direction": now.ball_velocity, "ball_owned_player": now.owner, "left_team": now.left,
-        "left_team_direction": now.left_velocity, "right_team": now.right, "right_team_direction": now.right_velocity,
+        "ball": now.ball, "ball_direction": now.ball_velocity, "ball_owned_player": now.owner,
+        "left_team": now.left,
+        "left_team_direction": now.left_velocity, "right_team": now.right,
+        "right_team_direction": now.right_velocity,
     }  # fmt: skip
 
 
@@ -267,8 +265,8 @@ CLOCK = """{
     }
   };
 }"""
-"""Timers that stand still until `moveClock`: their program plays the target first, whose timers would run on while it
-plays the generated page."""
+"""Timers that stand still until `moveClock`: their program plays the target first, whose timers
+would run on while it plays the generated page."""
 
 
 def damage(css: str) -> str:
@@ -319,33 +317,32 @@ def main() -> int:
     parser.add_argument("originals", type=Path)
     parser.add_argument("--only", choices=COMPARISONS, nargs="*", default=list(COMPARISONS))
     parser.add_argument("--write", action="store_true", help="write docs/studies/originals.json, which the pages show")
-    given = parser.parse_args()
-    rows = json.loads(WRITTEN.read_text(encoding="utf-8")) if given.write and WRITTEN.is_file() else {}
+    args = parser.parse_args()
+    rows = json.loads(WRITTEN.read_text(encoding="utf-8")) if args.write and WRITTEN.is_file() else {}
     unexplained = 0
-    for name in given.only:
+    for name in args.only:
         family, original, compare = COMPARISONS[name]
-        found = sorted(given.originals.glob(f"{original}@*")) or [Path(f"PettingZoo {version('pettingzoo')}")]
-        if original and not found[0].is_dir():
-            print(f"{name}: not compared, {given.originals} holds no {original}@COMMIT")
+        roots = sorted(args.originals.glob(f"{original}@*")) or [Path(f"PettingZoo {version('pettingzoo')}")]
+        if original and not roots[0].is_dir():
+            print(f"{name}: not compared, {args.originals} holds no {original}@COMMIT")
             continue
-        states = known = others = 0
-        for state, ours, theirs in compare(found[0]):
+        states, differ, others = 0, 0, 0
+        for state, ours, theirs in compare(roots[0]):
             states += 1
-            if ours == theirs:
-                continue
-            if any(re.search(pattern, state) for pattern in KNOWN):
-                known += 1
-                continue
-            others += 1
-            if others <= SHOWN:
-                print(f"  {state}: ours {ours}, theirs {theirs}", flush=True)
+            differ += ours != theirs
+            if ours != theirs and not any(re.search(pattern, state) for pattern in KNOWN):
+                others += 1
+                if others <= SHOWN:
+                    print(f"  {state}: ours {ours}, theirs {theirs}", flush=True)
         unexplained += others
-        print(f"{name}: {found[0].name}, {states} states, {known} known differences, {others} others", flush=True)
-        rows[name] = {
-            "family": family, "original": found[0].name, "states": states, "differ": known + others,
-            "what": " ".join((compare.__doc__ or "").split()).removesuffix("."),
-        }  # fmt: skip
-    if given.write:
+        print(
+            f"{name}: {roots[0].name}, {states} states, {differ - others} known differences, {others} others",
+            flush=True,
+        )
+        what = " ".join((compare.__doc__ or "").split()).removesuffix(".")
+        row = {"family": family, "original": roots[0].name, "states": states, "differ": differ, "what": what}
+        rows[name] = row
+    if args.write:
         order = [name for name in COMPARISONS if name in rows]
         WRITTEN.write_text(json.dumps({name: rows[name] for name in order}, indent=1) + "\n", encoding="utf-8")
     return int(unexplained > 0)

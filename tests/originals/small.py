@@ -1,4 +1,5 @@
-"""Comparisons without browser or 3D engine: Sokoban, ALFWorld, WebShop, PettingZoo's board games."""
+"""Comparisons without browser or 3D engine: Sokoban, ALFWorld, WebShop, PettingZoo's board
+games."""
 
 from __future__ import annotations
 
@@ -29,8 +30,10 @@ def compare_sokoban(root: Path) -> Iterator[State]:
     base = {name: type(name, (), {}) for name in ("Action", "State", "AgentEnvironment")}
     base["Observation"] = type("Observation", (), {"add_image": lambda self, image: None})
     module = load(
-        root / "env" / "sokoban_env.py", "magebench_env", magebench_env=folder_package("magebench_env", root / "env"),
-        magebench_env__base=stand_in(**base, EnvTraj=None), magebench_env__utils=stand_in(resize_image=None),
+        root / "env" / "sokoban_env.py", "magebench_env",
+        magebench_env=folder_package("magebench_env", root / "env"),
+        magebench_env__base=stand_in(**base, EnvTraj=None),
+        magebench_env__utils=stand_in(resize_image=None),
     )  # fmt: skip
     engine = getattr(load_engine, "__wrapped__", None) or load_engine._get_wrapped_function()
     package, names, draw = engine(), ("up", "down", "left", "right"), random.Random(0)
@@ -89,7 +92,8 @@ def compare_alfworld(root: Path) -> Iterator[State]:
             (paid,) = module.compute_reward(infos, legal)
             yield (
                 f"ALFWorld {number}, turn {ours.turn}: {reply}",
-                (round(reward, 6), over, ours.legal_actions()), (round(paid, 6), theirs.won, theirs.commands),
+                (round(reward, 6), over, ours.legal_actions()),
+                (round(paid, 6), theirs.won, theirs.commands),
             )  # fmt: skip
             over = over or truncated
     theirs.close()
@@ -122,13 +126,16 @@ def compare_webshop(root: Path) -> Iterator[State]:
         product = catalogue.product(asin)
         chosen = {name: draw.choice(values) for name, values in product.options.items() if draw.random() < 0.8}
         bought = {
-            "query": product.query, "product_category": product.product_category, "name": product.title,
-            "Attributes": product.attributes, "Title": product.title, "BulletPoints": product.bullets,
+            "query": product.query, "product_category": product.product_category,
+            "name": product.title,
+            "Attributes": product.attributes, "Title": product.title,
+            "BulletPoints": product.bullets,
             "Description": product.description,
         }  # fmt: skip
         wanted = {
             "query": goal.query, "product_category": goal.product_category, "name": goal.title,
-            "attributes": goal.attributes, "goal_options": goal.options, "price_upper": goal.price_upper,
+            "attributes": goal.attributes, "goal_options": goal.options,
+            "price_upper": goal.price_upper,
         }  # fmt: skip
         mine = score_purchase(product, chosen, goal)
         yield (

@@ -13,7 +13,8 @@ State = tuple[str, Any, Any]
 
 
 def load(path: Path, package: str = "", **stand_ins: Any) -> ModuleType:
-    """Import a file of an original, with stand-ins for modules by their dotted names (`__` stands for a dot)."""
+    """Import a file of an original, with stand-ins for modules by their dotted names (`__` stands
+    for a dot)."""
     name = f"{package}.{path.stem}" if package else f"original_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

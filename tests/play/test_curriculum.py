@@ -36,6 +36,11 @@ def test_fixed_plays_the_highest_level_or_the_one_named() -> None:
             Course(wrong, [LINE, POINTS])
 
 
+def test_uniform_plays_levels_and_environments_alike() -> None:
+    weights = Course("uniform", [LINE, PLAIN]).sampler.weights()
+    assert list(weights) == pytest.approx([1 / 6] * 6 + [1])
+
+
 def test_levels_above_the_one_behind_the_at_sign_are_left_out() -> None:
     course = Course("fixed:0@2", [LINE, POINTS, PLAIN])
     assert set(count(course)) == {at(0), Place(POINTS, 0), Place(PLAIN, None)}
@@ -46,12 +51,6 @@ def test_levels_above_the_one_behind_the_at_sign_are_left_out() -> None:
     for wrong in ("fixed@6", "fixed@", "fixed@-1", "fixed@x"):
         with pytest.raises(UserError, match="from 0 to 5"):
             Course(wrong, [LINE, POINTS])
-
-
-def test_uniform_plays_levels_and_environments_alike() -> None:
-    played = count(Course("uniform", [LINE, PLAIN]), episodes=1200)
-    assert 500 < played[Place(PLAIN, None)] < 700
-    assert all(60 < played[at(level)] < 140 for level in range(6))
 
 
 def test_success_goes_up_at_80_and_down_at_30_percent_of_a_window() -> None:
@@ -100,8 +99,8 @@ def test_prioritized_plays_unseen_places_then_the_largest_error_and_now_and_then
     course.note_errors([(at(2), -9.0), (at(2), 9.0)])  # the absolute values count, as a mean
     for _ in range(20):
         course.note_errors([(at(2), 9.0)])
-    played = count(course, episodes=2000)
-    assert 1700 < played[at(2)] < 1850
+    played = count(course)
+    assert 500 < played[at(2)] < 565
     stale = course.sampler.memory["seen"]
     assert stale[3] < stale[0] < stale[2]
     assert played[at(3)] > played[at(5)] > 0
@@ -142,14 +141,10 @@ def test_a_plugins_sampler_is_found_by_its_name_and_may_not_take_anothers(monkey
         Course("odd", [LINE])
 
 
-@pytest.mark.parametrize(
-    ("name", "ids", "words"),
-    [
-        ("succes", [LINE], "success"),
-        ("uniform", [PLAIN], "no levels"),
-        ("success:3", [LINE], "nothing after the colon"),
-    ],
-)
+WRONG = [("succes", [LINE], "success"), ("uniform", [PLAIN], "no levels"), ("success:3", [LINE], "nothing after the")]
+
+
+@pytest.mark.parametrize(("name", "ids", "words"), WRONG)
 def test_wrong_names_are_explained(name: str, ids: list[str], words: str) -> None:
     with pytest.raises(UserError, match=words):
         Course(name, ids)
@@ -174,7 +169,7 @@ def test_the_runner_plays_environment_and_level_of_each_choice() -> None:
     course, made = Course("uniform", [LINE, POINTS, PLAIN]), []
     runner = make_runner(course, made)
     played = {}
-    for _ in range(60):
+    for _ in range(30):
         for slot in runner.slots:
             turns = slot.env.unwrapped.max_turns
             expected = {LINE: (6, 10, 20, 36, 80, 180), POINTS: (7, 7, 11, 11, 11)}.get(slot.env_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import random
@@ -17,17 +18,7 @@ from toys import make_walk
 from vlgym import files as durable
 from vlgym.errors import TrajectoryError
 from vlgym.evaluation.folder import count_finished
-from vlgym.files import (
-    check_files,
-    is_cut,
-    old_of,
-    place_folder,
-    put_back,
-    seal,
-    unseal,
-    write_checksums,
-    write_whole,
-)
+from vlgym.files import check_files, is_cut, old_of, place_folder, put_back, seal, unseal, write_checksums, write_whole
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.play.trajectory import METADATA, TrajectoryWriter, describe_run, read_header, read_trajectories
@@ -120,20 +111,11 @@ def test_the_list_of_checksums_is_written_last(tmp_path: Path) -> None:
         check_files(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "null", '{"files": 3}', "\x00", "[" * 99_999])
+@pytest.mark.parametrize("text", ["{}", "[]", json.dumps(seal({"files": 3})), "\x00", "[" * 99_999])
 def test_a_list_of_checksums_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "checksums.json").write_text(text)
     with pytest.raises(ValueError, match=r"checksums\.json"):
         check_files(tmp_path)
-    try:
-        held = json.loads(text)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(held, dict):
-        (tmp_path / "checksums.json").write_text(json.dumps(seal(held)))
-        if held:
-            with pytest.raises(ValueError, match=r"checksums\.json"):
-                check_files(tmp_path)
 
 
 def test_a_record_comes_back_from_its_seal_and_is_refused_without_one() -> None:
@@ -178,7 +160,7 @@ def flip(path: Path, place: int, bit: int) -> None:
 def test_a_flipped_bit_in_a_line_is_an_error_that_names_it(folder: Path, read: Callable[[Path], Any]) -> None:
     path = folder / METADATA
     whole, draw = path.read_bytes(), random.Random(0)
-    places = [draw.randrange(len(whole)) for _ in range(60)] + [n for n, byte in enumerate(whole) if byte == 10]
+    places = [draw.randrange(len(whole)) for _ in range(20)] + [n for n, byte in enumerate(whole) if byte == 10]
     for place in places:
         flip(path, place, draw.randrange(8))
         number = whole[: place + 1].count(b"\n") + (whole[place] != 10)
@@ -194,7 +176,7 @@ def test_a_flipped_bit_in_a_line_is_an_error_that_names_it(folder: Path, read: C
 def test_a_flipped_bit_in_run_json_is_an_error(folder: Path) -> None:
     path = folder / "run.json"
     whole = path.read_bytes()
-    for place in random.Random(0).sample(range(len(whole)), 60):
+    for place in random.Random(0).sample(range(len(whole)), 20):
         flip(path, place, place % 8)
         with pytest.raises(TrajectoryError, match=r"run\.json cannot be read"):
             read_header(folder)
@@ -225,31 +207,20 @@ def test_a_folder_of_format_3_is_read_without_checksums(folder: Path) -> None:
 def test_an_episode_that_finds_no_room_leaves_no_half_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / METADATA
     before, episode = path.read_bytes(), next(read_trajectories(folder))
-    opened = durable.open_end
 
-    class Full:
+    class Full(io.FileIO):
         """A file on a disk with room for a few bytes."""
 
-        def __init__(self, file: Any) -> None:
-            self.file, self.room = file, 50
+        room = 50
 
-        def __enter__(self) -> Full:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.file.close()
-
-        def write(self, data: bytes) -> int:
+        def write(self, data: Any) -> int:
             if not self.room:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self.room -= (done := self.file.write(data[: self.room]))
-            return int(done)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.file, name)
+            self.room -= (done := super().write(data[: self.room]))
+            return done
 
     writer = TrajectoryWriter(folder, read_header(folder))
-    monkeypatch.setattr(durable, "open_end", lambda path: Full(opened(path)))
+    monkeypatch.setattr(durable, "open_end", lambda path: Full(path, "a"))
     with pytest.raises(OSError, match="No space left"):
         writer.write(episode)
     monkeypatch.undo()

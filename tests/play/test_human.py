@@ -10,19 +10,10 @@ from commands import invoke
 from toys import Walk, make_spec
 
 from vlgym.errors import UserError
-from vlgym.play.human import END, LINES_HINT, complete_reply, number_choices, read_line, read_rest, takes_lines
+from vlgym.play.human import END, LINES_HINT, complete_reply, number_choices, read_line, read_rest
 from vlgym.play.trajectory import read_trajectories
-from vlgym.registry.making import make, unwrap
 
 PAGE = "```html\n<p>one</p>\n\n<p>two</p>\n```\n```css\np { color: red }\n```"
-EVAL = ("eval", "--policy", "human", "--env", "vlgym/WebUI-v0", "--episodes", "1", "--out", "run")
-
-
-def test_code_is_read_up_to_a_line_with_a_dot_and_an_action_is_a_line() -> None:
-    code, line = unwrap(make("vlgym/WebUI-v0")), unwrap(make("vlgym/NumberLine-v0"))
-    code.reset(seed=1)
-    line.reset(seed=1)
-    assert (takes_lines(code), takes_lines(line)) == (True, False)
 
 
 def test_a_reply_of_several_lines_ends_at_the_dot_and_the_next_begins_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,14 +39,6 @@ def test_a_person_is_told_no_action_that_the_prompt_does_not_list() -> None:
     assert "left" not in number_choices(unlisted)
     assert complete_reply(listed, "#2") == complete_reply(unlisted, "right") == "<action>right</action>"
     assert complete_reply(unlisted, "#2") == "#2"
-
-
-def test_a_person_plays_webui_with_code_of_several_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    told = invoke(*EVAL, typed="".join(f"{'<br>' * turn}no code\n{END}\n" for turn in range(5))).out
-    (episode,) = read_trajectories(tmp_path / "run")
-    assert [record.reply for record in episode] == [f"{'<br>' * turn}no code" for turn in range(5)]
-    assert LINES_HINT in told
 
 
 def test_vlgym_play_takes_several_lines_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from toys import Coin, Walk, make_spec, make_walk
 
 from vlgym.env.prompts import PromptBuilder
-from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 from vlgym.play.policies import OraclePolicy, RandomPolicy, ScriptedPolicy
 from vlgym.play.rollout import Runner, run_episodes
@@ -53,44 +52,10 @@ def test_all_environments_are_answered_in_one_batch() -> None:
     assert [record.episode for record in records] == [0, 1, 2]
 
 
-class Tinted(Walk):
-    """A walk whose picture is one grey of the episode's, at every turn."""
-
-    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().start(rng, options)
-        self.grey = int(rng.integers(256))
-
-    def image(self) -> np.ndarray:
-        return np.full((*self.image_size, 3), self.grey, np.uint8)
-
-
-def test_prompts_show_their_own_pictures_or_grey_ones_or_those_of_another_episode() -> None:
-    def make(index: int) -> Tinted:
-        return Tinted(vlgym_spec=make_spec())
-
-    def shown(pictures: str, **options: Any) -> list[bytes]:
-        runner = Runner([make(i) for i in range(4)], pictures=pictures, remake=make, **options)
-        for _ in range(2):
-            turns = runner.turns()
-            runner.step(ScriptedPolicy([RIGHT] * 4))
-        return [turn.messages[-1]["content"][0]["image"].tobytes() for turn in turns]
-
-    own = shown("shown")
-    assert len(set(own)) == 4
-    assert shown("shuffled") == [*own[1:], *shown("shown", first_episode=4)[:1]]
-    assert set(shown("grey")) == {bytes([128]) * len(own[0])}
-    second, third = shown("shown", repeats=2, first_episode=2)[1:3]  # two environments play one episode
-    assert shown("shuffled", repeats=2) == [second, second, third, third]
-    with pytest.raises(UserError, match="give twins, or remake"):
-        Runner([make_walk()], pictures="shuffled")
-
-
 def test_a_restored_rollout_shows_the_same_shuffled_pictures() -> None:
-    def make(index: int) -> Tinted:
-        return Tinted(vlgym_spec=make_spec())
-
     def begin() -> Runner:
-        return Runner([make(0), make(1)], pictures="shuffled", remake=make, builder=PromptBuilder(2, 2))
+        envs = [make_walk(), make_walk()]
+        return Runner(envs, pictures="shuffled", remake=lambda _: make_walk(), builder=PromptBuilder(2, 2))
 
     runner, other = begin(), begin()
     for _ in range(7):
@@ -98,11 +63,6 @@ def test_a_restored_rollout_shows_the_same_shuffled_pictures() -> None:
     other.set_state(json.loads(json.dumps(runner.get_state())))
     for _ in range(7):
         assert plain(runner.step(ScriptedPolicy([RIGHT] * 2))) == plain(other.step(ScriptedPolicy([RIGHT] * 2)))
-
-
-def test_an_episodes_number_and_split_decide_its_seed() -> None:
-    runner = Runner([make_walk(), make_walk()], split="test", first_episode=7)
-    assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "test", n) for n in (7, 8)]
 
 
 def test_a_record_holds_what_the_policy_saw_and_what_happened() -> None:
@@ -167,30 +127,23 @@ def test_the_specs_history_is_the_default() -> None:
     assert len(images) == 2
 
 
-@pytest.mark.parametrize("history", [0, 2])
-def test_a_restored_runner_goes_on_exactly(history: int) -> None:
+SCRIPT = ScriptedPolicy([LEFT, "eh", RIGHT, "<action>fly</action>"])
+
+
+@pytest.mark.parametrize(("history", "policy"), [(0, SCRIPT), (2, SCRIPT), (2, RandomPolicy())])
+def test_a_restored_runner_goes_on_exactly(history: int, policy: Any) -> None:
     def build() -> Runner:
         envs = [make_walk(max_turns=n, invalid_action="random") for n in (3, 4, 5)]
         return Runner(envs, builder=PromptBuilder(history, 2), episodes=20)
 
-    script = ScriptedPolicy([LEFT, "eh", RIGHT, "<action>fly</action>"])
     runner, other = build(), build()
     for _ in range(7):
-        runner.step(script)
-    other.step(script)
+        runner.step(policy)
+    other.step(policy)
     other.set_state(json.loads(json.dumps(runner.get_state())))
     while not runner.done:
-        assert plain(runner.step(script)) == plain(other.step(script))
+        assert plain(runner.step(policy)) == plain(other.step(policy))
     assert other.done
-
-
-def test_a_restored_runner_draws_the_same_random_replies() -> None:
-    runner, other = (Runner([make_walk(), make_walk()]) for _ in range(2))
-    for _ in range(5):
-        runner.step(RandomPolicy())
-    other.set_state(json.loads(json.dumps(runner.get_state())))
-    for _ in range(20):
-        assert plain(runner.step(RandomPolicy())) == plain(other.step(RandomPolicy()))
 
 
 def test_a_state_of_another_size_is_refused() -> None:
@@ -208,6 +161,8 @@ def test_no_environments_and_strange_ones_are_refused() -> None:
         Runner([])
     with pytest.raises(UserError, match="is not a VLEnv"):
         Runner([gymnasium.make("CartPole-v1")])
+    with pytest.raises(UserError, match="give twins, or remake"):
+        Runner([make_walk()], pictures="shuffled")
 
 
 def test_closing_closes_every_environment() -> None:
@@ -228,47 +183,6 @@ def test_without_an_end_every_environment_plays_numbers_of_its_own() -> None:
     assert [r.episode for r in records] == [4, 5, 6, 5, 8, 7, 10, 7]
     shared = Runner([make_walk(max_turns=1)], first_episode=1, stride=3)
     assert [shared.step(ScriptedPolicy(["eh"]))[0].episode for _ in range(3)] == [1, 4, 7]
-
-
-def test_repeats_share_a_seed() -> None:
-    runner = Runner([make_walk() for _ in range(4)], first_episode=8, episodes=4, repeats=2)
-    assert [turn.seed for turn in runner.turns()] == [episode_seed("vlgym/Walk-v0", "train", n) for n in (4, 4, 5, 5)]
-
-
-class Fragile(Walk):
-    """Breaks on its second step."""
-
-    steps = 0
-
-    def act(self, action: str):
-        self.steps += 1
-        if self.steps == 2:
-            raise ValueError("out of paper")
-        return super().act(action)
-
-
-def test_a_broken_environment_ends_the_run_or_is_replaced_and_its_episode_ends_as_truncated() -> None:
-    alone = Runner([Fragile(vlgym_spec=make_spec())])
-    alone.step(ScriptedPolicy([RIGHT]))
-    with pytest.raises(ValueError, match="out of paper"):
-        alone.step(ScriptedPolicy([RIGHT]))
-    made: list[int] = []
-
-    def remake(index: int):
-        made.append(index)
-        return make_walk()
-
-    runner = Runner([make_walk(), Fragile(vlgym_spec=make_spec())], remake=remake)
-    runner.step(ScriptedPolicy([RIGHT]))
-    good, bad = runner.step(ScriptedPolicy([RIGHT, RIGHT]))
-    assert (good.parse, good.truncated) == ("ok", False)
-    assert (bad.parse, bad.reward, bad.terminated, bad.truncated, bad.invalid) == ("env_error", 0.0, False, True, False)
-    assert bad.final_messages == bad.messages
-    assert made == [1]
-    (failure,) = runner.failures.noted
-    assert (failure["episode"], failure["turn"], failure["reply"]) == (1, 1, RIGHT)
-    assert failure["error"] == "ValueError: out of paper"
-    assert [slot.episode for slot in runner.slots] == [0, 3]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import termios
 import numpy as np
 import pytest
 
-from vlgym.play.terminal_pictures import choose_protocol, show_picture
+from vlgym.play.human import choose_protocol, show_picture
 
 
 class Screen(io.StringIO):
@@ -58,7 +58,7 @@ def test_a_picture_is_drawn_in_a_terminal_and_nowhere_else(monkeypatch: pytest.M
 
 DRAW = """
 import sys, numpy as np
-from vlgym.play.terminal_pictures import show_picture
+from vlgym.play.human import show_picture
 show_picture(np.zeros((8, 8, 3), np.uint8), "blocks", sys.stdout)
 """
 

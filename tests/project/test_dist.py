@@ -46,7 +46,7 @@ def test_each_distribution_has_an_sdist_and_a_wheel(dist: Path) -> None:
 
 
 class Fresh:
-    """A new environment with nothing of the clone on its path; what each command took is in `seconds`."""
+    """A new environment without the clone on its path; `seconds` has each command's time."""
 
     def __init__(self, folder: Path) -> None:
         self.home, self.scripts = folder / "home", folder / "venv" / "bin"
@@ -59,16 +59,13 @@ class Fresh:
         env = {"PATH": f"{self.scripts}:/usr/bin:/bin", "HOME": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
         env |= {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")), "OMP_NUM_THREADS": "1"}
         began = time.monotonic()
-        done = subprocess.run(
-            [str(self.scripts / command[0]), *command[1:]],
-            cwd=self.home, env=env, capture_output=True, text=True, timeout=1200,
-        )  # fmt: skip
+        call = [str(self.scripts / command[0]), *command[1:]]
+        done = subprocess.run(call, cwd=self.home, env=env, capture_output=True, text=True, timeout=1200)
         assert done.returncode == 0, done.stdout + done.stderr
         self.seconds.append((round(time.monotonic() - began), " ".join(command)[:90]))
         return done.stdout
 
     def install(self, *wanted: str) -> None:
-        """pip takes the wheels from the folder and their dependencies from its index."""
         self.run("python", "-m", "pip", "install", "-q", *wanted)
 
     def list_installed(self) -> set[str]:
@@ -76,7 +73,7 @@ class Fresh:
         return {path.name.split("-")[0] for path in self.scripts.parent.rglob("*.dist-info")}
 
 
-def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: Path, record_property) -> None:
+def test_the_light_extra_installs_and_plays(dist: Path, tmp_path: Path, record_property) -> None:
     fresh = Fresh(tmp_path)
     fresh.install("--find-links", str(dist), "vlgym[light]")
     assert {"vlgym", "vlgym_cards", "vlgym_sight", "vlgym_sokoban", "vlgym_outside"} <= fresh.list_installed()
@@ -92,8 +89,8 @@ def test_the_light_extra_installs_by_pip_alone_and_plays(dist: Path, tmp_path: P
     record_property("seconds", fresh.seconds)
 
 
-def test_all_families_install_by_pip_alone_play_and_train(dist: Path, tmp_path: Path, record_property) -> None:
-    """What is compiled (the engine of football, a planner) comes from the user's cache; torch from .venv's index."""
+def test_all_families_install_and_train(dist: Path, tmp_path: Path, record_property) -> None:
+    """Compiled parts come from the user's cache; torch from .venv's index."""
     fresh = Fresh(tmp_path)
     torch = Path(sys.prefix) / "torch.txt"
     pin = re.search(r"^torch==.*", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[0]  # a newer one may be CUDA's

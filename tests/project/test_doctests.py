@@ -15,14 +15,13 @@ from sources import ROOT, list_files, module_name, read_tree
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PROMPT = re.compile(r"^\s*>>> ", re.MULTILINE)
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("vlgym/**/*.md"), *ROOT.glob("plugins/*/*.md")]
-)
+PLACES = ("*.md", "docs/**/*.md", "vlgym/**/*.md", "plugins/*/*.md")
+PAGES = sorted(path for place in PLACES for path in ROOT.glob(place))
 PARSER = doctest.DocTestParser()
 
 
 def list_examples(path: Path) -> list[int]:
-    """The lines of a module on which docstrings have an example, wherever they stand; nothing is imported."""
+    """The lines of a module on which docstrings have an example; nothing is imported."""
     lines = []
     for node in ast.walk(read_tree(path)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -60,15 +59,13 @@ SHOWN = [path for path in PAGES if shows(path)]
 @pytest.mark.parametrize("path", MODULES, ids=module_name)
 def test_the_examples_of_a_module_are_right(path: Path) -> None:
     module = importlib.import_module(module_name(path))
-    tests = doctest.DocTestFinder(exclude_empty=True).find(module)
-    count, wrong = run(*tests)
+    count, wrong = run(*doctest.DocTestFinder(exclude_empty=True).find(module))
     assert wrong == ""
     assert count == len(list_examples(path)), "an example stands where doctest does not look"
 
 
 @pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
 def test_the_examples_of_a_page_are_right(path: Path) -> None:
-    page = read_page(path)
-    count, wrong = run(page)
+    count, wrong = run(read_page(path))
     assert wrong == ""
     assert count == len(PROMPT.findall(path.read_text(encoding="utf-8"))), "an example stands in no code block"

@@ -1,7 +1,4 @@
-"""Rules that hold for every module.
-
-Small rooms, no running of outside text, no global random draws, a docstring each.
-"""
+"""Rules of every module: small rooms, no outside text run, no global draws, a docstring."""
 
 import ast
 import re
@@ -40,18 +37,14 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
-PUTS_BACK = {
-    "plugins/alfworld/src/vlgym_alfworld/package.py": "importing textworld draws from the global generators",
-    "plugins/alfworld/src/vlgym_alfworld/thor.py": "AI2-THOR draws from the global generator",
+PUTS_BACK = {  # modules that may set a global generator, which they put back
+    "plugins/alfworld/src/vlgym_alfworld/package.py",  # importing textworld draws from it
+    "plugins/alfworld/src/vlgym_alfworld/thor.py",  # AI2-THOR draws from it
 }
-"""Modules that may set a global generator, because they put it back as they found it; and why."""
-
-
-PICKLES = {
-    "vlgym/env/states.py": "it pickles an argument, to name one that cannot be, and loads nothing",
-    "vlgym/testing/play_checks.py": "it loads a pickle that it has just made",
+PICKLES = {  # modules that may import `pickle`
+    "vlgym/env/states.py",  # pickles an argument, to name one that cannot be; loads nothing
+    "vlgym/testing/play_checks.py",  # loads a pickle that it has just made
 }
-"""Modules that may import `pickle`, and why."""
 
 
 def offences(tree: ast.Module) -> list[str]:
@@ -115,25 +108,24 @@ WRITING_CALLS = {
     "replace", "savefig", "save_file", "save_pretrained", "create_dataset_from_buffers", "ParquetWriter",
     "SummaryWriter", "mkstemp", "NamedTemporaryFile",
 }  # fmt: skip
-WRITES = {
-    "vlgym/files.py": "the place",
-    "vlgym/browser/keeper.py": "/proc of its own process",
-    "vlgym/terminal.py": "the null device",
-    "plugins/football/src/vlgym_football/camera.py": "the null device",
-    "plugins/football/src/vlgym_football/build.py": "renames in a temporary folder of its own",
-    "vlgym/integrations/parquet.py": "in the folder of `written_whole`",
-    "vlgym/integrations/minari.py": "in the folder of `written_whole`",
-    "baselines/models/lora.py": "in the folder of `written_whole`",
-    "baselines/runs/folder.py": "in what `written_whole` and `written_file` make, and renames of folders",
-    "baselines/runs/logs.py": "a figure, in memory; TensorBoard's files, in a folder of `make_folder`",
-    "plugins/webshop/src/vlgym_webshop/catalogue/build.py": "renames a folder of its own",
-    "plugins/webshop/src/vlgym_webshop/catalogue/store.py": "SQLite and the index, in a folder of their own",
+WRITES = {  # modules that write by other ways than those of `vlgym.files`
+    "vlgym/files.py",
+    "vlgym/browser/keeper.py",  # /proc of its own process
+    "vlgym/terminal.py",  # the null device
+    "plugins/football/src/vlgym_football/camera.py",  # the null device
+    "plugins/football/src/vlgym_football/build.py",  # renames in a temporary folder of its own
+    "vlgym/integrations/parquet.py",  # in the folder of `written_whole`
+    "vlgym/integrations/minari.py",  # in the folder of `written_whole`
+    "baselines/models/lora.py",  # in the folder of `written_whole`
+    "baselines/runs/folder.py",  # in `written_whole` and `written_file`, and renames of folders
+    "baselines/runs/logs.py",  # a figure, in memory; TensorBoard's files, in a folder of `make_folder`
+    "plugins/webshop/src/vlgym_webshop/catalogue/build.py",  # renames a folder of its own
+    "plugins/webshop/src/vlgym_webshop/catalogue/store.py",  # SQLite and the index, in a folder of their own
 }
-"""Modules that write by other ways than those of `vlgym.files`, and where."""
 
 
 def writing(tree: ast.Module) -> list[str]:
-    """Return one line for each call that can write a file; `replace` and `connect` of other things are left out."""
+    """Return one line for each call that can write a file."""
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
@@ -169,13 +161,10 @@ def test_a_folder_is_one_subject_and_the_root_of_the_package_small() -> None:
     assert len([path for path in (ROOT / "vlgym").iterdir() if path.is_file()]) <= 12
 
 
-def test_no_two_modules_of_the_core_or_of_the_learners_share_a_name() -> None:
+def test_no_two_modules_share_a_name_and_none_is_named_utils() -> None:
     for package in ("vlgym", "baselines"):
         names = [path.name for path in list_files(package) if path.name not in ("__init__.py", "__main__.py")]
         assert [name for name in set(names) if names.count(name) > 1] == []
-
-
-def test_no_module_is_named_utils() -> None:
     assert [show(path) for path in FILES if path.stem in ("utils", "util", "helpers", "misc", "common")] == []
 
 
@@ -191,11 +180,3 @@ def test_the_rules_find_each_offence() -> None:
 
 def test_every_listed_mutation_fits_the_sources() -> None:
     assert len(read_list()) > 300
-
-
-def test_every_test_runs() -> None:
-    for path in (*ROOT.glob("tests/**/*.py"), *ROOT.glob("plugins/*/tests/*.py")):
-        for function in ast.walk(read_tree(path)):
-            if isinstance(function, ast.FunctionDef):
-                inner = [each.name for each in ast.walk(function) if isinstance(each, ast.FunctionDef)]
-                assert [name for name in inner[1:] if name.startswith("test_")] == [], show(path)

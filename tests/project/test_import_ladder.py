@@ -1,7 +1,4 @@
-"""One direction: a module imports only from rows above its own.
-
-Plugins and baselines keep to the parts that are meant for them.
-"""
+"""One direction: a module imports only from rows above; plugins and baselines from few."""
 
 import sys
 from pathlib import Path
@@ -15,7 +12,7 @@ LADDER = (
     ("play", "wrappers"), ("endpoint", "env_groups", "sight"), ("evaluation",), ("reports", "integrations"), ("doors",),
     ("games",), ("testing",), ("ui",), ("cli",), ("__main__",),
 )  # fmt: skip
-"""The rooms of vlgym and the modules at its root; a module imports only from its own room and from rows above it."""
+"""The rooms of vlgym and the modules at its root; each imports from its own and from rows above."""
 ROW = {part: row for row, parts in enumerate(LADDER) for part in parts}
 FOR_PLUGINS = (
     "errors", "types", "files", "terminal", "parsers", "browser", "env", "testing", "games.multi", "sight.blind",
@@ -23,11 +20,8 @@ FOR_PLUGINS = (
 )  # fmt: skip
 NOT_FOR_BASELINES = ("cli", "ui", "testing", "registry.plugins", "registry.hookspecs")
 HEAVY = {"torch", "transformers", "tyro", "tensorboard", "matplotlib"}
-
-
 ROOMS = (("runs", "models"), ("engine",), ("learning", "policies"), ("studies",), ("credit",))
-"""The folders of baselines; a module imports only from its own folder and from rows above it; the last one compares the
-commands, and imports them too."""
+"""The folders of baselines; each imports from rows above, the last also commands."""
 FLOOR = {room: row for row, rooms in enumerate(ROOMS) for room in rooms}
 COMMANDS = {"vldac", "rl4vlm", "self_play", "loop", "grpo", "archer", "sft"}
 
@@ -39,7 +33,6 @@ def modules_of(path: Path) -> set[str]:
 
 
 def parts_of(path: Path) -> set[str]:
-    """Return the rooms of vlgym, and modules at its top, that a file imports."""
     return {name.split(".")[0] for name in modules_of(path)}
 
 
@@ -49,7 +42,6 @@ def inside(path: Path, rooms: tuple[str, ...]) -> set[str]:
 
 
 def outside(path: Path, rooms: tuple[str, ...]) -> set[str]:
-    """Return what a file imports of vlgym except of `rooms`."""
     return modules_of(path) - inside(path, rooms)
 
 
@@ -58,11 +50,10 @@ def show(path: Path) -> str:
 
 
 def roots_of(path: Path) -> set[str]:
-    """Return the top names of what a file imports."""
     return {name.split(".")[0] for name in imported_modules(path)}
 
 
-def test_a_module_of_the_core_imports_only_from_rows_above_its_own_and_no_learners_library() -> None:
+def test_a_module_of_the_core_imports_only_from_above_and_no_learners_library() -> None:
     wrong = []
     for path in list_files("vlgym"):
         parts, roots = module_name(path).split("."), roots_of(path)
@@ -83,7 +74,7 @@ def test_only_plugins_use_the_browser_and_its_packages() -> None:
     assert [show(path) for path in files if "browser" in parts_of(path) or packages & roots_of(path)] == []
 
 
-def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin() -> None:
+def test_a_plugin_uses_only_modules_for_plugins_and_no_other_plugin() -> None:
     wrong = []
     for path in list_files("plugins"):
         own = module_name(path).split(".")[0]
@@ -93,20 +84,17 @@ def test_a_plugin_uses_only_what_is_meant_for_plugins_and_no_other_plugin() -> N
     assert wrong == []
 
 
-def test_a_familys_blind_players_can_import_nothing_that_holds_a_games_state() -> None:
-    files = [path for path in list_files("plugins") if path.name == "blind.py"]
+def test_blind_players_and_plugin_modules_import_no_environment_code() -> None:
+    files = {name: [path for path in list_files("plugins") if path.name == name] for name in ("blind.py", "plugin.py")}
     allowed = set(sys.stdlib_module_names) - {"gc", "inspect", "sys", "importlib", "ctypes"} | {"vlgym"}
-    assert files
-    assert [show(path) for path in files if outside(path, ("sight.blind",)) or not roots_of(path) <= allowed] == []
+    wrong = [path for path in files["blind.py"] if outside(path, ("sight.blind",)) or not roots_of(path) <= allowed]
+    rooms = ("env.spec", "env.probes", "registry.suites", "registry.hookspecs", "errors")
+    wrong += [path for path in files["plugin.py"] if outside(path, rooms)]
+    assert all(files.values())
+    assert [show(path) for path in wrong] == []
 
 
-def test_a_plugin_module_imports_no_environment_code() -> None:
-    allowed = ("env.spec", "env.probes", "registry.suites", "registry.hookspecs", "errors")
-    files = [path for path in list_files("plugins") if path.name == "plugin.py"]
-    assert [show(path) for path in files if outside(path, allowed)] == []
-
-
-def test_baselines_use_the_core_through_its_public_names_and_import_downwards() -> None:
+def test_baselines_use_public_names_of_the_core_and_import_downwards() -> None:
     wrong = []
     for path in list_files("baselines"):
         bad = inside(path, NOT_FOR_BASELINES) | {root for root in roots_of(path) if root.startswith("vlgym_")}
@@ -136,4 +124,4 @@ def test_a_reader_of_the_learner_needs_at_most_26_files() -> None:
             left += imported_modules(files[name])
     modules = {name for name in reached if files[name].name != "__init__.py"}
     assert len(modules) <= 26, sorted(modules)
-    assert modules >= {"baselines.learning.run", "baselines.engine.prefill", "baselines.models.tiny"}
+    assert modules >= {"baselines.learning.run", "baselines.engine.engine", "baselines.models.tiny"}

@@ -1,4 +1,4 @@
-"""Every link of the documentation leads to a file and a heading that exist; `make links` asks addresses outside."""
+"""Every link of the documentation leads to a file and a heading (`make links`: outside)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READER = MarkdownIt("commonmark").enable("table")
 
 @cache
 def read_page(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The targets of a page's links and pictures, and the anchors of its headings, as GitHub and the site name them."""
+    """The targets of a page's links and pictures, and the anchors of its headings."""
     targets: list[str] = []
     anchors: list[str] = []
     tokens = READER.parse(path.read_text(encoding="utf-8"))

@@ -1,5 +1,4 @@
-"""The packaging metadata agree with the folders: extras, versions, entry points, contents of the built packages, the
-versions that tests pin."""
+"""The packaging metadata agree with the folders: extras, versions, packages, pins."""
 
 from __future__ import annotations
 
@@ -15,9 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PLUGINS = {
-    path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/pyproject.toml")
-}
+PLUGINS = {path.parent.name: tomllib.loads(path.read_text())["project"] for path in ROOT.glob("plugins/*/*.toml")}
 BUILD = "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 
 
@@ -34,7 +31,7 @@ def build(folder: Path, hook: str, work: Path) -> zipfile.ZipFile:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("folder", [".", *(f"plugins/{family}" for family in sorted(PLUGINS))])
-def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str, tmp_path: Path) -> None:
+def test_an_editable_install_leaves_a_plain_path(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_editable", tmp_path)
     files = [name for name in wheel.namelist() if ".dist-info/" not in name]
     paths = [line for name in files for line in wheel.read(name).decode().splitlines()]
@@ -45,7 +42,7 @@ def test_an_editable_install_leaves_a_plain_path_and_no_import_hook(folder: str,
 @pytest.mark.parametrize(
     "folder", [".", *(pytest.param(f"plugins/{each}", marks=pytest.mark.exhaustive) for each in sorted(PLUGINS))]
 )
-def test_a_wheel_holds_the_packages_with_all_their_files_and_nothing_else(folder: str, tmp_path: Path) -> None:
+def test_a_wheel_holds_the_packages_alone(folder: str, tmp_path: Path) -> None:
     wheel = build(ROOT / folder, "build_wheel", tmp_path)
     source = tmp_path / "source" / ("src" if folder != "." else "")
     packages = [path.name for path in source.iterdir() if (path / "__init__.py").exists()]
@@ -59,7 +56,7 @@ def test_a_wheel_holds_the_packages_with_all_their_files_and_nothing_else(folder
         assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel.namelist())
 
 
-def test_every_plugin_has_an_extra_of_its_family_name_and_all_names_them_all() -> None:
+def test_every_plugin_has_an_extra_of_its_family_name_and_is_in_all() -> None:
     extras = CORE["optional-dependencies"]
     expected = {family: [f"vlgym-{family}>=0.1,<0.2"] for family in PLUGINS}
     assert {family: extras.get(family) for family in expected} == expected
@@ -78,8 +75,8 @@ def test_a_plugin_is_named_after_its_folder_and_found_through_its_entry_point() 
         assert project["requires-python"] == CORE["requires-python"]
 
 
-def test_the_second_sentence_of_a_familys_summary_says_what_is_original_and_whose_the_pictures_are() -> None:
-    """`vlgym list` prints the summary, and every card that sentence."""
+def test_the_second_sentence_of_a_familys_summary_is_on_its_origin() -> None:
+    """Every card prints that sentence: what is original, whose the pictures are."""
     for family, project in PLUGINS.items():
         _, origin = project["description"].split(". ")
         assert re.search(r"\b(ours|drawn here|package's|packages)\b", origin), family

@@ -1,4 +1,4 @@
-"""YAML is read within limits: what is too large, too deep or stands for too much is refused in one line."""
+"""YAML is read within limits: too large, too deep, or with aliases it is refused in one line."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ def test_ordinary_data_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x" * 4_000_001, "characters"),
-        ("[" * 60 + "]" * 60, "nests deeper than the 40"),
+        ("x" * 4_000_001, "characters"), ("[" * 60 + "]" * 60, "nests deeper than the 40"),
         ("\n".join(f"{'  ' * depth}a:" for depth in range(60)), "nests deeper"),
-        ("a: &a [x, x]\nb: *a", "has an alias"),
+        ("[" * 200_000, "nests deeper"), ("a: &a [x, x]\nb: *a", "has an alias"),
     ],
-    ids=["long", "deep brackets", "deep blocks", "alias"],
-)
-def test_what_is_too_much_is_refused(text: str, message: str) -> None:
+    ids=["long", "deep brackets", "deep blocks", "very deep", "alias"],
+)  # fmt: skip
+def test_too_much_is_refused(text: str, message: str) -> None:
     with pytest.raises(yaml.YAMLError, match=message):
         read_yaml(text)
-
-
-def test_very_deep_nesting_is_no_crash() -> None:
-    with pytest.raises(yaml.YAMLError):
-        read_yaml("[" * 200_000)

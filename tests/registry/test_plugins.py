@@ -12,7 +12,7 @@ from toys import make_entry, make_spec
 from vlgym import hookimpl
 from vlgym.errors import PluginError, SpecError
 from vlgym.registry import Registry, build_registry, list_problems
-from vlgym.registry.plugins import PluginRecord, find_misspelt, find_plugins, load_plugins
+from vlgym.registry.plugins import PluginRecord, find_misspelt, load_plugins
 
 Candidate = tuple[str, str, str, Any]
 
@@ -33,8 +33,6 @@ def plugin(name: str, distribution: str | None = None, **members: Any) -> Candid
 
 
 def envs(*specs: Any) -> Callable[[], Any]:
-    """Return a hook implementation that gives these specs."""
-
     return hookimpl(lambda: list(specs))
 
 
@@ -57,17 +55,20 @@ def load_beside_good(candidate: Candidate) -> PluginRecord:
     return bad
 
 
-def test_a_good_plugin_gives_its_specs_sorted() -> None:
-    record = load_beside_good(plugin("two", vlgym_envs=envs(make_spec("two/B-v0"), make_spec("two/A-v0"))))
+def test_a_good_plugin_gives_its_specs_sorted_and_its_policies_by_name() -> None:
+    specs = envs(make_spec("two/B-v0"), make_spec("two/A-v0"))
+    record = load_beside_good(plugin("two", vlgym_envs=specs, vlgym_policies=hookimpl(lambda: {"mine": dict})))
     assert [spec.id for spec in record.specs] == ["two/A-v0", "two/B-v0"]
     assert (record.name, record.distribution, record.version, record.enabled) == ("two", "vlgym-two", "1.0", True)
+    assert (record.policies, record.error) == ({"mine": dict}, None)
 
 
 def test_ctrl_c_at_import_is_not_swallowed() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
+    slow = ("slow", "vlgym-slow", "1.0", Point(lambda: signal.raise_signal(signal.SIGINT)))
     try:
         with pytest.raises(KeyboardInterrupt):
-            load_plugins([("slow", "vlgym-slow", "1.0", Point(lambda: signal.raise_signal(signal.SIGINT)))], switch="")
+            load_plugins([slow], switch="")
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -77,12 +78,6 @@ def test_a_card_with_control_characters_is_refused(text: str) -> None:
     with pytest.raises(SpecError, match="without control characters") as caught:
         make_spec("odd/Walk-v0", summary=text)
     assert str(caught.value).isprintable()
-
-
-def test_a_plugins_policies_are_kept_by_name() -> None:
-    (record, *_) = load_plugins([plugin("bad", vlgym_policies=hookimpl(lambda: {"mine": dict}))], switch="")
-    assert record.policies == {"mine": dict}
-    assert record.error is None
 
 
 class Odd(BaseException):
@@ -116,7 +111,7 @@ def leave() -> Any:
           for it in (make_spec(), {"id": "a/B-v0"}, ["a/B-v0"], "a/B-v0")),
     ],
 )  # fmt: skip
-def test_whatever_is_wrong_with_a_plugin_is_recorded_in_one_line(candidate: Candidate, message: str) -> None:
+def test_any_fault_of_a_plugin_is_recorded_in_one_line(candidate: Candidate, message: str) -> None:
     assert re.fullmatch(message, load_beside_good(candidate).error or "")
 
 
@@ -127,23 +122,18 @@ def test_a_module_that_only_adds_to_suites_is_a_plugin() -> None:
 @pytest.mark.parametrize(
     ("switch", "loaded"),
     [
-        ("", ["cards", "web", "x"]),
-        ("none", []),
-        ("cards", ["cards"]),
-        ("cards, web", ["cards", "web"]),
-        ("vlgym-web", ["web"]),
-        ("other-x", ["x"]),
-        ("nothing-like-it", []),
+        ("", ["cards", "web", "x"]), ("none", []), ("cards", ["cards"]), ("cards, web", ["cards", "web"]),
+        ("vlgym-web", ["web"]), ("other-x", ["x"]), ("nothing-like-it", []),
     ],
-)
-def test_the_switch_restricts_what_is_loaded(switch: str, loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+)  # fmt: skip
+def test_the_switch_restricts_plugins(switch: str, loaded: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = [plugin("cards"), plugin("web"), plugin("x", "other-x")]
     assert [record.name for record in load_plugins(candidates, switch) if record.enabled] == loaded
     monkeypatch.setenv("VLGYM_PLUGINS", switch)
     assert [record.name for record in load_plugins(candidates) if record.enabled] == loaded
 
 
-def test_a_name_in_the_switch_that_is_no_plugins_is_reported_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_name_in_the_switch_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     records = load_plugins([plugin("cards"), plugin("toys", "acme-toys")], switch="card,acme-toys")
     assert find_misspelt(records, "card,acme-toys,vlgym-cards") == [
         "VLGYM_PLUGINS names 'card', which is no installed plugin (cards, toys). Nearest: cards, vlgym-cards."
@@ -157,18 +147,9 @@ def test_a_plugin_that_is_switched_off_is_not_imported() -> None:
     assert load_plugins([raising(RuntimeError("imported"))], "none")[0].error is None
 
 
-def test_finding_plugins_imports_none() -> None:
-    for name, distribution, version, point in find_plugins():
-        assert name
-        assert distribution
-        assert version
-        assert point.group == "vlgym"
-
-
 def claim(name: str, distribution: str) -> PluginRecord:
-    return load_plugins(
-        [plugin(name, distribution, vlgym_envs=envs(make_spec("a/Walk-v0"), make_spec(f"a/{name.title()}-v0")))], ""
-    )[0]
+    specs = envs(make_spec("a/Walk-v0"), make_spec(f"a/{name.title()}-v0"))
+    return load_plugins([plugin(name, distribution, vlgym_envs=specs)], "")[0]
 
 
 @pytest.fixture
@@ -176,13 +157,10 @@ def clash() -> Registry:
     return build_registry([claim("one", "dist-one"), claim("two", "dist-two")])
 
 
-def test_an_id_that_two_plugins_claim_is_set_aside_and_all_else_works(clash: Registry) -> None:
+def test_an_id_that_two_plugins_claim_is_set_aside_and_names_both(clash: Registry) -> None:
     assert sorted(clash.specs) == ["a/One-v0", "a/Two-v0"]
     assert clash.clashes == {"a/Walk-v0": ("dist-one", "dist-two")}
     assert clash.owner["a/Two-v0"] == "dist-two"
-
-
-def test_making_a_claimed_id_names_both_plugins_and_the_way_out(clash: Registry) -> None:
     with pytest.raises(PluginError, match=r"dist-one and dist-two\. Uninstall one.*VLGYM_PLUGINS=dist-one"):
         clash.get("a/Walk-v0")
 

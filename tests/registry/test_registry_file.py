@@ -1,10 +1,10 @@
 """registry.yaml: written sorted, read back equal, refused when malformed, compared line by line."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from toys import make_entry, make_spec
 
 from vlgym.errors import RegistryFileError
@@ -23,7 +23,7 @@ BLIND = {"return": 0.5, "se": 0.1, "success": 0.4, "episodes": 20, "policy": "se
 ENTRIES = {"vlgym/B-v0": make_entry(B, ceiling=None), "vlgym/A-v0": make_entry(A, blind=BLIND)}
 
 
-def test_what_is_written_is_sorted_and_read_back_and_what_was_not_measured_stays_so(tmp_path: Path) -> None:
+def test_a_written_file_is_sorted_and_read_back_without_unmeasured_figures(tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     for entries in (ENTRIES, dict(reversed(ENTRIES.items())), None):
         write_registry(read_registry(path) if entries is None else entries, path)
@@ -44,16 +44,12 @@ def test_writing_through_a_link_changes_the_file_and_keeps_the_link(tmp_path: Pa
     assert read_registry(file, pictures=True) == ENTRIES
 
 
-def test_the_package_holds_the_file_and_the_repositorys_root_a_relative_link_to_it() -> None:
+def test_the_package_holds_the_file_as_written_and_the_root_a_relative_link_to_it() -> None:
     assert not PACKAGED.is_symlink()
     link = PACKAGED.parent.parent / "registry.yaml"
     # A clone on Windows has a text file that says the same.
     assert (str(link.readlink()) if link.is_symlink() else link.read_text()) == "vlgym/registry.yaml"
-
-
-def test_the_packaged_file_is_as_it_was_written() -> None:
     assert find_edit() is None
-    assert all(entry["spec"].id == env_id for env_id, entry in read_registry(PACKAGED).items())
 
 
 def write_changed(path: Path, **changes: object) -> Path:
@@ -62,26 +58,24 @@ def write_changed(path: Path, **changes: object) -> Path:
     del spec["id"]
     entry = {**make_entry(A), "pictures": ..., "spec": spec, **changes}
     entry = {key: value for key, value in entry.items() if value is not ...}
-    path.write_text(yaml.safe_dump({"format": 1, "environments": {"vlgym/A-v0": entry}}))
+    path.write_text(json.dumps({"format": 1, "environments": {"vlgym/A-v0": entry}}))
     return path
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\n]", r"registry.yaml cannot be read: .* line 2"),
-        ("", "must hold `format: 1`"),
-        ("- 1", "must hold `format: 1`"),
-        ("format: 2\nenvironments: {}", "must hold `format: 1`"),
-        ("format: 1\nenvironments: []", "must hold `format: 1`"),
-        ("format: 1\nenvironments: {vlgym/A-v0: 3}", "entry 'vlgym/A-v0'"),
-        ("format: 1\nenvironments: !!python/object/apply:os.getcwd []", "cannot be read"),
-        ("[" * 100, r"cannot be read: it nests deeper"),
+        ('{"a": 1,\n]', r"registry.yaml cannot be read: .* line 2"), ("", "cannot be read"), (None, "cannot be read"),
+        ("\xff\xfe", "cannot be read"), ("[" * 100_000, "cannot be read"), ("[1]", "must hold `format: 1`"),
+        ('{"format": 2, "environments": {}}', "must hold `format: 1`"),
+        ('{"format": 1, "environments": []}', "must hold `format: 1`"),
+        ('{"format": 1, "environments": {"vlgym/A-v0": 3}}', "entry 'vlgym/A-v0'"),
     ],
-)
-def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, message: str, tmp_path: Path) -> None:
+)  # fmt: skip
+def test_a_malformed_file_is_one_line(text: str | None, message: str, tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text, encoding="latin-1")
     with pytest.raises(RegistryFileError, match=message) as caught:
         read_registry(path)
     assert "vlgym registry" in str(caught.value)
@@ -99,12 +93,12 @@ def test_a_malformed_file_is_refused_with_the_place_and_the_command(text: str, m
         ({"blind": {"return": 1, "se": 0, "success": 1, "episodes": 1}}, "blind must be null or hold return, se"),
     ],
 )
-def test_a_malformed_entry_is_refused_by_name(changes: dict[str, object], message: str, tmp_path: Path) -> None:
+def test_a_malformed_entry_is_named(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(RegistryFileError, match=message):
         read_registry(write_changed(tmp_path / "registry.yaml", **changes))
 
 
-def test_a_changed_file_and_one_without_its_checksum_are_told_and_writing_it_again_heals_it(tmp_path: Path) -> None:
+def test_a_changed_file_is_told_and_writing_it_again_heals_it(tmp_path: Path) -> None:
     path = tmp_path / "registry.yaml"
     write_registry(ENTRIES, path)
     assert find_edit(path) is None
@@ -112,22 +106,13 @@ def test_a_changed_file_and_one_without_its_checksum_are_told_and_writing_it_aga
     for old, new in (('"return": 0.5', '"return": 0.4'), ('"crc32"', '"crc"')):
         path.write_text(text.replace(old, new, 1))
         assert path.read_text() != text
-        told = find_edit(path)
-        assert told is not None
+        told = find_edit(path) or ""
         assert told.startswith(f"{path} was changed: ")
         assert told.endswith("Write it again: vlgym registry.")
         assert "\n" not in told
         read_registry(path)
     write_registry(read_registry(path), path)
     assert find_edit(path) is None
-
-
-def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(RegistryFileError, match="cannot be read"):
-        read_registry(tmp_path / "registry.yaml")
-    (tmp_path / "registry.yaml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(RegistryFileError, match="cannot be read"):
-        read_registry(tmp_path / "registry.yaml")
 
 
 def test_another_blind_floor_is_a_difference_and_other_blind_players_are_none() -> None:
@@ -138,11 +123,10 @@ def test_another_blind_floor_is_a_difference_and_other_blind_players_are_none() 
     assert line.endswith("recorded None.")
 
 
-def test_equal_registries_have_no_difference_and_each_kind_of_difference_is_one_line() -> None:
+def test_each_kind_of_difference_is_one_line_and_equal_registries_have_none() -> None:
+    changed = make_spec("vlgym/A-v0", max_turns=9, kwargs={"n": [1, 2]}, skills=("x",))
     live = {
-        "vlgym/A-v0": make_entry(
-            make_spec("vlgym/A-v0", max_turns=9, kwargs={"n": [1, 2]}, skills=("x",)), prompt_hash="bbbb"
-        ),
+        "vlgym/A-v0": make_entry(changed, prompt_hash="bbbb"),
         "vlgym/C-v0": make_entry(make_spec("vlgym/C-v0")),
     }
     assert compare_registries(ENTRIES, dict(ENTRIES)) == []
@@ -155,10 +139,8 @@ def test_equal_registries_have_no_difference_and_each_kind_of_difference_is_one_
 
 
 def test_a_changed_fingerprint_asks_for_a_version() -> None:
-    live = {
-        "vlgym/A-v0": make_entry(A, fingerprint="2222"),
-        "vlgym/C-v0": make_entry(make_spec("vlgym/C-v0"), fingerprint="3"),
-    }
+    new = make_entry(make_spec("vlgym/C-v0"), fingerprint="3")
+    live = {"vlgym/A-v0": make_entry(A, fingerprint="2222"), "vlgym/C-v0": new}
     line = (
         "vlgym/A-v0: the behaviour fingerprint changed from 1111 to 2222; "
         "scores may have moved: bump the id's version, then write the file."

@@ -1,8 +1,7 @@
 """registry.yaml records what the installed environments do, as `vlgym check` compares them.
 
-The conformance kit's check `recorded` compares card, prompt, parser, behaviour and pictures. Each plugin's own tests
-run it with the other checks, so that engines and browsers start once for all. The tests here are for the file as a
-whole.
+The conformance kit's check `recorded` compares one environment, in each plugin's own tests. The
+tests here are for the file as a whole.
 """
 
 from __future__ import annotations
@@ -22,18 +21,13 @@ RECORDED = read_registry(PACKAGED)
 INSTALLED = first_party_specs(get_registry())
 
 
-def test_the_ids_are_those_that_the_plugins_provide() -> None:
-    assert set(RECORDED) == set(INSTALLED), "run: vlgym registry"
-
-
-def test_every_id_is_provided_by_the_distribution_that_is_recorded() -> None:
+def test_ids_and_distributions_are_those_of_the_plugins() -> None:
     owner = get_registry().owner
-    assert {env_id: entry["distribution"] for env_id, entry in RECORDED.items()} == {
-        id_: owner[id_] for id_ in RECORDED
-    }
+    assert set(RECORDED) == set(INSTALLED), "run: vlgym registry"
+    assert {id_: entry["distribution"] for id_, entry in RECORDED.items()} == {id_: owner[id_] for id_ in RECORDED}
 
 
-def test_floor_blind_floor_and_ceiling_rest_on_as_many_episodes_as_the_rule_says() -> None:
+def test_floors_and_ceiling_rest_on_as_many_episodes_as_the_rule_says() -> None:
     for env_id, entry in RECORDED.items():
         episodes = count_episodes(entry["spec"])
         assert episodes >= 100
@@ -47,7 +41,7 @@ def test_the_suites_are_those_that_the_plugins_contribute() -> None:
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "docs" / "results").iterdir()), ids=lambda folder: folder.name)
-def test_every_row_of_the_leaderboard_is_of_the_environments_of_today(folder: Path) -> None:
+def test_every_row_of_the_leaderboard_is_of_todays_environments(folder: Path) -> None:
     run = read_run(folder)
     assert run.split == "test"
     for part in run.parts.values():

@@ -20,19 +20,16 @@ from vlgym.registry.suites import SuitePart
 from vlgym.reports.compute import compute_report
 from vlgym.types import Reply
 
-COIN = make_spec(
-    "vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), reward_range=(-1.0, 2.0), image_size=(16, 16)
-)
+COIN = make_spec("vlgym/Coin-v0", "toys:Coin", planners=("online", "global"), reward_range=(-1.0, 2.0))
 PART = SuitePart("test-suite", COIN.id, ({}, {"max_turns": 2}), repeats=2, planners=("online", "global"))
 
 
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry]:
-    """A plugin that contributes one part: the Coin game with two items, of which the second is too short to be won."""
+    """A plugin that contributes Coin with two items; the second is too short to be won."""
     with installed(COIN):
         record = PluginRecord("toys", "vlgym-toys", "1.0", specs=(COIN,), suites=(PART,))
-        live = get_registry()
-        registry = dataclasses.replace(live, plugins=(record,))
+        registry = dataclasses.replace(get_registry(), plugins=(record,))
         monkeypatch.setattr("vlgym.evaluation.plan.get_registry", lambda: registry)
         yield registry
 
@@ -43,10 +40,9 @@ class Heads:
     name = "heads"
 
     def reply(self, turns: Any) -> list[Reply]:
-        return [
-            Reply(turn.env.unwrapped.parser.format(["heads"] * (3 if turn.env.planner == "global" else 1)))
-            for turn in turns
-        ]
+        counts = [3 if turn.env.planner == "global" else 1 for turn in turns]
+        formats = [turn.env.unwrapped.parser.format for turn in turns]
+        return [Reply(write(["heads"] * count)) for write, count in zip(formats, counts, strict=True)]
 
 
 def play(policy: Any, folder: Path, **options: Any) -> dict[str, Any]:
@@ -55,7 +51,7 @@ def play(policy: Any, folder: Path, **options: Any) -> dict[str, Any]:
     return compute_report(folder / "run")["parts"]
 
 
-def test_each_planner_is_a_row_and_the_score_is_the_environments_own(suite: Registry, tmp_path: Path) -> None:
+def test_each_planner_is_a_row_with_the_own_score(suite: Registry, tmp_path: Path) -> None:
     rows = play(Heads(), tmp_path)
     assert sorted(rows) == [COIN.id, f"{COIN.id} global"]
     for row in rows.values():
@@ -91,7 +87,7 @@ def test_a_malformed_part_is_refused(changes: dict) -> None:
         dataclasses.replace(PART, **changes)
 
 
-def test_what_the_registry_records_of_a_part_changes_with_its_items() -> None:
+def test_the_record_of_a_part_changes_with_its_items() -> None:
     recorded = PART.to_dict()
     assert (recorded["items"], recorded["repeats"], recorded["planners"]) == (2, 2, ["online", "global"])
     assert recorded["items_hash"] != dataclasses.replace(PART, items=({}, {"max_turns": 3})).to_dict()["items_hash"]

@@ -1,4 +1,4 @@
-"""report.json and report.html: what stands in them, that nothing in them acts, and `vlgym report`."""
+"""report.json and report.html: their contents, in which nothing acts, and `vlgym report`."""
 
 from __future__ import annotations
 
@@ -52,17 +52,15 @@ def test_the_written_report_is_the_computed_one_and_is_written_again_alike(folde
 def test_the_page_holds_the_numbers_of_the_report(folder: Path) -> None:
     report = compute_report(folder)
     text = Tags((folder / "report.html").read_text()).text
-    for part in report["parts"].values():
-        assert write_number(part["success"]["rate"]) in text
-        assert write_number(part["return"]["mean"]) in text
-    assert write_number(report["overall"]["success"]["mean"]) in text
-    assert write_money(report["spent"]["cost"]) in text
-    assert explain_sight(report["sight"][0]) in text
-    assert "illegal_action" in text
+    parts = report["parts"].values()
+    numbers = [each for part in parts for each in (part["success"]["rate"], part["return"]["mean"])]
+    words = [write_number(each) for each in (*numbers, report["overall"]["success"]["mean"])]
+    for each in (*words, write_money(report["spent"]["cost"]), explain_sight(report["sight"][0]), "illegal_action"):
+        assert each in text
     assert "not finished" not in text
 
 
-def test_the_page_is_one_file_without_script_and_without_anything_from_outside(folder: Path) -> None:
+def test_the_page_is_one_file_without_script_and_outside_parts(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     tags = Tags(page).tags
     assert not [tag for tag, _ in tags if tag in ("script", "link", "iframe", "object", "embed", "form", "base")]
@@ -168,7 +166,7 @@ def test_five_won_and_five_lost_episodes_are_chosen_at_even_distances(folder: Pa
     assert not [key for key, _ in chosen if key.endswith("grey")]
 
 
-def test_a_picture_that_is_none_is_one_clear_line_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_broken_picture_is_one_clear_line_and_nothing_is_written(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "a", OraclePolicy(), episodes=1)
     for path in (folder / "images").iterdir():
         path.write_bytes(b"GIF89a")
@@ -237,7 +235,7 @@ def test_the_command_prints_the_table_and_writes_the_files(folder: Path) -> None
     assert json.loads((folder / "report.json").read_text()) == compute_report(folder)
 
 
-def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readings_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     habit = ScriptedPolicy(["<answer>right</answer>", "<action>right</action>", "<action>right</action>", "no"])
     made = write_run(tmp_path / "a", habit, [WALK, COIN], episodes=9, arguments={"parser": "auto"})
     monkeypatch.setenv("COLUMNS", "90")
@@ -255,39 +253,32 @@ def test_the_command_and_the_page_say_how_replies_were_read(tmp_path: Path, monk
     assert all(cell in page.text for cell in cells)
 
 
-@pytest.mark.parametrize("parser", ["tag", "auto"])
-def test_where_every_reply_was_as_asked_nothing_is_said_of_it(parser: str, tmp_path: Path) -> None:
-    made = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=6, arguments={"parser": parser})
-    said = invoke("report", made).out
-    assert "forms" not in said
+def test_where_every_reply_was_as_asked_nothing_is_said_of_it(tmp_path: Path) -> None:
+    made = write_run(tmp_path / "a", OraclePolicy(), [WALK], episodes=6, arguments={"parser": "auto"})
+    assert "forms" not in invoke("report", made).out
     assert "How replies were read" not in (made / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
-    ("success", "returned", "said"),
+    ("success", "earned", "words"),
     [
         ((0.1, 0.4), (0.1, 0.4), "wins more with the pictures"),
         ((-0.4, -0.1), (0.1, 0.4), "wins less with the pictures"),
         ((-0.1, 0.4), (0.1, 0.4), "earns more with the pictures; whether it wins more is not certain"),
         ((-0.1, 0.4), (-0.1, 0.4), "does no better with the pictures than without"),
-        ((-0.9, 0.9), None, "does no better with the pictures than without"),
+        ((-0.9, 0.9), (), "does no better with the pictures than without"),
     ],
 )
-def test_what_a_control_says_is_put_in_words(
-    success: tuple[float, float], returned: tuple[float, float] | None, said: str
-) -> None:
-    names = ("low", "high")
+def test_a_control_in_words(success: tuple[float, ...], earned: tuple[float, ...], words: str) -> None:
     row = {
-        "success": dict(zip(names, success, strict=True)),
-        "return": dict(zip(names, returned, strict=True)) if returned else {},
+        name: dict(zip(("low", "high"), ends, strict=False))
+        for name, ends in (("success", success), ("return", earned))
     }
-    assert said in explain_sight(row)
+    assert words in explain_sight(row)
     assert "No episode" in explain_sight({"pairs": 0})
 
 
-def test_a_changed_registry_file_is_told_before_a_report_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_registry_stops_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = write_run(tmp_path / "run", RandomPolicy(), episodes=1)
     monkeypatch.setattr(writing, "find_edit", lambda: "registry.yaml was changed.")
     with pytest.raises(RegistryFileError, match="was changed"):

@@ -35,7 +35,7 @@ def results(finished: Path, tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_command_writes_a_table_best_first_and_refuses_what_is_another_task(results: Path, tmp_path: Path) -> None:
+def test_a_table_is_best_first_and_refuses_another_task(results: Path, tmp_path: Path) -> None:
     shutil.move(results / "idle", results / "<script>")
     page, command = tmp_path / "page.html", ["compare", str(results / "<script>"), str(results / "oracle")]
     invoke(*command, "--html", page)
@@ -53,9 +53,7 @@ def test_the_command_writes_a_table_best_first_and_refuses_what_is_another_task(
 
 
 @pytest.mark.parametrize("text", ["{", '{"parts": 3}', '{"parts": {"x": {}}}', "[]", None])
-def test_a_malformed_report_and_a_run_without_records_and_report_are_one_clear_line(
-    results: Path, text: str | None
-) -> None:
+def test_a_malformed_or_missing_report_is_one_line(results: Path, text: str | None) -> None:
     path = results / "oracle" / "report.json"
     path.write_text(text) if text else path.unlink()
     said = invoke("compare", results / "oracle", "--html", results / "page.html", status=2).err

@@ -1,9 +1,10 @@
-"""`vlgym verify`: what was played passes, every edit that was sealed again is named, and only then a table says so."""
+"""`vlgym verify`: played runs pass, every sealed edit is named, and tables show the result."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -48,10 +49,18 @@ def _toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("runs") / "run"
+    with installed(WALK, COIN, NIM):
+        run_evaluation(PARTS, RandomPolicy(), place)
+    return place
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    run_evaluation(PARTS, RandomPolicy(), tmp_path / "run")
-    return tmp_path / "run"
+def folder(played: Path, tmp_path: Path) -> Path:
+    """A run that a test may change."""
+    return Path(shutil.copytree(played, tmp_path / "run"))
 
 
 def edit(**changes: Any) -> Callable[[Path], None]:
@@ -136,7 +145,7 @@ def test_a_run_that_was_played_here_passes(folder: Path) -> None:
         (change_part(parser_settings={"a": 1}), r"in parser_settings"),
     ],
 )
-def test_an_edit_that_was_sealed_again_is_named(folder: Path, change: Callable[[Path], None], named: str) -> None:
+def test_a_sealed_edit_is_named(folder: Path, change: Callable[[Path], None], named: str) -> None:
     change(folder)
     with pytest.raises(FailedError, match=named) as told:
         verify_run(folder)
@@ -158,13 +167,13 @@ def test_an_edit_that_was_sealed_again_is_named(folder: Path, change: Callable[[
         (lambda folder: (folder / "metadata.jsonl").unlink(), "holds no metadata.jsonl"),
     ],
 )
-def test_what_cannot_be_replayed_is_one_line(folder: Path, change: Callable[[Path], None], named: str) -> None:
+def test_no_replay_is_one_line(folder: Path, change: Callable[[Path], None], named: str) -> None:
     change(folder)
     with pytest.raises(UserError, match=named):
         verify_run(folder)
 
 
-def test_environments_that_are_not_installed_and_tournaments_are_one_line(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_environment_and_a_tournament_are_one_line(folder: Path, tmp_path: Path) -> None:
     entry = {**read_header(folder)["parts"][WALK.id], "env_id": "other/Nope-v0"}
     change_header(folder, parts={"other/Nope-v0": entry})
     with pytest.raises(UserError, match=r"No environment 'other/Nope-v0' is known"):
@@ -175,7 +184,7 @@ def test_environments_that_are_not_installed_and_tournaments_are_one_line(folder
             verify_run(place)
 
 
-def test_an_environment_that_fails_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_environment_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toys.Walk, "act", lambda self, action: 1 / 0)
     with pytest.raises(FailedError, match=r"turn 0: the environment failed: ZeroDivisionError"):
         verify_run(folder)
@@ -225,7 +234,7 @@ def test_the_word_stands_in_tables_until_records_or_code_change(
     assert read_words() == none
 
 
-def test_a_report_without_records_cannot_say_that_it_was_verified(folder: Path, tmp_path: Path) -> None:
+def test_a_report_without_records_is_not_verified(folder: Path, tmp_path: Path) -> None:
     invoke("report", folder)
     report = json.loads((folder / "report.json").read_text())
     (folder / "report.json").write_text(json.dumps({**report, "verified": True}))

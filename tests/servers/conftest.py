@@ -1,7 +1,7 @@
 """A real server on loopback with a tiny model that is built here: `transformers serve`.
 
-Needs the packages of requirements.txt, which `make servers` installs into a separate environment, because
-torchvision in the learners' environment would change what the library does there.
+Needs the packages of requirements.txt, which `make servers` installs into a separate environment,
+because torchvision in the learners' environment would change what the library does there.
 """
 
 from __future__ import annotations

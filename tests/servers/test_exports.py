@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from PIL import Image
 
 from vlgym.types import Message
 
@@ -13,9 +10,9 @@ FAMILIES = ("tiny", "qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name: str, tmp_path: Path) -> None:
+def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name, tmp_path) -> None:
     from publish import publish
-    from samples import messages, picture
+    from samples import ask_library, messages, picture
     from tiny_families import build
     from transformers import AutoImageProcessor, AutoProcessor
 
@@ -29,20 +26,13 @@ def test_auto_processor_reads_an_exported_folder_and_gives_its_ids_and_grid(name
         source = str(publish(tmp_path / "raw", tmp_path / "published", name))
     family = load_family(source, image_tokens=None if name == "tiny" else 40)
     folder = export_merged(family, tmp_path / "out")
-    image = picture(1, (300, 224))
-    asked: list[Message] = messages(image, "Which way?\n")
-    content = [{"type": "image", "image": Image.fromarray(image)}, {"type": "text", "text": "Which way?\n"}]
-    prompt = family.encode(asked)
+    chat: list[Message] = messages(picture(1, (300, 224)), "Which way?\n")
+    prompt = family.encode(chat)
     processor = AutoProcessor.from_pretrained(folder)
     for backend in ("torchvision", "pil"):  # they round the resampling differently
         processor.image_processor = AutoImageProcessor.from_pretrained(folder, backend=backend)
-        out = processor.apply_chat_template(
-            [{"role": "user", "content": content}], tokenize=True, return_dict=True, return_tensors="pt",
-            add_generation_prompt=True,
-        )  # fmt: skip
+        out = ask_library(processor, chat)
         assert out["input_ids"][0].tolist() == prompt.ids.tolist()
-        prepared = prompt.images[0]
-        pixels = family.patchify(prepared)
-        assert out["image_grid_thw"][0].tolist() == list(prepared.grid)
-        levels = (out["pixel_values"] - pixels).abs().max() * max(family.std) * 255
+        assert out["image_grid_thw"][0].tolist() == list(prompt.images[0].grid)
+        levels = (out["pixel_values"] - family.patchify(prompt.images[0])).abs().max() * max(family.std) * 255
         assert levels <= (0 if backend == "pil" else 1.1)

@@ -1,11 +1,9 @@
-"""The library's own server, asked by the official client and by `vlgym eval`, and compared with the same model
-played here.
+"""The library's own server, asked by the official client and by `vlgym eval`, and compared with the
+same model played here.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import os
 import signal
@@ -16,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
-from samples import messages, picture
+from samples import ANSWER, messages, picture
 
 from baselines.plugin import make_hf
 from vlgym.cli.app import main
+from vlgym.env.rendering import data_url
 from vlgym.evaluation.plan import QUICK_IDS
 from vlgym.play.trajectory import read_trajectories
 from vlgym.registry.making import make
@@ -33,22 +31,16 @@ SIZE = (84, 112)
 
 def as_parts(message: dict[str, Any]) -> dict[str, Any]:
     """A neutral message as the protocol has it, pictures as PNG data URLs."""
-    parts: list[dict[str, Any]] = []
-    for part in message["content"]:
-        if part["type"] == "text":
-            parts.append(part)
-            continue
-        png = io.BytesIO()
-        Image.fromarray(part["image"]).save(png, "PNG")
-        url = f"data:image/png;base64,{base64.b64encode(png.getvalue()).decode()}"
-        parts.append({"type": "image_url", "image_url": {"url": url}})
+    parts = [
+        part if part["type"] == "text" else {"type": "image_url", "image_url": {"url": data_url(part["image"])}}
+        for part in message["content"]
+    ]
     return {"role": message["role"], "content": parts}
 
 
-def chat() -> list[dict[str, Any]]:
+def chat(seed: int = 1) -> list[dict[str, Any]]:
     """Two pictures with history."""
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}
-    return [*messages(picture(1, SIZE), "Which way?"), answer, *messages(picture(2, SIZE), "And now?")]
+    return [*messages(picture(seed, SIZE), "Which way?"), ANSWER, *messages(picture(2, SIZE), "And now?")]
 
 
 @pytest.fixture
@@ -76,9 +68,7 @@ def test_the_same_request_gets_the_same_reply_and_another_picture_another(ask):
 
 
 def test_pictures_of_the_history_count_too(ask):
-    changed = chat()
-    changed[0] = messages(picture(7, SIZE), "Which way?")[0]
-    assert ask(chat()).choices[0].message.content != ask(changed).choices[0].message.content
+    assert ask(chat()).choices[0].message.content != ask(chat(7)).choices[0].message.content
 
 
 def test_a_limit_that_cuts_a_reply_is_said_and_tokens_are_counted(ask):
@@ -89,7 +79,7 @@ def test_a_limit_that_cuts_a_reply_is_said_and_tokens_are_counted(ask):
 
 
 @pytest.mark.parametrize("engine", ["auto", "generate"])
-def test_the_server_and_the_policy_hf_read_the_same_prompt_and_give_the_same_reply(ask, server, engine):
+def test_the_server_and_the_policy_hf_give_the_same_reply_to_a_prompt(ask, server, engine):
     here = make_hf(str(server.model), engine=engine, temperature=0, max_tokens=TOKENS)
     turn = Turn(chat(), make("vlgym/NumberLine-v0"), "vlgym/NumberLine-v0", seed=0)
     served, (reply,) = ask(chat()), here.reply([turn])
@@ -109,7 +99,13 @@ def command(server, out: Path, *more: str) -> list[str]:
 ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": "none", "OMP_NUM_THREADS": "1"}
 
 
-def told(out: Path) -> tuple[dict[str, Any], list[tuple]]:
+def play(words: list[str]) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def read_run(out: Path) -> tuple[dict[str, Any], list[tuple]]:
     """The report and every turn."""
     report = compute_report(out)
     rows = [
@@ -124,13 +120,9 @@ def told(out: Path) -> tuple[dict[str, Any], list[tuple]]:
 def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
     out = tmp_path / "quick"
     few = ("--episodes", "1", "--env-kwargs", "max_turns=8")  # football alone has 400 turns
-    done = subprocess.run(
-        command(server, out, "--suite", "quick", *few), env=ENVIRONMENT, capture_output=True, text=True, timeout=600,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = play(command(server, out, "--suite", "quick", *few))
     assert "left out" not in done.stderr
-    report, rows = told(out)
+    report, rows = read_run(out)
     assert {row[0] for row in rows} == set(report["parts"]) == set(QUICK_IDS)
     assert all(row[4] > 0 for row in rows)
     assert "mean" in done.stdout
@@ -140,23 +132,22 @@ def test_vlgym_eval_plays_the_quick_suite_on_the_server(server, tmp_path):
 def test_a_model_behind_the_server_and_the_same_one_here_play_the_same_episodes(server, tmp_path):
     served, here = tmp_path / "served", tmp_path / "here"
     envs = ("--env", "vlgym/NumberLine-v0", "--episodes", "2", "--history-turns", "2", "--history-images", "3")
-    subprocess.run(command(server, served, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
+    play(command(server, served, *envs))
     words = ["eval", "--policy", f"hf:{server.model}", "--temperature", "0", "--max-tokens", "8", "--no-probe"]
     assert main([*words, "--policy-arg", "threads=1", "--out", str(here), *envs]) == 0
-    assert told(here)[1] == told(served)[1]
-    assert len(told(here)[1]) > 4  # unreadable replies; random moves stand for them until an episode ends
+    turns = read_run(here)[1]
+    assert turns == read_run(served)[1]
+    assert len(turns) > 4  # unreadable replies; random moves stand for them until an episode ends
 
 
 def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, tmp_path):
     envs = ("--env", "vlgym/NumberLine-v0,vlgym/EZPoints-v0", "--episodes", "5", "--policy-arg", "concurrency=2")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(server, whole, *envs), env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
+    play(command(server, whole, *envs))
     metadata, resume = broken / "metadata.jsonl", []
     for least in (2, 6):
-        process = subprocess.Popen(
-            command(server, broken, *envs, *resume), env=ENVIRONMENT, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        none = subprocess.DEVNULL
+        process = subprocess.Popen(command(server, broken, *envs, *resume), env=ENVIRONMENT, stdout=none, stderr=none)
         end = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < end:
             if metadata.exists() and len({(row["part"], row["episode"]) for row in rows_of(metadata)}) >= least:
@@ -166,10 +157,9 @@ def test_a_run_that_is_killed_twice_and_resumed_equals_one_that_was_not(server, 
         process.send_signal(signal.SIGKILL)
         process.wait()
         resume = ["--resume"]
-    last = command(server, broken, *envs, *resume)
-    subprocess.run(last, env=ENVIRONMENT, capture_output=True, timeout=300, check=True)
-    assert told(broken) == told(whole)
-    assert len(told(whole)[1]) >= 12
+    play(command(server, broken, *envs, *resume))
+    assert read_run(broken) == read_run(whole)
+    assert len(read_run(whole)[1]) >= 12
     assert len(json.loads((broken / "run.json").read_text())["sessions"]) == 3
 
 

@@ -46,8 +46,10 @@ def test_sft_trainer_learns_the_replies_and_sees_every_picture(chats, model, tmp
     trainer = SFTTrainer(
         weights,
         args=SFTConfig(
-            str(tmp_path / "out"), max_steps=STEPS, per_device_train_batch_size=BATCH, use_cpu=True, bf16=False,
-            report_to=[], max_length=None, learning_rate=1e-3, save_strategy="no", shuffle_dataset=False,
+            str(tmp_path / "out"), max_steps=STEPS, per_device_train_batch_size=BATCH, use_cpu=True,
+            bf16=False,
+            report_to=[], max_length=None, learning_rate=1e-3, save_strategy="no",
+            shuffle_dataset=False,
         ),
         train_dataset=data, processing_class=AutoProcessor.from_pretrained(model),
     )  # fmt: skip
@@ -67,8 +69,8 @@ CALL = '<tool_call>\n{{"name": "act", "arguments": {{"reply": "{}"}}}}\n</tool_c
 
 @pytest.mark.parametrize("env_id", ["vlgym/NumberLine-v1", "vlgym/OneRoom-v0"])
 def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatch):
-    """A model from scratch calls no tool, so what it says is replaced; all else is TRL's: tools, pictures, rewards,
-    advantages, a step of the weights."""
+    """A model from scratch calls no tool, so what it says is replaced; all else is TRL's: tools,
+    pictures, rewards, advantages, a step of the weights."""
     import trl
     from datasets import Dataset
     from publish import publish
@@ -86,8 +88,10 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
     trainer = trl.GRPOTrainer(
         weights,
         args=trl.GRPOConfig(
-            str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=4, num_generations=2, use_cpu=True,
-            bf16=False, report_to=[], max_completion_length=900, learning_rate=1e-3, save_strategy="no",
+            str(tmp_path / "out"), max_steps=1, per_device_train_batch_size=4, num_generations=2,
+            use_cpu=True,
+            bf16=False, report_to=[], max_completion_length=900, learning_rate=1e-3,
+            save_strategy="no",
             max_tool_calling_iterations=3,
         ),
         train_dataset=Dataset.from_list(make_rows(env_id, 2)),
@@ -116,14 +120,14 @@ def test_grpo_steps_on_episodes_that_are_gymnasiums(env_id, tmp_path, monkeypatc
         assert game.replies[0] == said[0][index]
     seeds = [game.seed for game in trainer.environments]
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]  # a group plays one episode
-    rewards = [game.get_reward() for game in trainer.environments]
-    differ = rewards[0] != rewards[1] or rewards[2] != rewards[3]
+    one, two, three, four = (game.get_reward() for game in trainer.environments)
+    differ = one != two or three != four
     assert differ or env_id == "vlgym/OneRoom-v0"  # three turns do not reach the box
     moved = any(not torch.equal(before[name], tensor) for name, tensor in weights.state_dict().items())
     assert moved == differ
 
 
-def test_the_snippet_of_the_docs_runs_on_the_demos_model_and_reads_its_tool_calls(tmp_path, monkeypatch):
+def test_the_snippet_of_the_docs_runs_on_the_demos_model(tmp_path, monkeypatch):
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
@@ -136,8 +140,10 @@ def test_the_snippet_of_the_docs_runs_on_the_demos_model_and_reads_its_tool_call
     trainer = GRPOTrainer(
         str(export_merged(load_family("tiny"), tmp_path / "model")),
         args=GRPOConfig(
-            str(tmp_path / "out"), num_generations=2, max_completion_length=1500, max_tool_calling_iterations=2,
-            max_steps=1, per_device_train_batch_size=2, use_cpu=True, bf16=False, report_to=[], save_strategy="no",
+            str(tmp_path / "out"), num_generations=2, max_completion_length=1500,
+            max_tool_calling_iterations=2,
+            max_steps=1, per_device_train_batch_size=2, use_cpu=True, bf16=False, report_to=[],
+            save_strategy="no",
         ),
         train_dataset=Dataset.from_list(make_rows(env_id, 2)),
         environment_factory=make_factory(env_id),

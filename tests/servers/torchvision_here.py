@@ -1,8 +1,8 @@
 """Make torchvision work with a CPU build of torch.
 
-An index without CPU builds of torchvision gives a CUDA one. Its compiled parts do not load with a CPU build of torch:
-its import fails for two operators that nothing here calls, and it cannot decode images. Where torchvision is whole,
-nothing is changed.
+An index without CPU builds of torchvision gives a CUDA one. Its compiled parts do not load with a
+CPU build of torch: its import fails for two operators that nothing here calls, and it cannot decode
+images. Where torchvision is whole, nothing is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ KEPT: list[torch.library.Library] = []
 
 
 def make_importable() -> bool:
-    """Define the operators that torchvision misses, before it is first imported; return whether that was needed."""
+    """Define the operators that torchvision misses, before it is first imported; return whether
+    that was needed."""
     found = importlib.util.find_spec("torchvision")
     if found is None or not found.origin or KEPT:
         return bool(KEPT)
@@ -38,7 +39,8 @@ def make_importable() -> bool:
 
 
 def make_decoding() -> bool:
-    """Let torchvision decode images with Pillow where its own decoder does not load; return whether that was needed."""
+    """Let torchvision decode images with Pillow where its own decoder does not load; return whether
+    that was needed."""
     import torchvision.io
 
     png = io.BytesIO()

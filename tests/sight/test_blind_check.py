@@ -21,7 +21,7 @@ COLOURS = ("red", "green", "blue", "white", "black", "grey", "pink", "brown")
 class Told(Coin):
     """The task names the action that wins."""
 
-    def oracle(self) -> str | None:
+    def oracle(self) -> str:
         return "heads"
 
 
@@ -57,12 +57,15 @@ TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
 SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
 
 
-def test_where_the_text_names_the_answer_the_certificate_warns_and_still_passes(
+def test_where_the_text_names_the_answer_a_warning_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()
     with installed(TOLD):
         certificate = certify(TOLD.id, only=["blind"])
         assert main(["check", TOLD.id, "--only", "blind"]) == 0
+        with pytest.warns(UserWarning, match="toys/Told-v0: blind: without the picture"):
+            kit.test_contract(TOLD.id, "blind")
     [result] = certificate.results
     assert (result.passed, result.warning, certificate.passed, certificate.warnings) == (True, True, True, 1)
     assert "reaches 1.00 of the way from random play to the oracle" in result.evidence
@@ -77,12 +80,6 @@ def test_where_only_the_picture_tells_the_answer_nothing_is_warned_of() -> None:
         [result] = certify(SHOWN.id, only=["blind"]).results
     assert (result.passed, result.warning) == (True, False)
     assert "of the way from random play to the oracle" in result.evidence
-
-
-def test_under_pytest_the_warning_is_one_and_no_failure() -> None:
-    kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()
-    with installed(TOLD), pytest.warns(UserWarning, match="toys/Told-v0: blind: without the picture"):
-        kit.test_contract(TOLD.id, "blind")
 
 
 def test_without_an_oracle_there_is_no_way_to_measure() -> None:

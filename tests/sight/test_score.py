@@ -1,4 +1,4 @@
-"""Simulated models are judged as what they are: from questions of the suite, and from records of real episodes."""
+"""Simulated models are judged as what they are, from questions and from records of episodes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,26 @@ from vlgym.evaluation import without_images
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
 from vlgym.registry.making import make, unwrap
-from vlgym.sight.score import QUESTIONS, SUITE, Answer, judge, judge_answers
-from vlgym.sight.sight_report import SIGHTED, TOLD, TOO_FEW, UNCLEAR, UNREADABLE, ProbeVerdict, SightReport
+from vlgym.sight.score import (
+    QUESTIONS,
+    SIGHTED,
+    SUITE,
+    TOLD,
+    TOO_FEW,
+    UNCLEAR,
+    UNREADABLE,
+    Answer,
+    ProbeVerdict,
+    SightReport,
+    judge,
+    judge_answers,
+)
 from vlgym.types import Reply, StepRecord, Turn
 
-RUNS = 300
+RUNS = 100
 Model = Callable[[Answer, np.random.Generator], str | None]
 COLOURS = ("red", "orange", "yellow", "green", "blue")
-HISTORY, TEXT, DIGIT = "vlgym/SeeHistory-v0", "vlgym/SeeText-v0", "vlgym/SeeDigit-v0"
+HISTORY, TEXT, DIGIT, SIDE = (f"vlgym/See{name}-v0" for name in ("History", "Text", "Digit", "Side"))
 
 
 @cache
@@ -52,6 +64,15 @@ def probes() -> list[str]:
     return [part.env_id for part in get_registry().suite(SUITE)]
 
 
+def list_parts() -> list[tuple[str, str, str, int]]:
+    """Return id, key, pictures and number of questions of each part."""
+    return [
+        (env_id, env_id if pictures == "shown" else f"{env_id} {pictures}", pictures, count)
+        for env_id in probes()
+        for pictures, count in QUESTIONS.items()
+    ]
+
+
 def guess(question: Answer, rng: np.random.Generator) -> str:
     return question.answers[int(rng.integers(len(question.answers)))]
 
@@ -67,35 +88,21 @@ def know_often(question: Answer, rng: np.random.Generator) -> str:
     return wrong[int(rng.integers(len(wrong)))]
 
 
-def see_the_last(question: Answer, rng: np.random.Generator) -> str:
-    return question.shown[-1] if question.shown else question.answer
+def see(place: Callable[[int], int]) -> Model:
+    """A model that names the picture at another place than the asked one."""
+    return lambda asked, rng: asked.shown[place(asked.asked)] if asked.shown else asked.answer
 
 
-def know_the_last(question: Answer, rng: np.random.Generator) -> str:
-    return guess(question, rng) if question.shown and question.asked < 3 else question.answer
-
-
-def see_reversed(question: Answer, rng: np.random.Generator) -> str:
-    return question.shown[3 - question.asked] if question.shown else question.answer
-
-
-def see_shifted(question: Answer, rng: np.random.Generator) -> str:
-    return question.shown[(question.asked + 1) % 4] if question.shown else question.answer
-
-
-def read_no_small_text(question: Answer, rng: np.random.Generator) -> str:
-    return guess(question, rng) if question.level == "small" else question.answer
+def guess_where(unknown: Callable[[Answer], bool]) -> Model:
+    return lambda asked, rng: guess(asked, rng) if unknown(asked) else asked.answer
 
 
 def answer_parts(sighted: Model, seed: int, blind: Model = guess) -> dict[str, list[Answer]]:
     """Answer the whole suite: `sighted` with the pictures, `blind` in the controls."""
-    rng = np.random.default_rng(seed)
-    parts = {}
-    for env_id in probes():
-        for pictures, count in QUESTIONS.items():
-            model = sighted if pictures == "shown" else blind
-            key = env_id if pictures == "shown" else f"{env_id} {pictures}"
-            parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
+    rng, parts = np.random.default_rng(seed), {}
+    for env_id, key, pictures, count in list_parts():
+        model = sighted if pictures == "shown" else blind
+        parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
     return parts
 
 
@@ -107,7 +114,7 @@ def find(report: SightReport, env_id: str) -> ProbeVerdict:
     return next(probe for probe in report.probes if probe.env_id == env_id)
 
 
-# ---- power -------------------------------------------------------------------------------------------------
+# ---- power -------------------------------------------------------------------------------------
 
 
 def test_the_suite_with_its_controls_stays_under_250_requests() -> None:
@@ -123,17 +130,17 @@ def test_a_model_that_guesses_is_called_blind() -> None:
 
 
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
-    side = questions("vlgym/SeeSide-v0", 12)
+    side = questions(SIDE, 12)
     answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
     digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
     for answer in ("right", "left"):
         given = [replace(asked, choice=answer) for asked in answers]
-        report = judge_answers({"vlgym/SeeSide-v0": given, DIGIT: digits})
-        assert find(report, "vlgym/SeeSide-v0").verdict == TOO_FEW
-        assert find(report, "vlgym/SeeSide-v0").p == 1.0
+        report = judge_answers({SIDE: given, DIGIT: digits})
+        assert find(report, SIDE).verdict == TOO_FEW
+        assert find(report, SIDE).p == 1.0
 
 
-def test_a_model_that_is_always_right_is_warned_only_where_guesses_without_pictures_happen_to_be_right() -> None:
+def test_a_model_that_is_always_right_is_hardly_ever_warned() -> None:
     reports = [simulate(know, seed) for seed in range(RUNS)]
     warned = [line for report in reports for line in report.warnings]
     assert len(warned) <= 1  # five guesses of eight colours are all right in about one of 7 times 300 runs
@@ -148,7 +155,7 @@ def test_a_model_that_is_right_in_60_of_100_is_not_called_blind() -> None:
     assert len(wrong) <= 0.02 * RUNS  # nor is it said to get the pictures in another order
 
 
-# ---- each kind of model ------------------------------------------------------------------------------------
+# ---- each kind of model ------------------------------------------------------------------------
 
 
 def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> None:
@@ -162,27 +169,37 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
     assert {probe.verdict for probe in report.probes} == {UNCLEAR}
 
 
-def test_a_model_that_always_names_the_last_picture_gets_only_that_one() -> None:
-    report = simulate(see_the_last)
+@pytest.mark.parametrize(
+    ("place", "named", "words"),
+    [
+        (lambda asked: 3, (3, 3, 3, 3), "the model names the last: only the last one seems to arrive"),
+        (lambda asked: 3 - asked, (3, 2, 1, 0), "Asked for the first picture of a history, the model names the last, "
+         "and so on: the pictures arrive in reverse order."),
+        (lambda asked: (asked + 1) % 4, (1, 2, 3, 0), "arrive in another order: asked for the first the second, "),
+    ],
+    ids=["last", "reversed", "shifted"],
+)  # fmt: skip
+def test_other_pictures_are_named(place: Callable[[int], int], named: tuple[int, ...], words: str) -> None:
+    report = simulate(see(place))
     order = find(report, HISTORY).order
     assert order is not None
-    assert (order.named, order.only) == ((3, 3, 3, 3), None)
-    assert order.table == ((0, 0, 0, 3, 0),) * 4
-    assert report.sees is True
+    assert (order.named, order.only, report.sees) == (named, None, True)
+    assert order.table == tuple(tuple(3 * (column == place(row)) for column in range(5)) for row in range(4))
     (line,) = report.warnings
-    assert "the model names the last: only the last one seems to arrive" in line
+    assert words in line
 
 
 def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_that_one() -> None:
-    found = [simulate(know_the_last, seed) for seed in range(100)]
-    lines = [report.warnings for report in found]
+    model = guess_where(lambda asked: bool(asked.shown) and asked.asked < 3)
+    reports = [simulate(model, seed) for seed in range(30)]
+    lines = [report.warnings for report in reports]
     said = [line for line in lines if len(line) == 1 and "only the last one seems to arrive" in line[0]]
-    assert len(said) >= 80  # some guess the others well enough to look sighted
-    assert all(report.sees for report in found)
+    assert len(said) >= 24  # some guess the others well enough to look sighted
+    assert all(report.sees for report in reports)
     assert "the model knows the last one (3 of 3 right), not the others" in said[0][0]
 
 
-def test_a_model_that_happens_to_know_a_picture_in_the_middle_is_not_said_to_get_only_that_one() -> None:
+def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
     parts = answer_parts(know, 0)
     parts[HISTORY] = [answered(asked, asked.answer if asked.asked == 1 else None) for asked in questions(HISTORY, 12)]
     parts[HISTORY][0] = answered(parts[HISTORY][0], next(x for x in COLOURS if x not in parts[HISTORY][0].shown))
@@ -192,21 +209,8 @@ def test_a_model_that_happens_to_know_a_picture_in_the_middle_is_not_said_to_get
     assert (order.named, order.only) == (None, None)
 
 
-def test_a_model_that_gets_the_pictures_in_reverse_order_is_told_so() -> None:
-    report = simulate(see_reversed)
-    order = find(report, HISTORY).order
-    assert order is not None
-    assert order.named == (3, 2, 1, 0)
-    assert order.table == ((0, 0, 0, 3, 0), (0, 0, 3, 0, 0), (0, 3, 0, 0, 0), (3, 0, 0, 0, 0))
-    (line,) = report.warnings
-    assert line == (
-        "Asked for the first picture of a history, the model names the last, and so on: the pictures arrive in reverse "
-        "order."
-    )
-
-
 def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
-    report = simulate(read_no_small_text)
+    report = simulate(guess_where(lambda asked: asked.level == "small"))
     probe = find(report, TEXT)
     assert [(level.name, level.read) for level in probe.levels] == [("small", False), ("medium", True), ("large", True)]
     assert probe.smallest == "medium"
@@ -235,7 +239,7 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
          "(0.17 [0.05 to 0.45] against {grey}; guessing gives 0.10): do not count on its seeing that."),
     ],
 )  # fmt: skip
-def test_one_probe_that_is_not_seen_is_named_and_the_others_are_judged(change: dict[str, Any], words: str) -> None:
+def test_one_probe_that_is_not_seen_is_named(change: dict[str, Any], words: str) -> None:
     parts = answer_parts(know, 0)
     parts[DIGIT] = [replace(answer, **change) for answer in parts[DIGIT]]
     report = judge_answers(parts)
@@ -255,22 +259,19 @@ def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
 
 
-def test_few_questions_are_not_judged_rather_than_called_blindness() -> None:
-    parts = {"vlgym/SeeSide-v0": [replace(asked, choice="left") for asked in questions("vlgym/SeeSide-v0", 4)]}
+def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
+    parts = {SIDE: [replace(asked, choice="left") for asked in questions(SIDE, 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
-
-
-def test_answers_that_are_enough_for_one_probe_are_too_few_for_one_of_two() -> None:
     five = [replace(asked, answer=str(n), choice=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
     assert find(judge_answers({DIGIT: five}), DIGIT).verdict == SIGHTED
-    side = [answered(asked, asked.answer) for asked in questions("vlgym/SeeSide-v0", 12)]
-    assert find(judge_answers({DIGIT: five, "vlgym/SeeSide-v0": side}), DIGIT).verdict == TOO_FEW
+    side = [answered(asked, asked.answer) for asked in questions(SIDE, 12)]
+    assert find(judge_answers({DIGIT: five, SIDE: side}), DIGIT).verdict == TOO_FEW
 
 
 @pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
-def test_another_order_is_named_if_it_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
-    """The first two pictures are exchanged in `swapped` answers and right in one; the other two are always right."""
+def test_another_order_is_ahead_by_four_answers(swapped: int, named: tuple[int, ...] | None) -> None:
+    """The first two pictures are exchanged in `swapped` answers; the other two are always right."""
     first = [asked for asked in questions(HISTORY, 12) if asked.asked < 2]
     others = [answered(asked, asked.answer) for asked in questions(HISTORY, 12) if asked.asked >= 2]
     given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
@@ -281,17 +282,14 @@ def test_another_order_is_named_if_it_is_ahead_by_four_answers(swapped: int, nam
     assert order.named == named
 
 
-def test_a_control_without_its_part_is_left_out() -> None:
+def test_a_control_without_its_part_is_left_out_and_a_part_of_another_kind_refused() -> None:
     assert judge_answers({f"{DIGIT} grey": list(questions(DIGIT, 5))}).probes == ()
     assert judge_answers({}).sees is None
-
-
-def test_a_part_of_another_kind_is_refused() -> None:
     with pytest.raises(UserError, match=r"pictures='global' is not one of shown, grey, shuffled"):
         judge_answers({f"{DIGIT} global": list(questions(DIGIT, 1))})
 
 
-# ---- from records ------------------------------------------------------------------------------------------
+# ---- from records ------------------------------------------------------------------------------
 
 
 class Simulated:
@@ -314,19 +312,14 @@ class Simulated:
 
 def play(env_id: str, model: Model, episodes: int = QUESTIONS["shown"], **kwargs: object) -> list[list[StepRecord]]:
     runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
-    try:
-        return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
-    finally:
-        runner.close()
+    return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
 
 
 def play_suite(sighted: Model) -> dict[str, list[list[StepRecord]]]:
-    parts = {}
-    for env_id in probes():
-        for pictures, count in QUESTIONS.items():
-            key = env_id if pictures == "shown" else f"{env_id} {pictures}"
-            parts[key] = play(env_id, sighted if pictures == "shown" else guess, count)
-    return parts
+    return {
+        key: play(env_id, sighted if pictures == "shown" else guess, count)
+        for env_id, key, pictures, count in list_parts()
+    }
 
 
 def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
@@ -345,17 +338,14 @@ def test_a_random_action_in_place_of_an_unreadable_reply_is_no_answer() -> None:
     assert (share.right, share.unreadable) == (0, 30)
 
 
-def test_records_that_do_not_fit_the_questions_are_refused() -> None:
+def test_records_that_do_not_fit_the_questions_and_other_environments_are_refused() -> None:
     episodes = play(DIGIT, know, 2)
-    episodes[1] = [replace(episodes[1][0], seed=episodes[0][0].seed)]
+    unfit = [episodes[0], [replace(episodes[1][0], seed=episodes[0][0].seed)]]
     with pytest.raises(UserError, match="does not fit the question that the installed vlgym/SeeDigit-v0 asks"):
-        judge({DIGIT: episodes})
+        judge({DIGIT: unfit})
     with pytest.raises(UserError, match="has no seed"):
         judge({DIGIT: [[replace(episodes[0][0], seed=None)]]})
-
-
-def test_an_environment_that_asks_no_question_is_refused() -> None:
     with pytest.raises(
-        UserError, match=r"vlgym/NumberLine-v0 is not a probe of sight; the probes are the parts of .*can-it-see"
+        UserError, match=r"NumberLine-v0 is not a probe of sight; the probes are the parts of .*can-it-see"
     ):
         judge({"vlgym/NumberLine-v0": []})

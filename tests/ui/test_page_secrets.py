@@ -1,4 +1,4 @@
-"""Secrets of the web page: no form, record or worker brings it to import code, send a key or stand still."""
+"""The web page's secrets: no form, record or worker makes it import code or send a key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CODE = "page_secrets_code:made"
 
 @pytest.fixture
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that appears when the callable `CODE` is called, here or in a process that is started here."""
+    """A file that appears when the callable `CODE` is called, here or in a child process."""
     mark = tmp_path / "called"
     (tmp_path / "page_secrets_code.py").write_text(f"def made():\n    open({str(mark)!r}, 'w').close()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -46,9 +46,6 @@ def begin(client: TestClient, **said: str) -> str:
     return client.post("/play", data={"env": POKER, "split": "test", **said}, headers=OWN).text
 
 
-# --- code and secrets -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("said", [CODE, json.dumps(CODE), json.dumps([CODE])])
 def test_a_form_imports_no_parser(tmp_path: Path, imported: Path, said: str) -> None:
     page = begin(ask(tmp_path), env="vlgym/NumberLine-v1", arguments=f"parser={said}")
@@ -56,7 +53,7 @@ def test_a_form_imports_no_parser(tmp_path: Path, imported: Path, said: str) -> 
     assert not imported.exists()
 
 
-def test_neither_a_record_nor_a_worker_nor_a_models_folder_brings_a_parser_to_be_imported(
+def test_neither_a_record_nor_a_worker_nor_a_models_folder_imports_a_parser(
     tmp_path: Path, imported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "run").mkdir()
@@ -88,9 +85,6 @@ def test_no_application_is_made_without_a_token(tmp_path: Path) -> None:
         create_app([], tmp_path, "")
 
 
-# --- requests that are none -------------------------------------------------------------------------------------------
-
-
 def test_a_number_of_5000_digits_is_none(tmp_path: Path) -> None:
     client, number = ask(tmp_path), "1" * 5000
     assert client.get(f"/episodes?page={number}").status_code == 200
@@ -100,15 +94,12 @@ def test_a_number_of_5000_digits_is_none(tmp_path: Path) -> None:
     assert "has no argument" in html.unescape(deep.text)
 
 
-def test_a_form_of_2_mb_is_too_large_whether_it_says_so_or_not(tmp_path: Path) -> None:
+def test_a_form_of_2_mb_is_too_large_with_and_without_a_length(tmp_path: Path) -> None:
     client, body = ask(tmp_path), b"reply=" + b"x" * 2_000_000
     for content in (body, iter([body[:1_500_000], body[1_500_000:]])):
         answer = client.post("/play", content=content, headers=OWN)
         assert answer.status_code == 413
         assert "too large" in answer.text
-
-
-# --- a page that stands still -----------------------------------------------------------------------------------------
 
 
 PAGE = """
@@ -133,10 +124,9 @@ def wait_until(met: Any) -> None:
         time.sleep(0.05)
 
 
-def test_a_game_that_is_waited_for_holds_up_no_other_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [sys.executable, "-c", PAGE, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def test_a_waiting_game_holds_up_no_other_page_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PAGE, str(tmp_path)]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     connections = []
     try:
         assert child.stdout is not None

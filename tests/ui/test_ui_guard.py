@@ -25,7 +25,7 @@ def test_names_of_this_machine_are_answered_and_another_that_points_here_is_refu
             assert ask().post("/play", headers={"host": host, "origin": origin}).status_code == 400
 
 
-def test_whoever_asks_must_know_the_token_and_a_link_brings_it_once(tmp_path: Path) -> None:
+def test_a_request_needs_the_token_and_a_link_brings_it_once(tmp_path: Path) -> None:
     client = TestClient(create_app([], tmp_path, "secret"), base_url=BASE)
     for address in ("/", "/gallery", "/static/keys.js", "/?token=other"):
         assert client.get(address).status_code == 401
@@ -39,15 +39,14 @@ def test_whoever_asks_must_know_the_token_and_a_link_brings_it_once(tmp_path: Pa
     assert answer.headers["location"] == f"{BASE}//evil.example/"
 
 
-def test_the_browser_may_load_nothing_from_elsewhere_and_run_no_script_of_the_page(tmp_path: Path) -> None:
+def test_the_browser_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     client = ask(write(tmp_path / "run", play(0)))
     for address in ("/", "/gallery", "/nowhere", "/static/keys.js"):
         headers = client.get(address).headers
         policy = dict(each.strip().partition(" ")[::2] for each in headers["content-security-policy"].split(";"))
         assert policy["default-src"] == "'none'"
-        assert {policy[name] for name in ("script-src", "style-src", "img-src", "connect-src", "form-action")} == {
-            "'self'"
-        }
+        names = ("script-src", "style-src", "img-src", "connect-src", "form-action")
+        assert {policy[name] for name in names} == {"'self'"}
         assert (policy["base-uri"], policy["frame-ancestors"]) == ("'none'", "'none'")
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["cross-origin-resource-policy"] == "same-origin"
@@ -65,7 +64,7 @@ def test_the_browser_may_load_nothing_from_elsewhere_and_run_no_script_of_the_pa
         ({"origin": "http://127.0.0.1:9999"}, True), ({"origin": "http://127.0.0.1:8421.evil.example"}, True),
     ],
 )  # fmt: skip
-def test_what_changes_something_must_come_from_a_page_of_this_server(headers: dict[str, str], refused: bool) -> None:
+def test_changes_come_from_pages_of_this_server(headers: dict[str, str], refused: bool) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
         assert ask().request(method, "/", headers=headers).status_code == (403 if refused else 405)
 

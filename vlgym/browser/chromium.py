@@ -1,4 +1,4 @@
-"""A contained headless Chromium for environments that show web pages: its start, supervision, lending and end.
+"""A contained headless Chromium for web pages: its start, supervision, lending and end.
 
     class Camera(Chromium): ...
     POOL = BrowserPool(lambda: Camera("mine", site=8000))
@@ -7,15 +7,13 @@
         camera.driver.get("http://127.0.0.1:8000/")
         camera.cdp("Page.captureScreenshot")
 
-It has no network but what its maker names, a profile that is thrown away, and no longer life than its process.
-`BrowserPool.borrow` is the one place where a browser is lent for a piece of work, and where a lost one is replaced.
-
-This module knows nothing of pages, servers or pictures. The core never imports it: a plugin that does depends on
-`selenium` (which brings `websocket-client`) and `psutil` itself.
+It reaches only the ports that its maker names, has a profile that is thrown away, and ends with its
+process. `BrowserPool.borrow` alone lends browsers, each for a piece of work, and replaces lost ones.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -24,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.util import Finalize
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..errors import MissingSystemPartError, NotInstalledError, VlgymError
 from ..files import discard, open_end
@@ -34,26 +32,34 @@ try:
     import psutil
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.remote_connection import ChromeRemoteConnection
     from selenium.webdriver.common.proxy import Proxy, ProxyType
     from selenium.webdriver.remote.client_config import ClientConfig
+    from urllib3 import PoolManager
+    from urllib3.connection import HTTPConnection
+    from urllib3.connectionpool import HTTPConnectionPool
     from urllib3.exceptions import HTTPError
-    from websocket import WebSocketException
+    from urllib3.util import parse_url
+    from websocket import WebSocketException, create_connection
 
-    from .connection import FreshTabs, RoomConnection
     from .process_limits import Limits, ProcessGuard, kill_tree, list_tree, measure_tree
 except ImportError as error:
-    raise NotInstalledError(f"vlgym.browser needs packages ({error}): pip install selenium psutil") from error
+    fix = "pip install selenium psutil"
+    raise NotInstalledError(f"vlgym.browser needs packages ({error}): {fix}") from error
+
+if TYPE_CHECKING:
+    from selenium.webdriver.remote.webdriver import WebDriver
 
 __all__ = [
-    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard", "kill_tree",
-    "list_tree", "measure_tree",
+    "ATTEMPTS", "DRIVER_ERRORS", "BrowserError", "BrowserPool", "Chromium", "Limits", "ProcessGuard",
+    "kill_tree", "list_tree", "measure_tree",
 ]  # fmt: skip
 
 DRIVER_ERRORS = (WebDriverException, WebSocketException, HTTPError, OSError)
 """Errors of Selenium when the browser or its driver fails, hangs or is gone."""
 
 ATTEMPTS = 3
-"""Starts before a browser is given up: the port that the driver chose may be taken before it listens there."""
+"""Starts before a browser is given up: the driver's port may be taken before it listens there."""
 
 PROGRAMS = {
     "VLGYM_CHROMIUM": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
@@ -68,17 +74,19 @@ _SWITCHES = (
     "--headless=new",
     "--remote-debugging-pipe",  # no debugging port; and Chromium ends when its driver does
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-    "--disable-gpu", "--disable-dev-shm-usage", "--disable-breakpad", "--disable-extensions", "--disable-default-apps",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-domain-reliability",
-    "--disable-client-side-phishing-detection", "--no-first-run", "--no-default-browser-check", "--mute-audio",
+    "--disable-gpu", "--disable-dev-shm-usage", "--disable-breakpad", "--disable-extensions",
+    "--disable-default-apps", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--disable-domain-reliability", "--disable-client-side-phishing-detection",
+    "--no-first-run", "--no-default-browser-check", "--mute-audio",
     # The same picture everywhere.
-    "--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb", "--font-render-hinting=none",
-    "--disable-lcd-text", "--lang=en-US",
+    "--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb",
+    "--font-render-hinting=none", "--disable-lcd-text", "--lang=en-US",
     # A separate list: Chromium reads the last such switch only.
-    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,NetworkTimeServiceQuerying,"
-    "InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,AutofillServerCommunication,"
-    "BackForwardCache,PaintHolding,SpareRendererForSitePerProcess,"
-    "DeferRendererTasksAfterInput,"  # timers would wait after a click: for a frame, or 50 ms of the page
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,"
+    "NetworkTimeServiceQuerying,InterestFeedContentSuggestions,AutofillServerCommunication,"
+    "CertificateTransparencyComponentUpdater,BackForwardCache,PaintHolding,"
+    "SpareRendererForSitePerProcess,"
+    "DeferRendererTasksAfterInput,"  # timers would wait after a click: for a frame, or 50 ms
     "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,HttpsFirstModeIncognito,HttpsFirstModeV2",
 )  # fmt: skip
 
@@ -88,30 +96,28 @@ class BrowserError(VlgymError):
 
 
 class Chromium:
-    """A running Chromium behind its driver, and everything that belongs to it.
+    """A running Chromium behind its driver.
 
-    Both run in a `Room`: nobody else on the machine can command the driver, and neither runs as root.
+    Both run in a `Room`: nobody else on the machine can command the driver, and neither is root.
 
     Args:
-        name: of the plugin. `VLGYM_<NAME>_SANDBOX=off` switches Chromium's own sandbox off, and does without a private
-            network where there can be none; `shared` only the latter.
+        name: of the plugin. `VLGYM_<NAME>_SANDBOX=off` switches Chromium's own sandbox off, and
+            does without a private network where there can be none; `shared` only the latter.
         site: port of the only server that it asks directly; `None`: no server.
-        proxy: port of the proxy for everything else, 0 for any free one; by default one that does not exist.
-        answer_s: longest time in seconds that it may take over an answer, once it runs.
+        proxy: port of the proxy for all else, 0 for any free one; by default there is none.
+        answer_s: longest time in seconds that an answer may take, once it runs.
 
     Attributes:
         process: the room's process, the ancestor of all others.
         profile: folder of all that it writes.
         owner: id of the process that started it.
-        listeners: sockets that listen on the ports of site and proxy, where only this browser can connect.
+        listeners: sockets on the ports of site and proxy, where only this browser can connect.
 
     Raises:
-        MissingSystemPartError: Chromium or its driver is missing or does not start, or anybody on this machine could
-            command it.
+        MissingSystemPartError: Chromium or its driver is missing or does not start, or others could command it.
     """
 
-    apt: ClassVar[str] = "apt-get install -y chromium chromium-driver fonts-dejavu-core"
-    """The line that installs what it needs on Debian."""
+    apt: ClassVar[str] = "apt-get install -y chromium chromium-driver fonts-dejavu-core"  # on Debian
 
     def __init__(
         self,
@@ -131,12 +137,13 @@ class Chromium:
 
         # Several starts: the port that a driver chose may be taken before it listens.
         wanted = {**(capabilities or {}), **({"webSocketUrl": True} if fresh_tabs else {})}
-        reason = ""
+        ports = [port for port in (site, proxy) if port is not None]
+        reason, path = "", self.profile / "driver.log"
         for attempt in range(ATTEMPTS):
-            discard(self.profile / "driver.log")
-            with open_end(self.profile / "driver.log") as log:
+            discard(path)
+            with open_end(path) as log:
                 try:
-                    self.room = Room(self.profile, user, [port for port in (site, proxy) if port is not None], log)
+                    self.room = Room(self.profile, user, ports, log)
                 except OSError as error:
                     reason = f"{error}, it said {self._log()[-200:]!r}"
                     continue
@@ -146,18 +153,18 @@ class Chromium:
             options.add_argument(f"--user-data-dir={self.profile / str(attempt)}")
             if not (reason := self._start(chromedriver, options, logs=attempt > 0)):
                 self._config.timeout = answer_s
-                self._staff = [member for member in list_tree(self.process.pid)[1:] if _serves_all(member)]
+                self._staff = list(filter(_serves_all, list_tree(self.process.pid)[1:]))
                 return
             self.kill()
 
-        # What was tried is told, since only the user can install another version.
+        # Only the user can install another version.
         self.close()
+        ran = f"Both ran as user {user}, who must be able to read and run them. " if user else ""
         raise MissingSystemPartError(
-            f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times ({reason}). "
-            f"{chromium} and {chromedriver} must be of one version. "
-            f"{'' if user is None else f'Both ran as user {user}, who must be able to read and run them. '}"
-            f"Install it again with `{self.apt}`. In a "
-            f"container without user namespaces also set {self._sandbox}=off (the container is the sandbox then)."
+            f"Chromium does not start: it or its driver ended, hung or failed {ATTEMPTS} times "
+            f"({reason}). {chromium} and {chromedriver} must be of one version. {ran}"
+            f"Install it again with `{self.apt}`. In a container without user namespaces also set "
+            f"{self._sandbox}=off (the container is the sandbox then)."
         )
 
     def _find_program(self, variable: str) -> str:
@@ -173,23 +180,21 @@ class Chromium:
 
     @property
     def alive(self) -> bool:
-        """True if the driver runs. A browser behind it that died or hangs shows at the next request."""
+        """True if the driver runs. A browser that died or hangs shows at the next request."""
         return self.process.poll() is None
 
     @property
     def intact(self) -> bool:
-        """True if none of the processes that all pages share has ended or been stopped since the start.
-
-        Chromium restarts a lost one silently, but a page that was loading meanwhile may lack a part.
-        """
+        """True if none of the processes that all pages share has ended: a page may lack its part."""
         return self.alive and all(map(_is_running, self._staff))
 
     def cdp(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Give a command of the Chrome DevTools Protocol to the open tab; return the answer."""
-        return self.driver.execute("executeCdpCommand", {"cmd": command, "params": arguments})["value"]
+        order = {"cmd": command, "params": arguments}
+        return self.driver.execute("executeCdpCommand", order)["value"]
 
     def fresh_tab(self) -> AbstractContextManager[None]:
-        """Make a tab that knows nothing of any other one the open one, and remove it with all that it has stored."""
+        """Open a tab that shares nothing with others; remove it with all that it has stored."""
         return self._tabs.open()
 
     def processes(self) -> list[int]:
@@ -202,21 +207,23 @@ class Chromium:
         self.room.close()
 
     def close(self) -> None:
-        """End the browser and remove its profile; a forked process leaves its parent's browser alone."""
+        """End the browser and remove its profile; a forked process leaves its parent's alone."""
         if os.getpid() == self.owner:
             if hasattr(self, "room"):
                 self.kill()
             shutil.rmtree(self.profile, ignore_errors=True)
 
     def _check_room(self, user: int | None) -> None:
-        """Refuse a driver that anybody on this machine could command, unless it is allowed or runs as nobody."""
-        if self.room.private or user is not None or os.environ.get(self._sandbox) in ("off", "shared"):
+        """Refuse a driver that anybody here could command, unless allowed or run as nobody."""
+        allowed = os.environ.get(self._sandbox) in ("off", "shared")
+        if self.room.private or user is not None or allowed:
             return
         self.close()
         raise MissingSystemPartError(
-            "Chromium's driver would listen where every user of this machine can command it: this system gives "
-            f"programs no private network (no user namespaces). Set {self._sandbox}=shared where nobody else has "
-            f"an account, {self._sandbox}=off in a container; or have an administrator allow user namespaces."
+            "Chromium's driver would listen where every user of this machine can command it: this "
+            "system gives programs no private network (no user namespaces). "
+            f"Set {self._sandbox}=shared where nobody else has an account, {self._sandbox}=off in a "
+            "container; or have an administrator allow user namespaces."
         )
 
     def _write_options(
@@ -226,11 +233,14 @@ class Chromium:
         options.binary_location = chromium
         for key, value in wanted.items():
             options.set_capability(key, value)
+
         # `<-loopback>` takes away Chromium's own rule that this machine is never asked through a proxy.
         bypass = "<-loopback>" if site is None else f"<-loopback>;127.0.0.1:{site}"
         way_out = _NOWHERE if proxy is None else f"127.0.0.1:{self.listeners[-1].getsockname()[1]}"
-        for switch in (*_SWITCHES, *switches, f"--proxy-server={way_out}", f"--proxy-bypass-list={bypass}"):
+        ways = f"--proxy-server={way_out}", f"--proxy-bypass-list={bypass}"
+        for switch in (*_SWITCHES, *switches, *ways):
             options.add_argument(switch)
+
         # Its own sandbox does not run as root, nor without user namespaces, where root is in a container.
         off = os.environ.get(self._sandbox) == "off"
         if off or self.room.user == 0 or (os.geteuid() == 0 and not self.room.namespaces):
@@ -238,15 +248,19 @@ class Chromium:
         return options
 
     def _start(self, chromedriver: str, options: Options, *, logs: bool) -> str:
-        """Start driver and browser; return what went wrong, or an empty string."""
-        from selenium.webdriver.remote.webdriver import WebDriver  # half of what an environment's import would take
+        """Start driver and browser; return the reason why they do not run, or an empty string."""
+        from selenium.webdriver.remote.webdriver import WebDriver  # takes as long as all else
 
+        # The driver gets no variable of ours but the search path.
         home, path = str(self.profile), os.environ.get("PATH", os.defpath)
         environment = {"PATH": path, "HOME": home, "TMPDIR": home, "TZ": "UTC", "LANG": "C.UTF-8"}
-        self.room.launch([chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])], environment)
+        command = [chromedriver, "--port=0", *(["--enable-chrome-logs"] if logs else [])]
+        self.room.launch(command, environment)
         port = self._await_port()
         if not port:
             return f"status {self.process.poll()}, it said {self._log()[-200:]!r}"
+
+        # Its answers never come through a proxy of the user's.
         direct = Proxy({"proxyType": ProxyType.DIRECT})
         self._config = ClientConfig(f"http://127.0.0.1:{port}", timeout=_STARTS_S, proxy=direct)
         connection = RoomConnection(self.room, self._config)
@@ -277,16 +291,72 @@ class Chromium:
         return " ".join((self.profile / "driver.log").read_text(errors="replace").split())
 
 
+class RoomConnection(ChromeRemoteConnection):
+    """Selenium's connection to a driver, made inside a room."""
+
+    def __init__(self, room: Room, config: ClientConfig) -> None:
+        self._room = room
+        super().__init__(config.remote_server_addr, client_config=config)
+
+    def _get_connection_manager(self) -> PoolManager:
+        room = self._room
+
+        class Connection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock = room.connect(int(self.port or 0))
+
+        class Connections(HTTPConnectionPool):
+            ConnectionCls = Connection
+
+        manager = PoolManager(retries=False)
+        manager.pool_classes_by_scheme = {"http": Connections, "https": Connections}
+        return manager
+
+
+class FreshTabs:
+    """Makes each tab in a separate browser context, by WebDriver BiDi."""
+
+    def __init__(self, driver: WebDriver, room: Room, answer_s: float) -> None:
+        address = driver.capabilities.get("webSocketUrl")
+        if not isinstance(address, str):
+            raise WebDriverException("the driver offers no connection for BiDi")
+        port = parse_url(address).port or 0
+        self._driver, self._home = driver, driver.current_window_handle
+        self._socket = create_connection(
+            address, socket=room.connect(port, answer_s), timeout=answer_s, suppress_origin=True
+        )
+        self._last_id = 0
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Give the driver a tab with no history, storage or cache, until the block ends."""
+        context = self._ask("browser.createUserContext")["userContext"]
+        tab = self._ask("browsingContext.create", type="tab", userContext=context)["context"]
+        self._driver.switch_to.window(tab)
+        yield
+        self._driver.switch_to.window(self._home)
+        self._ask("browser.removeUserContext", userContext=context)
+
+    def _ask(self, method: str, **arguments: Any) -> dict[str, Any]:
+        self._last_id += 1
+        self._socket.send(json.dumps({"id": self._last_id, "method": method, "params": arguments}))
+        while True:
+            answer = json.loads(self._socket.recv() or "{}")
+            if answer.get("id") == self._last_id:
+                if "result" not in answer:
+                    raise WebDriverException(f"{method}: {answer.get('message', answer)}")
+                return answer["result"]
+            if not answer:
+                raise WebDriverException("the driver has ended the connection for BiDi")
+
+
 Lent = TypeVar("Lent", bound=Chromium)
 
 
 class BrowserPool(Generic[Lent]):
-    """The browsers of a process: started when first needed, kept warm, replaced when lost, gone with the process.
+    """The browsers of a process: started when first needed, kept warm, replaced when lost.
 
-    A forked child starts its own.
-
-    Attributes:
-        lost: browsers that failed at their work or were found dead so far.
+    A forked child starts its own. `lost` counts those that failed or were found dead.
     """
 
     def __init__(self, make: Callable[[], Lent]) -> None:
@@ -332,21 +402,24 @@ class BrowserPool(Generic[Lent]):
         """Start without browsers, as a forked child does."""
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._inherited, self._idle = self._idle, []  # kept, so that nothing of the parent's is finalised in a child
-        # Runs at the end of the main process and of multiprocessing's children, which run no atexit functions.
+        self._inherited, self._idle = self._idle, []  # a child must finalise none of its parent's
+        # Runs also at the end of multiprocessing's children, which run no atexit functions.
         Finalize(None, self.close, exitpriority=10)
         self.started = self.lost = 0
 
     def _take(self) -> Lent:
         if self._owner != os.getpid():
             self._begin()
-        with self._lock:
-            idle = self._idle.pop() if self._idle else None
-        if idle is not None:
+        while True:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            if idle is None:
+                break
             if idle.alive:
                 return idle
             self._give(idle)
-            return self._take()
+
+        # No idle one is left alive.
         browser = self.make()
         with self._lock:
             self.started += 1
@@ -363,23 +436,26 @@ class BrowserPool(Generic[Lent]):
 
 
 def _serves_all(process: psutil.Process) -> bool:
-    """True if a process is the browser itself, or serves all pages with pictures, network, storage or new renderers."""
+    """True if a process is the browser, or serves all pages: pictures, network, storage, renderers."""
     with suppress(psutil.Error):
         words = process.cmdline()
-        kind = next((word[len("--type=") :] for word in words if word.startswith("--type=")), "")
-        return kind in ("", "gpu-process", "zygote") or any(word.startswith(_SERVICES) for word in words)
+        kinds = [word for word in words if word.startswith("--type=")]
+        if not kinds or kinds[0] in ("--type=gpu-process", "--type=zygote"):
+            return True
+        return any(word.startswith(_SERVICES) for word in words)
     return False
 
 
 def _is_running(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        return process.is_running() and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+        ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+        return process.is_running() and not ended
     return False
 
 
 @contextmanager
 def _ended_with_its_browser(room: int) -> Iterator[threading.Event]:
-    """Kill a room when the browser that its driver starts has ended, and set the event: it would wait a minute."""
+    """Kill a room when its browser has ended, and set the event: the driver would wait a minute."""
     ended, stop = threading.Event(), threading.Event()
 
     def watch() -> None:

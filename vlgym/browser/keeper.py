@@ -1,11 +1,10 @@
-"""The program between this process and a browser's driver: it gives the browser a private network and user.
+"""The program between us and a browser's driver: it gives the browser a private network and user.
 
-`vlgym.browser.room` starts this script by its path; nothing imports it. It uses the standard library only, so that it
-starts in milliseconds. It makes a network namespace that holds only a loopback interface, gives up root and starts the
-driver there. Then it hands out connections into that network, and ends everything when the process that wanted the
-browser has ended.
-
-Messages are packets of JSON on an inherited socket. It knows nothing of browsers.
+`vlgym.browser.room` starts this script by its path; nothing imports it. It uses the standard
+library only, so that it starts in milliseconds. It makes a network namespace that holds only a
+loopback interface, gives up root and starts the driver there. Then it hands out connections into
+that network, and ends everything when the process that wanted the browser has ended. Messages are
+packets of JSON on an inherited socket.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ _LIBRARY = ctypes.CDLL(None, use_errno=True)
 
 def main(control: socket.socket, parent: int) -> int:
     """Serve until the driver or the parent ends; return the driver's exit status."""
+    # Root is given up before anything listens or runs.
     wanted = json.loads(control.recv(_LONGEST_ORDER))
     _LIBRARY.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     ending = os.pidfd_open(parent)
@@ -40,10 +40,13 @@ def main(control: socket.socket, parent: int) -> int:
     private = private or _enter_network(_NEWUSER | _NEWNET)
     listeners = [listener for port in wanted["ports"] if (listener := _listen(port)) is not None]
     namespaces = _can_unshare(_NEWUSER | _NEWPID | _NEWNET)  # so Chromium can build its own sandbox
-    facts = {"private": private, "user": os.geteuid(), "namespaces": namespaces, "listeners": len(listeners)}
-    socket.send_fds(control, [json.dumps(facts).encode()], [listener.fileno() for listener in listeners])
+    facts = {"private": private, "user": os.geteuid(), "namespaces": namespaces}
+    answer = [json.dumps(facts).encode()]
+    socket.send_fds(control, answer, [listener.fileno() for listener in listeners])
     for listener in listeners:
         listener.close()
+
+    # The driver starts when it is ordered, and never outlives this process.
     order = control.recv(_LONGEST_ORDER)
     if not order:
         return 0
@@ -68,13 +71,12 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
         ready, _, _ = select.select([control.fileno(), ending, ended], [], [])
         if ended in ready:
             return driver.wait()
-        if ending in ready:
+        if ending in ready or not (port := control.recv(_LONGEST_ORDER)):
             return 0
-        port = control.recv(_LONGEST_ORDER)
-        if not port:
-            return 0
+
+        # An order names a port inside, to which it gets a connection.
         try:
-            # (Not create_connection: it would import a module, and Python's folder may be closed to this user.)
+            # create_connection would import a module, and Python's folder may be closed to this user.
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as connection:
                 connection.connect(("127.0.0.1", int(port)))
                 socket.send_fds(control, [b"connected"], [connection.fileno()])
@@ -83,7 +85,7 @@ def _serve(control: socket.socket, ending: int, driver: subprocess.Popen[bytes])
 
 
 def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
-    """Start the driver in a new process group; the kernel ends it with this process, even a killed one."""
+    """Start the driver in a new process group; the kernel ends it with this process."""
     return subprocess.Popen(
         order["command"], env=order["environment"], stdin=subprocess.DEVNULL, process_group=0,
         preexec_fn=lambda: _LIBRARY.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0),
@@ -91,12 +93,13 @@ def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
 
 
 def _enter_network(flags: int) -> bool:
-    """Enter a new network namespace (and user namespace, as the same user) with a loopback interface that is up."""
+    """Enter a new network (and user) namespace with a loopback interface, as the same user."""
     user, group = os.geteuid(), os.getegid()
     if not _can_unshare(flags) or _LIBRARY.unshare(flags) != 0:
         return False
     if flags & _NEWUSER:
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+        for name, text in maps.items():
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
     _raise_loopback()
@@ -106,19 +109,17 @@ def _enter_network(flags: int) -> bool:
 def _can_unshare(flags: int) -> bool:
     """Try it in a child first, so that a half success leaves this process as it was."""
     child = os.fork()
-    if child == 0:
-        done = 1
-        with suppress(OSError):
-            user = os.geteuid()
-            if _LIBRARY.unshare(flags) == 0:
-                if flags & _NEWUSER:
-                    with open("/proc/self/uid_map", "w") as file:
-                        file.write(f"{user} {user} 1")
-                if flags & _NEWNET:
-                    _raise_loopback()
-                done = 0
-        os._exit(done)
-    return os.waitpid(child, 0)[1] == 0
+    if child:
+        return os.waitpid(child, 0)[1] == 0
+    status, user = 1, os.geteuid()
+    with suppress(OSError):
+        if _LIBRARY.unshare(flags) == 0:
+            if flags & _NEWUSER:
+                with open("/proc/self/uid_map", "w") as file:
+                    file.write(f"{user} {user} 1")
+            _raise_loopback()
+            status = 0
+    os._exit(status)
 
 
 def _raise_loopback() -> None:

@@ -1,7 +1,4 @@
-"""Resource limits of a process and its children, and the end of those that exceed them.
-
-It knows nothing of browsers. The core never imports it: a plugin that does depends on `psutil` itself.
-"""
+"""Resource limits of a process and its children, and the end of those that exceed them."""
 
 from __future__ import annotations
 
@@ -13,18 +10,10 @@ from dataclasses import dataclass
 
 import psutil
 
-_MEASURE_S = 0.1
-
 
 @dataclass(frozen=True)
 class Limits:
-    """Resources that one piece of work may use.
-
-    Attributes:
-        wall_s: seconds by the clock.
-        cpu_s: processor seconds of all the browser's processes together.
-        memory_mb: growth of their resident memory in MiB.
-    """
+    """Limits of a piece of work: clock and processor seconds, growth of resident MiB."""
 
     wall_s: float = 20.0
     cpu_s: float = 5.0
@@ -32,16 +21,15 @@ class Limits:
 
 
 class ProcessGuard:
-    """Watches a process and its descendants while a `with` block runs, and kills them when a limit is passed: a hung or
-    greedy page cannot be asked to stop.
-
-    Attributes:
-        reason: `None`, or the limit that was passed: `timeout` or `memory`. The processes are dead then.
-        by_clock: whether it was passed by the clock alone: the processes may have been stopped, or the machine busy.
-        whole: what `whole()` said just before they were killed: what is left of a family may go round and round.
+    """Watches a process and its descendants in a `with` block, and kills them at a limit.
 
     Args:
         whole: says whether all processes are there that should be.
+
+    Attributes:
+        reason: `None`, or the limit that was passed, `timeout` or `memory`.
+        by_clock: whether only the clock passed it: the machine may have been busy.
+        whole: answer of `whole()` just before they were killed.
     """
 
     def __init__(self, pid: int, limits: Limits, whole: Callable[[], bool] = lambda: True) -> None:
@@ -65,7 +53,7 @@ class ProcessGuard:
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._stop.wait(_MEASURE_S):
+        while not self._stop.wait(0.1):
             cpu_s, memory_mb = measure_tree(self.pid)
             if memory_mb - self._memory > self.limits.memory_mb:
                 self.reason = "memory"
@@ -88,7 +76,7 @@ def list_tree(pid: int) -> list[psutil.Process]:
 
 
 def measure_tree(pid: int) -> tuple[float, float]:
-    """Return processor seconds and resident MiB of a process and its descendants (dead ones count nothing)."""
+    """Return processor seconds and resident MiB of a process and its living descendants."""
     cpu_s = size = 0.0
     for member in list_tree(pid):
         with suppress(psutil.Error), member.oneshot():

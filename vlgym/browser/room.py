@@ -1,8 +1,8 @@
-"""A room for a browser's programs: a network that nobody else on the machine has, and a user that owns nothing.
+"""A room for a browser's programs: a network that nobody else has, and a user that owns nothing.
 
-A driver of browsers listens on a port without authentication: a client that reaches it can start any program. In
-the room it listens where only we can knock. `vlgym.browser.keeper` is the program inside; this module is our side of
-it, and knows nothing of browsers. Linux only.
+A driver of browsers listens on a port without authentication: a client that reaches it can start any
+program. In the room it listens where only we can connect. `vlgym.browser.keeper` is the program
+inside; this module is our side of it. Linux only.
 """
 
 from __future__ import annotations
@@ -22,32 +22,26 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-ROOM_PREFIX = "vlgym-chromium-"
-"""Prefix of the folders' names."""
-
+ROOM_PREFIX = "vlgym-chromium-"  # prefix of the folders' names
 _KEEPER = Path(__file__).parent / "keeper.py"
 _ANSWERS_S = 20.0
 _LONGEST_ANSWER = 1 << 16
-_USERS = range(61184, 65520)
-"""Users that no package and no person has: systemd gives them to services for as long as they run."""
+_USERS = range(61184, 65520)  # nobody's: systemd gives them to services for as long as they run
 
 
 class Room:
-    """A running keeper.
+    """A running keeper, which writes to `log`.
 
     Args:
-        folder: where it may write; `make_room_folder` makes one.
+        folder: of `make_room_folder`; the programs may write there.
         user: its owner, `None` for this process's user.
         ports: TCP ports on 127.0.0.1 where we want to listen inside; 0 stands for any free one.
-        log: where the keeper and what it starts write.
 
     Attributes:
         process: the keeper, the ancestor of everything in the room.
-        private: whether the network is the room's own. If not, anybody on this machine can reach the driver.
-        user: who the programs run as.
+        private: if not, anybody on this machine can reach the driver.
         namespaces: whether Chromium can build its own sandbox here.
-        listeners: our listening sockets inside, in the order of `ports`; in a network that is not private, those
-            whose port was free.
+        listeners: our sockets inside, in the order of `ports`; without a private network those whose port was free.
 
     Raises:
         OSError: the keeper does not run.
@@ -57,13 +51,17 @@ class Room:
         self._lock = Lock()
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(_ANSWERS_S)
-        command = [sys.executable, "-I", "-S", str(_KEEPER), str(inside.fileno()), str(os.getpid())]
-        # A new process group keeps Ctrl-C in the terminal away from it. (A new session would be slower.)
+
+        # A new process group keeps Ctrl-C in the terminal away from it; a session would be slower.
+        number = inside.fileno()
+        command = [sys.executable, "-I", "-S", str(_KEEPER), str(number), str(os.getpid())]
         with inside:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, cwd=folder,
-                pass_fds=[inside.fileno()],
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
+                cwd=folder, pass_fds=[number],
             )  # fmt: skip
+
+        # The keeper answers with its facts and the listening sockets.
         self.listeners: list[socket.socket] = []
         try:
             self._control.send(json.dumps({"user": user, "ports": list(ports)}).encode())
@@ -76,34 +74,30 @@ class Room:
         if not facts:
             self.close()
             raise OSError("the keeper of the browser's network ended at once")
-        self.private, self.user, self.namespaces = bool(facts["private"]), int(facts["user"]), bool(facts["namespaces"])
+        self.private, self.namespaces = bool(facts["private"]), bool(facts["namespaces"])
+        self.user = int(facts["user"])
 
     def launch(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start the program that the room is for; `process` ends when it does, with its exit status."""
+        """Start the program of the room; `process` ends with its exit status."""
         order = {"command": list(command), "environment": dict(environment)}
         with suppress(BrokenPipeError, ConnectionError):  # a keeper that ended shows as an ended process
             self._control.send(json.dumps(order).encode())
 
     def connect(self, port: int, timeout_s: float | None = None) -> socket.socket:
-        """Return a connection to a port of the room's 127.0.0.1.
-
-        Raises:
-            OSError: nobody listens there, or the room is gone.
-        """
+        """Return a connection to a port of the room's 127.0.0.1, or raise an `OSError`."""
         try:
             with self._lock:
                 self._control.send(str(port).encode())
                 answer, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_ANSWER, 4)
-        except OSError as error:  # never a BrokenPipeError: urllib3 takes it for an answer that came early
+        except OSError as error:  # urllib3 takes a BrokenPipeError for an answer that came early
             raise ConnectionRefusedError(f"the browser's room is gone: {error}") from error
         if not descriptors:
-            answer = answer or b"the browser's room is gone"
-            raise ConnectionRefusedError(
-                f"no connection to the browser's port {port}: {answer.decode(errors='replace')}"
-            )
+            reason = answer.decode(errors="replace") or "the browser's room is gone"
+            raise ConnectionRefusedError(f"no connection to the browser's port {port}: {reason}")
+
+        # A command is two packets: the second would wait 40 ms for the first one's receipt.
         connection = socket.socket(fileno=descriptors[0])
         connection.settimeout(timeout_s)
-        # Head and body of a command are two packets: the second would wait 40 ms for the first one's receipt.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
@@ -129,9 +123,9 @@ def choose_user() -> int | None:
 
 
 def make_room_folder(user: int | None) -> tuple[Path, int | None]:
-    """Make a folder for what the programs write; return it and its owner, `None` for this process's user.
+    """Make a folder where the programs may write; return it and its owner, `None` for our user.
 
-    The owner is `user` where root may give the folder away and a folder for temporary files can be entered by all.
+    The owner is `user` where root may give the folder away, and all may enter the folders above.
     """
     sweep_folders()
     name = f"{ROOM_PREFIX}{os.getpid()}-"

@@ -1,7 +1,7 @@
 """The command line as a whole: its commands and its error handling.
 
-The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports the command that is
-called, and `build_app` all of them.
+The exit statuses stand in `vlgym.errors`. Only bugs show a traceback. `main` imports only the
+command that is called.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 from typer.core import TyperCommand
 
 from .. import __version__
 from ..terminal import run_command
 
+# Module and function of each command, in the order of `vlgym --help`.
 COMMANDS = {
-    "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"), "check": ("check_cmd", "check"),
-    "play": ("play_cmd", "play_in_terminal"), "registry": ("registry_cmd", "write"),
-    "eval": ("eval_cmd", "evaluate_policy"), "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"),
-    "export": ("records_cmd", "export"), "verify": ("records_cmd", "verify"), "canary": ("canary_cmd", "canary"),
-    "new-plugin": ("new_plugin", "new_plugin"), "tournament": ("tournament_cmd", "tournament"),
-    "serve": ("serve_cmd", "serve"), "ui": ("serve_cmd", "ui"), "doctor": ("doctor", "doctor"),
+    "list": ("list_cmd", "list_environments"), "show": ("list_cmd", "show"),
+    "check": ("check_cmd", "check"), "play": ("play_cmd", "play_in_terminal"),
+    "registry": ("registry_cmd", "write"), "eval": ("eval_cmd", "evaluate_policy"),
+    "report": ("records_cmd", "report"), "compare": ("records_cmd", "compare"),
+    "export": ("records_cmd", "export"), "verify": ("records_cmd", "verify"),
+    "canary": ("check_cmd", "canary"), "new-plugin": ("new_plugin", "new_plugin"),
+    "tournament": ("tournament_cmd", "tournament"), "serve": ("serve_cmd", "serve"),
+    "ui": ("serve_cmd", "ui"), "doctor": ("doctor", "doctor"),
 }  # fmt: skip
-"""Module and function of each command."""
 
 
 class Command(TyperCommand):
@@ -35,20 +38,18 @@ class Command(TyperCommand):
         order = self.make_parser(ctx).parse_args(list(args))[2]
         for option in order:
             if order.count(option) > 1 and not getattr(option, "multiple", False):
-                ctx.fail(f"{option.opts[0]} is given twice; give it once: {option.opts[0]} {option.metavar or 'VALUE'}")
+                flag = option.opts[0]
+                ctx.fail(f"{flag} is given twice; give it once: {flag} {option.metavar or 'VALUE'}")
         return super().parse_args(ctx, args)
 
 
 def build_app(only: str = "") -> typer.Typer:
-    """Return the command line with all commands, or with the given one as the whole command line."""
+    """Return the command line with all commands, or with one as the whole command line."""
     app = typer.Typer(
-        name="vlgym",
         help="The RL4VLM Gym: environments that a vision-language model sees and answers in free text.",
-        no_args_is_help=True,
-        add_completion=False,
-        rich_markup_mode=None,
+        name="vlgym", no_args_is_help=True, add_completion=False, rich_markup_mode=None,
         pretty_exceptions_enable=False,
-    )
+    )  # fmt: skip
     if not only:
         app.callback()(_common_options)
     for name in [only] if only else COMMANDS:
@@ -77,7 +78,7 @@ def _print_version(wanted: bool) -> None:
 
 def _common_options(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+        bool, Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     pass

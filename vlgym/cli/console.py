@@ -1,33 +1,35 @@
-"""Shared parts of the commands: options, names of policies, and `--config FILE`, whose TOML gives defaults."""
+"""Shared parts of the commands: options, policies, and `--config FILE`, whose TOML gives defaults."""
 
 from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..env.arguments import read_arguments as read_arguments
 from ..env.prompts import write_messages as write_messages
 from ..errors import UserError, nearest, plain_line
 from ..play.policies import Policy
-from ..terminal import open_console as open_console  # the commands find it here
+from ..terminal import open_console as open_console
 
-EnvId = Annotated[str, typer.Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v1.")]
+EnvId = Annotated[str, Argument(metavar="ID", help="Environment id, for example vlgym/NumberLine-v1.")]
 Arguments = Annotated[
-    list[str] | None, typer.Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
+    list[str] | None, Option("--arg", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
 ]
 EnvKwargs = Annotated[
-    list[str] | None, typer.Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
+    list[str] | None, Option("--env-kwargs", metavar="NAME=VALUE", help="Constructor argument; may be repeated.")
 ]
 PolicyArgs = Annotated[
     list[str] | None,
-    typer.Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
+    Option("--policy-arg", metavar="NAME=VALUE", help="Further option of the policy; may be repeated."),
 ]
-Split = Annotated[str, typer.Option(help="train, val or test.")]
+Split = Annotated[str, Option(help="train, val or test.")]
 
 
 def split_names(text: str | None) -> list[str]:
@@ -36,7 +38,7 @@ def split_names(text: str | None) -> list[str]:
 
 
 def share_out(pairs: Iterable[str], names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return name of a policy -> its options, from `NAME.OPTION=VALUE`; `OPTION=VALUE` is everybody's."""
+    """Return policy -> its options, from `NAME.OPTION=VALUE`; `OPTION=VALUE` is everybody's."""
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in read_arguments(pairs, "--policy-arg").items():
         name, _, option = key.partition(".")
@@ -46,7 +48,7 @@ def share_out(pairs: Iterable[str], names: Iterable[str]) -> dict[str, dict[str,
 
 
 def check_policy(player: Policy, *, pictures: bool = True) -> None:
-    """Let a policy that answers from elsewhere say what is wrong, and say first who is asked."""
+    """Let a policy that answers from elsewhere check itself; its address is printed first."""
     if hasattr(player, "check"):
         if hasattr(player, "describe_session"):
             address = player.describe_session().get("base_url")
@@ -54,11 +56,22 @@ def check_policy(player: Policy, *, pictures: bool = True) -> None:
         player.check(pictures=pictures)
 
 
+@contextmanager
+def closing_policies(players: Iterable[Any]) -> Iterator[None]:
+    """Close the policies that can be closed, however the block ends."""
+    try:
+        yield
+    finally:
+        for player in players:
+            if hasattr(player, "close"):
+                player.close()
+
+
 def read_config(context: typer.Context, path: Path | None) -> None:
     """Make the values of a file the defaults of the command's options.
 
     Raises:
-        UserError: the file cannot be read, or holds what is no option.
+        UserError: the file cannot be read, or has a name that is no option.
     """
     if path is None:
         return
@@ -66,17 +79,17 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"--config {path} cannot be read: {plain_line(str(error))}.") from None
-    options: dict[str, Any] = {
-        word.removeprefix("--"): option
-        for option in context.command.params
-        for word in option.opts
-        if word not in ("--config", "--help")
-    }
+
+    # A value becomes the text that the command line would have, so that one rule reads both.
+    flags = {word: option for option in context.command.params for word in option.opts}
+    options: dict[str, Any] = {word.removeprefix("--"): option for word, option in flags.items()}
+    options = {name: option for name, option in options.items() if name not in ("config", "help")}
     defaults: dict[str, Any] = {}
     for name, value in settings.items():
         option = options.get(name.replace("_", "-"))
         if option is None:
-            raise UserError(f"--config {path}: {name} is no option of {context.command.name}.{nearest(name, options)}")
+            hint = f"{context.command.name}.{nearest(name, options)}"
+            raise UserError(f"--config {path}: {name} is no option of {hint}")
         if option.multiple and isinstance(value, dict):
             value = [f"{key}={json.dumps(item)}" for key, item in value.items()]
         elif isinstance(value, dict):
@@ -84,14 +97,14 @@ def read_config(context: typer.Context, path: Path | None) -> None:
         elif isinstance(value, list) and not option.multiple:
             value = ",".join(map(str, value))
         elif not isinstance(value, list) and not option.is_flag:
-            value = str(value)  # is read as on the command line
+            value = str(value)
         defaults[option.name] = value
     context.default_map = {**(context.default_map or {}), **defaults}
 
 
 Config = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE", callback=read_config, is_eager=True, help="TOML file with these options, such as episodes = 10."
     ),
 ]

@@ -1,7 +1,6 @@
-"""`vlgym doctor`: versions, plugins and why one failed, clashes, registry.yaml, missing system packages.
+"""`vlgym doctor`: versions, plugins and errors, clashes, registry.yaml, missing system packages.
 
-Makes every environment that registry.yaml knows, without playing it, to compare card, prompt and parser with the
-recorded ones. Imports no torch.
+Makes every environment of registry.yaml, without playing it, to compare card, prompt and parser.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from ..registry import Registry, get_registry, list_problems
 from ..registry.installing import how_to_install, how_to_install_all
@@ -25,7 +25,7 @@ SHOWN_PACKAGES = ("vlgym", "gymnasium", "numpy", "pillow", "pluggy", "torch", "t
 
 
 def doctor(
-    apt: Annotated[bool, typer.Option("--apt", help="Print only the missing Debian packages, in one line.")] = False,
+    apt: Annotated[bool, Option("--apt", help="Print only the missing Debian packages, in one line.")] = False,
 ) -> None:
     """Say what is installed, what is broken, and what fixes it; exit status 1 when something is broken."""
     registry, needed = get_registry(), dict[str, list[str]]()
@@ -39,6 +39,8 @@ def doctor(
     problems = [*list_problems(registry), *_print_installed(registry)]
     if not registry.file_error and (edit := find_edit()):
         problems.append(edit)
+
+    # A missing package is told, but breaks nothing: a library may have come by another way.
     console = open_console()
     for package in missing:
         more = f" and {len(needed[package]) - 1} more" if len(needed[package]) > 1 else ""
@@ -52,29 +54,36 @@ def doctor(
 
 
 def _print_installed(registry: Registry) -> list[str]:
-    """Print versions, plugins and the state of registry.yaml; return a line for each difference from the file."""
+    """Print versions, plugins and registry.yaml's state; return a line for each difference from it."""
     console = open_console()
     console.print("Versions", style="bold")
-    versions = {"python": platform.python_version(), **{package: find_version(package) for package in SHOWN_PACKAGES}}
-    for name, version in versions.items():
+    versions = {package: find_version(package) for package in SHOWN_PACKAGES}
+    for name, version in {"python": platform.python_version(), **versions}.items():
         console.print(f"  {name:<13} {version or 'not installed'}")
     if None in (versions["torch"], versions["transformers"]):
         console.print(f"  the learners need both: {how_to_install('vlgym[train]')}")
+
+    # A plugin that failed or is switched off is listed, too.
     console.print("Plugins", style="bold")
     for record in registry.plugins:
-        count = sum(record.distribution not in registry.refused.get(spec.id, ()) for spec in record.specs)
+        owner = record.distribution
+        count = sum(owner not in registry.refused.get(spec.id, ()) for spec in record.specs)
         policies = f", policies: {', '.join(sorted(record.policies))}" if record.policies else ""
         state = "loaded" if record.enabled else "switched off"
-        status = f"failed, {record.error}" if record.error else f"{state}, {count} environment(s){policies}"
+        status = f"{state}, {count} environment(s){policies}"
+        status = f"failed, {record.error}" if record.error else status
         style = "red" if record.error else None
-        console.print(f"  {record.name} ({record.distribution} {record.version}): {status}", style=style)
+        console.print(f"  {record.name} ({owner} {record.version}): {status}", style=style)
     if not registry.plugins:
         console.print(f"  none installed; for all of them: {how_to_install_all()}")
+
+    # The environments as they are here, against the file.
     console.print("registry.yaml", style="bold")
     absent = ", ".join(sorted(registry.known.keys() - registry.specs.keys()))
     summary = registry.file_error or f"{len(registry.known)} environment(s)"
     console.print(f"  {summary}{f'; not usable here: {absent}' if absent else ''}")
-    compared = {env_id: compare_recorded(registry, env_id) for env_id in registry.current() if env_id in registry.known}
+    env_ids = [env_id for env_id in registry.current() if env_id in registry.known]
+    compared = {env_id: compare_recorded(registry, env_id) for env_id in env_ids}
     same = sum(bool(each.live) and not each.differences for each in compared.values())
     console.print(f"  card, prompt and parser as recorded: {same} environment(s)")
     for env_id, comparison in compared.items():
@@ -85,13 +94,10 @@ def _print_installed(registry: Registry) -> list[str]:
 
 
 def _find_missing(packages: Sequence[str]) -> list[str]:
-    """Return the Debian packages that dpkg does not have; none without dpkg.
-
-    Nothing need be broken: a library may have come by another way.
-    """
+    """Return the Debian packages that dpkg does not have; none without dpkg."""
     program = shutil.which("dpkg-query")
     if program is None or not packages:
         return []
-    form = "--showformat=${Package} ${db:Status-Status}\n"
-    done = subprocess.run([program, "--show", form, *packages], capture_output=True, text=True, check=False)
-    return [package for package in packages if f"{package} installed" not in done.stdout.splitlines()]
+    command = [program, "--show", "--showformat=${Package} ${db:Status-Status}\n", *packages]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [package for package in packages if f"{package} installed" not in lines]

@@ -1,8 +1,4 @@
-"""`vlgym eval`: play environments or a suite with any policy, write every turn down, and report.
-
-What is played stands in `vlgym.evaluation.plan`, how in `vlgym.evaluation.episodes`, what is written in
-`vlgym.evaluation.folder`.
-"""
+"""`vlgym eval`: play environments or a suite with any policy, write every turn down, and report."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ..endpoint.client import plain_address
 from ..env.base import MODALITIES
@@ -22,13 +18,12 @@ from ..env_groups import LIMIT, open_group, read_envs
 from ..errors import UserError, check_choice, check_number
 from ..evaluation import run_evaluation
 from ..evaluation.folder import check_folder, count_finished
-from ..evaluation.meter import Meter, Prices
 from ..evaluation.plan import EPISODES, Part, add_controls, leave_out, list_suites, plan_ids, plan_suite
 from ..evaluation.policy_names import find_policy
 from ..evaluation.probe import judge_folder, look_first, plan_probe
 from ..evaluation.prompting import LETTERS, PATCH, Builders, estimate, lay_out_parts
 from ..evaluation.reading_check import check_readings
-from ..evaluation.run import Watcher
+from ..evaluation.run import Meter, Prices, Watcher
 from ..parsers import check_named
 from ..play.controls import CONTROLS
 from ..play.policies import Policy
@@ -43,6 +38,7 @@ from .console import (
     PolicyArgs,
     Split,
     check_policy,
+    closing_policies,
     open_console,
     read_arguments,
     split_names,
@@ -55,96 +51,71 @@ THEIRS = "opponents."
 
 
 def evaluate_policy(
-    policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[:ARGUMENT]",
-            help="Who plays: idle, random, blind, oracle, human, scripted:FILE, replay:FOLDER, openai:MODEL, "
-            "hf:FOLDER-OR-NAME, or a plugin's.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for records and report.")],
-    env: Annotated[
-        str | None, typer.Option(metavar="ID[,ID...]", help="Environments to play; with --suite, only these of it.")
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option(metavar="NAME", help="quick, paper, all, can-it-see or another suite of a plugin.")
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option(min=1, max=HIGHEST, help="Seeds of each environment [default: 100; suite quick: 10].")
-    ] = None,
+    policy: Annotated[str, Option(metavar="NAME[:ARGUMENT]",
+        help="Who plays: idle, random, blind, oracle, human, scripted:FILE, replay:FOLDER, "
+            "openai:MODEL, hf:FOLDER-OR-NAME, or a plugin's.")],
+    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for records and report.")],
+    env: Annotated[str | None, Option(metavar="ID[,ID...]",
+        help="Environments to play; with --suite, only these of it.")] = None,
+    suite: Annotated[str | None, Option(metavar="NAME",
+        help="quick, paper, all, can-it-see or another suite of a plugin.")] = None,
+    episodes: Annotated[int | None, Option(min=1, max=HIGHEST,
+        help="Seeds of each environment [default: 100; suite quick: 10].")] = None,
     split: Split = "test",
-    repeats: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="How often each seed is played [default: 1, or the suite's].")
-    ] = None,
-    planner: Annotated[str | None, typer.Option(help="online or global [default: online, or the suite's].")] = None,
-    pictures: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND[,KIND]",
-            help="Play everything with these pictures, too: grey, shuffled (another episode's). The report shows what "
-            "sight adds.",
-        ),
-    ] = None,
-    modality: Annotated[
-        str | None,
-        typer.Option(help="What shows the state: image, text (the picture in words), both or none. [default: image]"),
-    ] = None,
-    history_turns: Annotated[
-        int | None, typer.Option(min=0, max=HIGHEST, help="Past turns in the prompt [default: each environment's own].")
-    ] = None,
-    history_images: Annotated[
-        int | None, typer.Option(min=0, max=HIGHEST, help="Pictures in the prompt, the current one included.")
-    ] = None,
-    system: Annotated[str, typer.Option(metavar="TEXT", help="System message, before an environment's own.")] = "",
-    style: Annotated[str, typer.Option(help=f"Adds a sentence to the instructions: {', '.join(STYLES)}.")] = "",
-    few_shot: Annotated[
-        int, typer.Option(min=0, max=100, help="Oracle episodes of the train split that the prompt shows.")
-    ] = 0,
-    parser: Annotated[
-        str | None, typer.Option(help="Reply style: tag, auto, json, plan, choice, or an import string.")
-    ] = None,
+    repeats: Annotated[int | None, Option(min=1, max=10_000,
+        help="How often each seed is played [default: 1, or the suite's].")] = None,
+    planner: Annotated[str | None, Option(
+        help="online or global [default: online, or the suite's].")] = None,
+    pictures: Annotated[str | None, Option(metavar="KIND[,KIND]",
+        help="Play everything with these pictures, too: grey, shuffled (another episode's). The "
+            "report shows what sight adds.")] = None,
+    modality: Annotated[str | None, Option(
+        help="What shows the state: image, text (the picture in words), both or none. [default: "
+            "image]")] = None,
+    history_turns: Annotated[int | None, Option(min=0, max=HIGHEST,
+        help="Past turns in the prompt [default: each environment's own].")] = None,
+    history_images: Annotated[int | None, Option(min=0, max=HIGHEST,
+        help="Pictures in the prompt, the current one included.")] = None,
+    system: Annotated[str, Option(metavar="TEXT",
+        help="System message, before an environment's own.")] = "",
+    style: Annotated[str, Option(
+        help=f"Adds a sentence to the instructions: {', '.join(STYLES)}.")] = "",
+    few_shot: Annotated[int, Option(min=0, max=100,
+        help="Oracle episodes of the train split that the prompt shows.")] = 0,
+    parser: Annotated[str | None, Option(
+        help="Reply style: tag, auto, json, plan, choice, or an import string.")] = None,
     env_kwargs: EnvKwargs = None,
-    opponents: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[:ARGUMENT]",
-            help="Who holds a game's other seats: random, oracle, search, self, or openai:MODEL@URL and all with a "
-            "colon that --policy takes; its options: --policy-arg opponents.NAME=VALUE.",
-        ),
-    ] = None,
-    num_envs: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="Episodes at once [default: the policy's concurrency, or 8].")
-    ] = None,
-    envs: Annotated[
-        str,
-        typer.Option(
-            metavar="WHERE",
-            help="Environments' processes: local, processes[:N], ray[:N], ray:auto, ray://HOST:PORT or "
-            "tcp://HOST:PORT[,HOST:PORT...].",
-        ),
-    ] = "local",
-    env_timeout: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="Time for a worker of --envs to answer, before another replaces it."),
-    ] = LIMIT,
-    no_probe: Annotated[
-        bool, typer.Option("--no-probe", help="Skip the test of the model's sight before the run.")
-    ] = False,
-    seed: Annotated[int | None, typer.Option(min=0, max=2**31 - 1, help="Seed of the policy's sampling.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be asked and how often, check readings; send nothing.")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="openai: the server.")] = None,
-    temperature: Annotated[float | None, typer.Option(min=0, max=10, help="Sampling temperature; 0 is greedy.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
+    opponents: Annotated[str | None, Option(metavar="NAME[:ARGUMENT]",
+        help="Who holds a game's other seats: random, oracle, search, self, or openai:MODEL@URL and "
+            "all with a colon that --policy takes; its options: --policy-arg "
+            "opponents.NAME=VALUE.")] = None,
+    num_envs: Annotated[int | None, Option(min=1, max=4096,
+        help="Episodes at once [default: the policy's concurrency, or 8].")] = None,
+    envs: Annotated[str, Option(metavar="WHERE",
+        help="Environments' processes: local, processes[:N], ray[:N], ray:auto, ray://HOST:PORT or "
+            "tcp://HOST:PORT[,HOST:PORT...].")] = "local",
+    env_timeout: Annotated[float, Option(metavar="SECONDS",
+        help="Time for a worker of --envs to answer, before another replaces it.")] = LIMIT,
+    no_probe: Annotated[bool, Option("--no-probe",
+        help="Skip the test of the model's sight before the run.")] = False,
+    seed: Annotated[int | None, Option(min=0, max=2**31 - 1,
+        help="Seed of the policy's sampling.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run",
+        help="Say what would be asked and how often, check readings; send nothing.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue the run in --out.")] = False,
+    base_url: Annotated[str | None, Option(metavar="URL", help="openai: the server.")] = None,
+    temperature: Annotated[float | None, Option(min=0, max=10,
+        help="Sampling temperature; 0 is greedy.")] = None,
+    max_tokens: Annotated[int | None, Option(min=1, max=HIGHEST, help="Longest reply.")] = None,
     policy_arg: PolicyArgs = None,
-    price_in: Annotated[float | None, typer.Option(min=0, help="Dollars for a million prompt tokens.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0, help="Dollars for a million reply tokens.")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop after spending this many dollars.")] = None,
+    price_in: Annotated[float | None, Option(min=0,
+        help="Dollars for a million prompt tokens.")] = None,
+    price_out: Annotated[float | None, Option(min=0,
+        help="Dollars for a million reply tokens.")] = None,
+    max_cost: Annotated[float | None, Option(min=0,
+        help="Stop after spending this many dollars.")] = None,
     config: Config = None,
-) -> None:
+) -> None:  # fmt: skip
     """Evaluate a policy: play held-out episodes, keep every prompt, picture and reply, and report with intervals.
 
     The report is FOLDER/report.html; `vlgym report FOLDER` computes it again from the records.
@@ -176,7 +147,11 @@ def evaluate_policy(
     check_choice("--style", style or None, (None, *STYLES))
     plan = partial(_plan, env, suite, episodes, split, repeats, planner, arguments)
     plan()
-    _check_place(envs, env_timeout, policy, opponents or "")
+    read_envs(envs, "--envs")
+    check_number("--env-timeout", env_timeout, above=0)
+    for option, who in (("policy", policy), ("opponents", opponents or "")):
+        if envs != "local" and (who == "human" or (option == "opponents" and ":" in who)):
+            raise UserError(f"--{option} {plain_address(who)} plays in this process; leave out --envs.")
 
     # So is damage of the folder.
     if not dry_run and check_folder(out, resume):
@@ -184,8 +159,8 @@ def evaluate_policy(
     made = find_policy(policy, policy_options)
     player: Any = None if dry_run else made()
     players: tuple[Any, Any] = (player, arguments.get("opponents"))
-    try:
-        # A model's folder may name the reply style and the past turns of its training; options come first.
+    with closing_policies(players):
+        # A model's folder may name reply style and past turns of its training; options come first.
         wishes = player.prefers() if hasattr(player, "prefers") else {}
         if parser is not None:
             arguments["parser"] = parser
@@ -199,14 +174,17 @@ def evaluate_policy(
         pictured = images != 0 and any(part.pictured for part in parts)
         for each in players:
             check_policy(each, pictures=pictured)
-        parts = _leave_out(parts, missing, broken=suite is not None and (dry_run or envs == "local"))
+        here = dry_run or envs == "local"
+        parts = _leave_out(parts, missing, broken=suite is not None and here)
         if controls and suite != SUITE:  # which has its controls
             parts = add_controls(parts, controls)
             if not pictured:
-                open_console(stderr=True).print(f"left out: {', '.join(controls)}: the prompts show no pictures")
+                line = f"left out: {', '.join(controls)}: the prompts show no pictures"
+                open_console(stderr=True).print(line)
         layout = PromptBuilder.asked(turns, images)
         layouts = lay_out_parts(parts, layout, system=system, style=style, few_shot=few_shot)
-        probed = getattr(player or made.func, "sees", False) and not no_probe and pictured and suite != SUITE
+        sees = getattr(player or made.func, "sees", False)
+        probed = sees and not no_probe and pictured and suite != SUITE
         if dry_run:
             probe = plan_probe() if probed and SUITE in list_suites() else []
             _print_estimate(parts, layouts, probe, prices)
@@ -218,8 +196,8 @@ def evaluate_policy(
         group = open_group(envs, envs=num_envs, limit=env_timeout, tell=progress.say)
         try:
             run_evaluation(
-                parts, player, out, layout=layouts, num_envs=num_envs, prices=prices,
-                max_cost=max_cost, resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
+                parts, player, out, layout=layouts, num_envs=num_envs, prices=prices, max_cost=max_cost,
+                resume=resume, watcher=progress, noted=noted, seed=seed, suite=suite, group=group,
             )  # fmt: skip
         finally:
             group.close()
@@ -227,24 +205,15 @@ def evaluate_policy(
                 report(out)
                 if suite == SUITE:
                     _print_sight(judge_folder(out))
-    finally:
-        for each in players:
-            if hasattr(each, "close"):
-                each.close()
-
-
-def _check_place(envs: str, timeout: float, policy: str, opponents: str) -> None:
-    """Check where environments live, and that no player of this process is asked for elsewhere."""
-    read_envs(envs, "--envs")
-    check_number("--env-timeout", timeout, above=0)
-    for name, who in (("policy", policy), ("opponents", opponents)):
-        if envs != "local" and (who == "human" or (name == "opponents" and ":" in who)):
-            raise UserError(f"--{name} {plain_address(who)} plays in this process; leave out --envs.")
 
 
 def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> list[Part]:
-    """Say which environments are not played, and why; with `broken` leave those out that cannot be made here."""
-    reasons = {env_id: f"it is not installed: {_remedy(env_id)}" for env_id in missing}
+    """Print which environments are not played, and why; `broken`: leave out those that cannot be made."""
+    reasons = {}
+    for env_id in missing:
+        known = get_registry().known.get(env_id)
+        remedy = how_to_install(known["distribution"]) if known else "vlgym doctor"
+        reasons[env_id] = f"it is not installed: {remedy}"
     if broken:
         parts, failures = leave_out(parts)
         reasons |= failures
@@ -254,8 +223,8 @@ def _leave_out(parts: list[Part], missing: Sequence[str], *, broken: bool) -> li
 
 
 def _plan(
-    env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None, planner: str | None,
-    arguments: dict[str, Any],
+    env: str | None, suite: str | None, episodes: int | None, split: str, repeats: int | None,
+    planner: str | None, arguments: dict[str, Any],
 ) -> tuple[list[Part], list[str]]:  # fmt: skip
     ids = split_names(env)
     if env is not None and not ids:
@@ -263,6 +232,8 @@ def _plan(
     options: dict[str, Any] = {"split": split, "planner": planner, "arguments": arguments}
     if suite is None:
         return plan_ids(ids, episodes=episodes or EPISODES, repeats=repeats or 1, **options), []
+
+    # With a suite, ids choose from its parts.
     missing: list[str] = []
     if suite == SUITE:
         parts = plan_probe(episodes, repeats=repeats, **options)
@@ -283,6 +254,8 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     if probe:
         looks = sum(each.requests for each in estimates[: len(probe)])
         console.print(f"{SUITE}, once for each model: at most {looks:,} requests")
+
+    # All of it, the probe included.
     requests = sum(each.requests for each in estimates)
     tokens = sum(each.requests * each.tokens for each in estimates)
     cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
@@ -292,7 +265,7 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
 
 
 def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
-    """Say what is wrong with the model's sight, and return its entry in the run's record."""
+    """Print the verdict on the model's sight, and return its entry in the run's record."""
     console = open_console(stderr=True)
     if SUITE not in list_suites():
         console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")
@@ -310,11 +283,6 @@ def _print_sight(verdict: SightReport) -> None:
         console.print(f"  {probe.topic}: {probe.shown}, {probe.verdict}")
     for warning in verdict.warnings:
         console.print(f"warning: {warning}", style="yellow")
-
-
-def _remedy(env_id: str) -> str:
-    known = get_registry().known.get(env_id)
-    return how_to_install(known["distribution"]) if known else "vlgym doctor"
 
 
 class EvaluationProgress(Watcher):
@@ -342,7 +310,6 @@ class EvaluationProgress(Watcher):
         self._bars.stop()
 
     def reply(self, reply: Reply, key: str) -> None:
-        """Count a reply, and say how fast tokens come."""
         line = self._pace.add(reply.usage.completion_tokens if reply.usage else 0)
         if line and self._bars.disable:
             self.say(f"{self.meter.replies:,} replies, {line}")

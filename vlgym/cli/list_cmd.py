@@ -1,8 +1,8 @@
 """`vlgym list` and `vlgym show`: the environments, from the plugins' specs and registry.yaml.
 
-`list` imports no environment code. `show` makes the environment, to say how it stands to registry.yaml; where that
-fails, the card is shown all the same. What others wrote (cards, names of distributions, docstrings, prompts) is printed
-safely: a line of the list stays one line, and nothing steers the terminal.
+`list` imports no environment code. `show` makes the environment, to compare it with registry.yaml;
+where that fails, the card is shown all the same. Texts of others (cards, docstrings, prompts) are
+printed safely: a line of the list stays one line, and nothing steers the terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 from ..env import VLEnv
 from ..env.spec import EnvSpec
@@ -32,17 +32,12 @@ from ..sight.blind_gap import LABELS, NOT_MEASURED, WARN_ABOVE, find_blind_share
 from ..terminal import print_wrapped
 from .console import Arguments, EnvId, open_console, read_arguments, write_messages
 
-WINS = ("floor", "blind", "ceiling")
-"""Figures of registry.yaml: random or idle play, play without the picture, the oracle."""
-
-FIRST_SECTIONS = ("goal", "actions", "reward", "observation", "endings")
-"""Sections of a class's docstring that a card begins with."""
-
-PICTURE_WORDS = {"exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"}
-"""A card's `pictures` in words."""
-
-MOST_LINES = 3
-"""Lines of a section that a card without levels shows without --full; of any other value one less, of a level one."""
+WINS = ("floor", "blind", "ceiling")  # figures of registry.yaml
+FIRST_SECTIONS = ("goal", "actions", "reward", "observation", "endings")  # on top of a card
+PICTURE_WORDS = {
+    "exact": "drawn by the package, the same everywhere", "similar": "drawn by this machine's libraries"
+}  # fmt: skip
+MOST_LINES = 3  # of a section, without --full and levels; other values one less, a level one
 
 
 @dataclass(frozen=True)
@@ -51,9 +46,8 @@ class Entry:
 
     Attributes:
         spec: its card; `None` where only claims of plugins are known.
-        distribution: the distribution(s) that hold it.
         external: a third party's, not this project's.
-        remedy: what stands in the way, or the command that fixes it; empty when `make` can build it.
+        remedy: the obstacle, or the command that fixes it; empty when `make` can build it.
         recorded: its entry of registry.yaml; `None` where there is none.
     """
 
@@ -66,31 +60,25 @@ class Entry:
 
     @property
     def family(self) -> str:
-        """The family, in one line; empty where no card is known."""
-        return plain_line(self.spec.family) if self.spec is not None else ""
+        return plain_line(self.spec.family) if self.spec else ""
 
     @property
     def words(self) -> set[str]:
         """The words that find it in the list: family, skills and difficulty."""
-        return {self.family, self.difficulty, *self.spec.skills} if self.spec is not None else set()
+        return {self.family, self.difficulty, *self.spec.skills} if self.spec else set()
 
     @property
     def difficulty(self) -> str:
-        """The label: what the card states, but not more than the blind floor leaves."""
-        return rate_difficulty(self.spec.difficulty, find_blind_share(self.recorded)) if self.spec is not None else ""
-
-
-def list_entries(registry: Registry) -> list[Entry]:
-    """Return every id that is installed, known from registry.yaml, claimed twice or without a right; sorted."""
-    env_ids = sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused})
-    return [find_entry(registry, env_id) for env_id in env_ids]
+        """The card's label, as far as the blind floor leaves it."""
+        share = find_blind_share(self.recorded)
+        return rate_difficulty(self.spec.difficulty, share) if self.spec else ""
 
 
 def find_entry(registry: Registry, env_id: str) -> Entry:
-    """Return what is known of one id.
+    """Return the entry of an id that is installed, known from registry.yaml, or claimed by plugins.
 
     Raises:
-        UnknownEnvError: nothing is.
+        UnknownEnvError: it is nowhere.
     """
     known, remedy = registry.known.get(env_id), ""
     spec: EnvSpec | None
@@ -99,6 +87,7 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
     except UnknownEnvError:
         raise
     except UserError as error:
+        # The registry's error is the remedy.
         remedy = re.sub(rf"^{re.escape(env_id)} (is |lives in \S+, which is )?", "", str(error))
         claims = registry.clashes.get(env_id, ())
         spec, distribution = None, ", ".join(claims or registry.refused.get(env_id, ()))
@@ -109,17 +98,19 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
 
 
 def list_environments(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="List the ids that have these words: a family, skill or difficulty."),
-    ] = None,
-    old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
-) -> None:
+    words: Annotated[list[str] | None, Argument(metavar="[WORD]...",
+        help="List the ids that have these words: a family, skill or difficulty.")] = None,
+    old: Annotated[bool, Option("--old",
+        help="Also published forms that a newer version replaces.")] = False,
+) -> None:  # fmt: skip
     """List the families of environments, or the ids of one; installed, known but not installed, and third parties'."""
-    everything = [
-        entry for entry in list_entries(get_registry()) if old or not entry.spec or not entry.spec.replaced_by
-    ]
+    registry = get_registry()
+    env_ids = sorted({*registry.specs, *registry.known, *registry.clashes, *registry.refused})
+    everything = [find_entry(registry, env_id) for env_id in env_ids]
+    everything = [entry for entry in everything if old or not entry.spec or not entry.spec.replaced_by]
     entries = sorted(everything, key=lambda entry: (entry.spec is None, entry.family))
+
+    # Each word leaves fewer; families are for those who do not know a word yet.
     for word in words or []:
         check_choice("WORD", word, sorted({*LABELS}.union(*(entry.words for entry in everything))))
         entries = [entry for entry in entries if word in entry.words]
@@ -135,14 +126,15 @@ def list_environments(
 
 def show(
     env_id: EnvId,
-    prompt: Annotated[bool, typer.Option("--prompt", help="Make the environment and print its first prompt.")] = False,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the first picture of each level, in a row.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes of --prompt and --picture.")] = 0,
+    prompt: Annotated[bool, Option("--prompt",
+        help="Make the environment and print its first prompt.")] = False,
+    picture: Annotated[Path | None, Option(metavar="FILE.png",
+        help="Draw the first picture of each level, in a row.")] = None,
+    seed: Annotated[int, Option(min=0, help="Seed of the episodes of --prompt and --picture.")] = 0,
     arg: Arguments = None,
-    full: Annotated[bool, typer.Option("--full", help="Cut nothing, and print the class's whole docstring.")] = False,
-) -> None:
+    full: Annotated[bool, Option("--full",
+        help="Cut nothing, and print the class's whole docstring.")] = False,
+) -> None:  # fmt: skip
     """Show one environment's card, and with --prompt what a model reads first."""
     registry = get_registry()
     entry = find_entry(registry, env_id)
@@ -167,7 +159,8 @@ def show(
 def _print_families(entries: list[Entry]) -> None:
     console = open_console()
     rows = []
-    for family, group in groupby((entry for entry in entries if entry.spec is not None), lambda entry: entry.family):
+    cards = [entry for entry in entries if entry.spec is not None]
+    for family, group in groupby(cards, lambda entry: entry.family):
         members = list(group)
         first = next((entry for entry in members if not entry.remedy), members[0])
         rows.append([family, str(len(members)), plain_line(first.remedy) or _ask(first)])
@@ -179,7 +172,7 @@ def _print_families(entries: list[Entry]) -> None:
 
 
 def _read_summary(entry: Entry) -> str:
-    """Return the summary of a distribution; of this project's, the second sentence says what is original and drawn."""
+    """Return a distribution's summary; the second sentence of this project's tells the original."""
     try:
         return metadata(entry.distribution)["Summary"] or ""
     except PackageNotFoundError:
@@ -187,7 +180,7 @@ def _read_summary(entry: Entry) -> str:
 
 
 def _ask(entry: Entry) -> str:
-    """Return what a family asks: the summary of its distribution, or of an environment where that says none."""
+    """Return the task of a family: the summary of its distribution, else of an environment."""
     owner = f"{entry.distribution} (external): " if entry.external else ""
     return plain_line(f"{owner}{_read_summary(entry) or _say_last(entry)}")
 
@@ -196,9 +189,11 @@ def _print_ids(entries: list[Entry]) -> None:
     console = open_console()
     rows = [[plain_line(entry.env_id), entry.difficulty, _write_blind(entry), _say_last(entry)] for entry in entries]
     print_wrapped(console, [["id", "difficulty", "blind", "summary"], *rows])
+    console.print()
+
+    # Marks that stand in the table are explained, and only those.
     line = "blind: share won without the picture; * above a third of the way from floor to ceiling"
     unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
-    console.print()
     print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
     cards = [entry.spec for entry in entries if entry.spec is not None and not entry.remedy]
     for name, values in (
@@ -213,7 +208,7 @@ def _print_ids(entries: list[Entry]) -> None:
 
 
 def _write_figures(figures: Mapping[str, Any] | None) -> str:
-    """Return a floor, blind floor or ceiling of registry.yaml in words; behind ± stands the standard error."""
+    """Return figures of registry.yaml in words; ± is the standard error."""
     if figures is None:
         return "none"
     names = [f" ({figures[name]})" if name in figures else "" for name in ("policy", "success_policy")]
@@ -224,10 +219,7 @@ def _write_figures(figures: Mapping[str, Any] | None) -> str:
 
 
 def _write_blind(entry: Entry) -> str:
-    """Return the share won without the picture; `?` where it was not measured.
-
-    A mark stands at one that is more than a third of the way from floor to ceiling.
-    """
+    """Return the share won without the picture, with its mark; `?` where it was not measured."""
     if entry.recorded is None:
         return "-"
     figures = entry.recorded.get("blind")
@@ -243,7 +235,7 @@ def _say_last(entry: Entry) -> str:
 
 
 def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return a row for each difficulty level: oracle, best blind player, random play, and what it changes."""
+    """Return a row for each level: oracle, best blind player, random play, and its text."""
     rows = {f"level {number}": line for number, line in enumerate(levels)}
     for name, figures in zip(rows, measured, strict=False):
         rows[name] = (
@@ -254,7 +246,6 @@ def _write_levels(levels: Sequence[str], measured: Sequence[Mapping[str, Any]]) 
 
 
 def _read_docstring(spec: EnvSpec) -> str:
-    """The docstring of an environment's class; empty where its module cannot be imported."""
     try:
         return inspect.getdoc(load_class(spec)) or ""
     except (Exception, SystemExit):  # whatever a plugin does, the card is shown
@@ -274,10 +265,12 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
 
     # Rows in the order of reading: what it is, then what surrounds it.
     sections, (height, width) = _read_sections(docstring), spec.image_size
-    rows: dict[str, Any] = {name: sections[name] for name in FIRST_SECTIONS if name in sections and not full}
+    first = [name for name in FIRST_SECTIONS if name in sections and not full]
+    rows: dict[str, Any] = {name: sections[name] for name in first}
     rows |= {
         "success": spec.success_rule, "turns": f"at most {spec.max_turns}",
-        "status": entry.remedy, "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
+        "status": entry.remedy,
+        "origin": "" if entry.external else _read_summary(entry).partition(". ")[2],
         "picture": f"{height} x {width}; in the prompt: {spec.history_images}",
         "reply": f"{', '.join(spec.reply_styles)}; planner {', '.join(spec.planners)}",
         "skills": spec.skills, "interaction": "; ".join(spec.interaction),
@@ -306,7 +299,7 @@ def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
 
 
 def _read_sections(docstring: str) -> dict[str, str]:
-    """Return the sections of a docstring, `Goal: ...` and so on, by their names in small letters."""
+    """Return the sections of a docstring (`Goal: ...`) by their names in small letters."""
     parts = re.split(r"^([A-Z]\w+):", docstring, flags=re.MULTILINE)
     bodies = (re.split(r"\n\s*\n", body)[0] for body in parts[2::2])
     return {name.lower(): " ".join(body.split()) for name, body in zip(parts[1::2], bodies, strict=True)}
@@ -319,7 +312,7 @@ def _write_value(value: Any) -> str:
 
 
 def _draw_levels(env: VLEnv, seed: int, file: Path) -> None:
-    """Write the first pictures of an environment's levels as one, the easiest on the left; its picture without any."""
+    """Write the first pictures of an environment's levels as one, the easiest on the left."""
     from ..env.rendering import encode_png
 
     places = [{"level": level} for level in range(len(env.level_arguments))] or [{}]

@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from .. import __version__
 from ..errors import UserError
@@ -52,20 +52,23 @@ GAME_TEMPLATES = {"game.py.in": "src/$package/environment.py", "test_game.py.in"
 
 
 def check_name(name: str) -> None:
-    """Check that a plugin may be called so."""
+    """Raise a `UserError` if a plugin may not have a name."""
     if not PLUGIN_NAME.fullmatch(name) or len(name) > MOST_LETTERS:
         raise UserError(
             f"{name!r} is not a name for a plugin: words of small letters and digits, joined by '-', at most "
             f"{MOST_LETTERS} letters in all, the first one no digit; for example tea-room."
         )
+
+    # The name must be free as a module, a folder, a distribution and a namespace of ids.
     registry, distribution = get_registry(), f"vlgym-{name}"
+    known = {normal_name(entry["distribution"]) for entry in registry.known.values()}
+    namespaces = {env_id.partition("/")[0] for env_id in registry.specs}
     reasons = {
         f"{name!r} is taken": keyword.iskeyword(name) or name in (FIRST_PARTY, "plugin"),
         f"{name!r} is a module of Python's standard library": name.replace("-", "_") in sys.stdlib_module_names,
         f"{name!r} is the name of a device on Windows, where no folder can have it": WINDOWS.fullmatch(name),
-        f"{distribution} is a distribution that exists already": distribution
-        in {normal_name(entry["distribution"]) for entry in registry.known.values()},
-        f"Ids of {name}/ are installed already": any(env_id.startswith(f"{name}/") for env_id in registry.specs),
+        f"{distribution} is a distribution that exists already": distribution in known,
+        f"Ids of {name}/ are installed already": name in namespaces,
         f"{name} is installed here": find_version(name),
         f"{distribution} is installed here": find_version(distribution),
     }
@@ -85,12 +88,12 @@ def _fill(folder: Path, wanted: Mapping[str, str], values: Mapping[str, Any]) ->
 
 
 def new_plugin(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the plugin, for example tea-room.")],
-    multi_agent: Annotated[
-        bool, typer.Option("--multi-agent", help="Write a game of two agents (docs/write-a-plugin.md).")
-    ] = False,
-    out: Annotated[Path, typer.Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
-) -> None:
+    name: Annotated[str, Argument(metavar="NAME",
+        help="Name of the plugin, for example tea-room.")],
+    multi_agent: Annotated[bool, Option("--multi-agent",
+        help="Write a game of two agents (docs/write-a-plugin.md).")] = False,
+    out: Annotated[Path, Option(help="Parent of the new folder vlgym-NAME.")] = Path("."),
+) -> None:  # fmt: skip
     """Write a pip package with an environment, its card, oracle and tests that passes `vlgym check` as it is."""
     check_name(name)
     title = "".join(word.capitalize() for word in name.split("-"))
@@ -101,6 +104,8 @@ def new_plugin(
     }  # fmt: skip
     files, settings = (GAME_TEMPLATES, GAME_VALUES) if multi_agent else (ENVIRONMENT_TEMPLATES, OWN_VALUES)
     values |= settings
+
+    # The folder appears whole, or not at all.
     folder = out / values["distribution"]
     if folder.exists():
         raise UserError(f"{folder} exists already; take another name, or another place with --out.")
@@ -111,11 +116,12 @@ def new_plugin(
             place_folder(Path(made) / "plugin", folder)
     except OSError as error:
         raise UserError(f"{folder} cannot be made ({error.strerror}); choose another place with --out.") from None
+
+    # Next steps, in their order.
     env_id = values["env_id"]
     lines = (
         f"{folder} is written. Next:", f"  pip install -e {folder}", f"  vlgym play {env_id}",
-        f"  vlgym check {env_id}",
-        f"  (cd {folder} && pytest)", f"  python -m baselines.vldac --env {env_id}",
+        f"  vlgym check {env_id}", f"  (cd {folder} && pytest)", f"  python -m baselines.vldac --env {env_id}",
         f"The rules are in {folder / 'src'}; docs/write-a-plugin.md explains them.",
     )  # fmt: skip
     open_console().print("\n".join(lines), soft_wrap=True)

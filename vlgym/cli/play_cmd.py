@@ -1,4 +1,4 @@
-"""`vlgym play`: one episode in the terminal, through a model's own prompt and parser; every image goes to a file."""
+"""`vlgym play`: one episode in the terminal, by a model's own prompt and parser; images go to files."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ..env.seeding import episode_seed
 from ..errors import check_choice
 from ..files import new_folder
-from ..play.human import HumanPolicy, InputEnded, say
+from ..play.human import PROTOCOLS, HumanPolicy, InputEnded, choose_protocol, say
 from ..play.policies import OraclePolicy, RandomPolicy
 from ..play.rollout import Runner
-from ..play.terminal_pictures import PROTOCOLS, choose_protocol
 from ..registry import get_registry
 from ..registry.making import make
 from .console import Arguments, EnvId, read_arguments
@@ -24,14 +23,14 @@ POLICIES = {"human": None, "random": RandomPolicy, "oracle": OraclePolicy}
 
 def play_in_terminal(
     env_id: EnvId,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed [default: of the first training episode].")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the images; default ./play/ID.")] = None,
-    policy: Annotated[str, typer.Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
+    seed: Annotated[int | None, Option(min=0,
+        help="Seed [default: of the first training episode].")] = None,
+    out: Annotated[Path | None, Option(help="Folder for the images; default ./play/ID.")] = None,
+    policy: Annotated[str, Option(help=f"Who answers: {', '.join(POLICIES)}.")] = "human",
     arg: Arguments = None,
-    picture: Annotated[
-        str, typer.Option(help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")
-    ] = "auto",
-) -> None:
+    picture: Annotated[str, Option(
+        help=f"How to draw the image in the terminal: {', '.join(PROTOCOLS)}.")] = "auto",
+) -> None:  # fmt: skip
     """Play one episode by hand (or watch random or the oracle): you see and write exactly what a model does."""
     protocol = choose_protocol(check_choice("--picture", picture, PROTOCOLS), sys.stdout)
     player = POLICIES[check_choice("--policy", policy, POLICIES)]
@@ -55,8 +54,8 @@ def play_in_terminal(
                 if player:
                     say(f"{policy} writes: {replies[0].text}")
                 (record,) = runner.advance(turns, replies, policy)
-                executed = f"executed: {', '.join(record.actions) or 'nothing'}"
-                say(f"parse: {record.parse}; {executed}; reward: {record.reward:g}; return: {env.episode_return:g}")
+                reward = f"reward: {record.reward:g}; return: {env.episode_return:g}"
+                say(f"parse: {record.parse}; executed: {', '.join(record.actions) or 'nothing'}; {reward}")
                 if feedback := slot.info["vlgym"]["feedback"]:
                     say(f"feedback: {feedback}")
                 if runner.done:
@@ -66,8 +65,9 @@ def play_in_terminal(
             say("\nEnd of the input.")
 
         # The last picture shows the end, which no prompt does.
-        success = f"success {'yes' if slot.info['success'] else 'no'}, return {env.episode_return:g}"
-        say(f"\nEpisode {ended} after {slot.turn} turn(s): {success}.")
+        won = "yes" if slot.info["success"] else "no"
+        end = f"success {won}, return {env.episode_return:g}"
+        say(f"\nEpisode {ended} after {slot.turn} turn(s): {end}.")
         say(f"Last image: {person.keep(slot.observation['image'])}")
     finally:
         env.close()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ..errors import TrajectoryError, UserError, check_choice, check_writable
 from ..files import list_folder, written_whole
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 WRITERS = {"hf": write_turns, "sft": write_chats, "minari": write_minari}
-RECORDINGS = "episodes"
-"""Folder of a training run with one folder for each recording, named in the order of time."""
+RECORDINGS = "episodes"  # of a training run: a folder for each recording, in the order of time
+MOST_FOREIGN = 0.01  # share of replies that are not the model's, above which a comparison warns
+LISTED_EPISODES = 5  # episodes named of each kind; all of them stand in the JSON
 
 
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
+def report(folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Compute the report of a finished or unfinished run from its records; write report.json and .html there."""
     numbers = write_report(folder)
     console = open_console()
@@ -44,18 +46,12 @@ def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of
     console.print(f"written: {folder / PAGE}")
 
 
-MOST_FOREIGN = 0.01
-"""Share of replies that are not the model's, above which a comparison warns."""
-LISTED_EPISODES = 5  # episodes named of each kind; all of them stand in the JSON
-
-
 def compare(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON on standard output.")] = False,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with one table of all runs instead.")
-    ] = None,
-) -> None:
+    folders: Annotated[list[Path], Argument(metavar="DIR", help="Folders of `vlgym eval` runs.")],
+    as_json: Annotated[bool, Option("--json", help="Write JSON on standard output.")] = False,
+    html: Annotated[Path | None, Option(metavar="FILE",
+        help="Write a page with one table of all runs instead.")] = None,
+) -> None:  # fmt: skip
     """Compare runs on the episodes that they share: differences with intervals, McNemar's test, and who won which."""
     if html is not None:
         write_table(folders, html)
@@ -65,6 +61,8 @@ def compare(
     if as_json:
         typer.echo(json.dumps(comparison, indent=2))
         return
+
+    # Each pair of runs has its own table.
     console = open_console()
     for number, pair in enumerate(comparison["pairs"]):
         if number:
@@ -124,7 +122,7 @@ def _success(row: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
+def verify(folder: Annotated[Path, Argument(metavar="DIR", help="Folder of a `vlgym eval` run.")]) -> None:
     """Replay a run's seeds and replies in the installed environments; exit status 1 at the first turn that differs."""
     with open_progress(open_console(stderr=True)) as progress:
         task = progress.add_task("episodes", total=None)
@@ -133,13 +131,12 @@ def verify(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of
 
 
 def export(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder of a `vlgym eval` run, a training run, or other records.")
-    ],
-    to: Annotated[str, typer.Option(help="hf, sft or minari.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder for the data set.")],
-    success: Annotated[bool, typer.Option("--success", help="Only episodes that succeeded.")] = False,
-) -> None:
+    folder: Annotated[Path, Argument(metavar="DIR",
+        help="Folder of a `vlgym eval` run, a training run, or other records.")],
+    to: Annotated[str, Option(help="hf, sft or minari.")],
+    out: Annotated[Path, Option(metavar="FOLDER", help="New folder for the data set.")],
+    success: Annotated[bool, Option("--success", help="Only episodes that succeeded.")] = False,
+) -> None:  # fmt: skip
     """Write recorded episodes as a data set: Parquet with pictures, chats to learn from, or Minari."""
     check_choice("--to", to, tuple(WRITERS))
     check_writable("--out", out)

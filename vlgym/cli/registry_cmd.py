@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from ..env.spec import EnvSpec
 from ..errors import UserError, check_writable, nearest
@@ -19,30 +19,33 @@ from .console import open_console
 
 
 def write(
-    path: Annotated[
-        Path, typer.Option("--path", show_default="the one in vlgym's package", help="The file.")
-    ] = PACKAGED,
-    ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="Only this environment; may be repeated.")
-    ] = None,
-    old: Annotated[bool, typer.Option("--old", help="Also published forms that a newer version replaces.")] = False,
-    accept_behaviour_change: Annotated[
-        bool, typer.Option("--accept-behaviour-change", help="Record changed behaviour under an unchanged id.")
-    ] = False,
-) -> None:
+    path: Annotated[Path, Option("--path", show_default="the one in vlgym's package",
+        help="The file.")] = PACKAGED,
+    ids: Annotated[list[str] | None, Option("--id", metavar="ID",
+        help="Only this environment; may be repeated.")] = None,
+    old: Annotated[bool, Option("--old",
+        help="Also published forms that a newer version replaces.")] = False,
+    accept_behaviour_change: Annotated[bool, Option("--accept-behaviour-change",
+        help="Record changed behaviour under an unchanged id.")] = False,
+) -> None:  # fmt: skip
     """Measure every first-party environment (or those of --id), keep the rest, and write registry.yaml."""
     check_writable("--path", path.resolve())
     registry = get_registry()
     recorded = read_registry(path, pictures=True) if path.exists() else {}
     chosen = _choose(registry, ids, old or not recorded)
+
+    # Hashes are quick: changed behaviour under an old id ends the command before play.
     live = _measure_hashes(registry, chosen)
-    changes = find_behaviour_changes({env_id: recorded[env_id] for env_id in live if env_id in recorded}, live)
+    old_entries = {env_id: recorded[env_id] for env_id in live if env_id in recorded}
+    changes = find_behaviour_changes(old_entries, live)
     if changes and not accept_behaviour_change:
         open_console().print("\n".join(changes))
         raise UserError(
             f"{path} was not written: {len(changes)} environment(s) behave differently under the same id. "
             "Give each a new version, or state that it is meant: vlgym registry --accept-behaviour-change"
         )
+
+    # Entries that were not measured stay; those of ids that are gone do not.
     figures = _measure_figures(chosen)
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
@@ -53,12 +56,12 @@ def write(
 
 
 def first_party_specs(registry: Registry) -> dict[str, EnvSpec]:
-    """Return id -> spec of every installed environment of the project's own namespace, which the registry reserves."""
+    """Return id -> spec of every installed environment of the project's namespace."""
     return {env_id: spec for env_id, spec in registry.specs.items() if env_id.startswith(f"{FIRST_PARTY}/")}
 
 
 def collect_suites(registry: Registry) -> dict[str, dict[str, Any]]:
-    """Return suite -> id -> its part, of the first-party plugins, as registry.yaml records them."""
+    """Return suite -> id -> the part that registry.yaml records, of the first-party plugins."""
     suites: dict[str, dict[str, Any]] = {}
     for record in registry.plugins:
         for part in record.suites:
@@ -87,7 +90,6 @@ def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, 
 
 
 def _measure_figures(specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:
-    """Return the floors, ceilings and levels of environments."""
     from ..testing import count_episodes, measure_blind_floor, measure_figures, measure_levels
 
     measured = {}

@@ -1,5 +1,4 @@
-"""`vlgym serve`: environments for programs elsewhere, by OpenEnv's protocol or as workers of `--envs tcp://`; and
-`vlgym ui`: the local web page, which is made in `vlgym.ui`."""
+"""`vlgym serve`, environments for programs elsewhere, and `vlgym ui`, the local web page."""
 
 from __future__ import annotations
 
@@ -8,10 +7,9 @@ import secrets
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from ..env_groups.tcp import TOKEN
-from ..env_groups.tcp_server import WorkerServer, is_loopback, listen
+from ..env_groups.tcp import TOKEN, WorkerServer, is_loopback, listen
 from ..errors import UserError, check_number, check_writable
 from ..registry import get_registry
 from ..registry.installing import import_extra
@@ -20,24 +18,21 @@ from .console import open_console, split_names
 SHORTEST = 16
 MOST_SESSIONS = 9999
 RUNS = Path("runs")
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
+Port = Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 
 
 def serve(
-    env: Annotated[
-        str | None, typer.Argument(metavar="[ID[,ID...]]", help="Environments for OpenEnv's clients, each at /ID.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=MOST_SESSIONS, metavar="N", help="Instead of ids: N workers, for --envs tcp://HOST:PORT."
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option(help="Name or address of the interface.")] = "127.0.0.1",
+    env: Annotated[str | None, Argument(metavar="[ID[,ID...]]",
+        help="Environments for OpenEnv's clients, each at /ID.")] = None,
+    workers: Annotated[int | None, Option(min=1, max=MOST_SESSIONS, metavar="N",
+        help="Instead of ids: N workers, for --envs tcp://HOST:PORT.")] = None,
+    host: Annotated[str, Option(help="Name or address of the interface.")] = "127.0.0.1",
     port: Port = 8431,
-    sessions: Annotated[int, typer.Option(min=1, max=MOST_SESSIONS, help="OpenEnv: most sessions at once.")] = 16,
-    idle: Annotated[float, typer.Option(help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
-) -> None:
+    sessions: Annotated[int, Option(min=1, max=MOST_SESSIONS,
+        help="OpenEnv: most sessions at once.")] = 16,
+    idle: Annotated[float, Option(
+        help="OpenEnv: seconds after which an idle session is closed.")] = 1800.0,
+) -> None:  # fmt: skip
     """Serve environments to programs on this machine or others.
 
     Clients must have the token in VLGYM_TOKEN; without one, except for ids on loopback, one is drawn and printed.
@@ -82,13 +77,11 @@ def serve(
 
 
 def ui(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FOLDER]...", help="Folders of records, at any depth; default ./runs where it exists."),
-    ] = None,
+    paths: Annotated[list[Path] | None, Argument(metavar="[FOLDER]...",
+        help="Folders of records, at any depth; default ./runs where it exists.")] = None,
     port: Port = 8421,
-    out: Annotated[Path, typer.Option(help="Folder for the games that you play.")] = Path("runs/human"),
-) -> None:
+    out: Annotated[Path, Option(help="Folder for the games that you play.")] = Path("runs/human"),
+) -> None:  # fmt: skip
     """Watch recorded episodes, look at the environments and play them, in a web browser."""
     check_writable("--out", out)
     folders = paths or ([RUNS] if RUNS.is_dir() else [])

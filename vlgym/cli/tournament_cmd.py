@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from ..endpoint.client import plain_address
 from ..env.seeding import SPLITS
@@ -17,39 +17,27 @@ from ..games.several import open_table
 from ..games.standings import write_markdown, write_tables
 from ..games.tournament import Tournament
 from ..terminal import open_progress
-from .console import EnvKwargs, Split, check_policy, open_console, read_arguments, share_out
+from .console import EnvKwargs, Split, check_policy, closing_policies, open_console, read_arguments, share_out
 
-PLAIN = ("idle", "random", "oracle", "human")
-"""Policies that take no options."""
+PLAIN = ("idle", "random", "oracle", "human")  # policies that take no options
 NAMED = re.compile(r"([A-Za-z]\w*)=(.+)", re.DOTALL)
 
 
 def tournament(
-    policies: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[NAME=]POLICY...",
-            help="Who plays: random, oracle, search or what else the game has, openai:MODEL, hf:FOLDER-OR-NAME and all "
-            "that `vlgym eval` takes; openai:MODEL@URL names its server, too. One alone holds every seat.",
-        ),
-    ],
-    env: Annotated[str, typer.Option(metavar="ID", help="A game of several agents (docs/games.md).")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for results, records and table.")],
-    games: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Seeds of each pair; each is played in every seating.")
-    ] = 20,
+    policies: Annotated[list[str], Argument(metavar="[NAME=]POLICY...",
+        help="Who plays: random, oracle, search or what else the game has, openai:MODEL, "
+            "hf:FOLDER-OR-NAME and all that `vlgym eval` takes; openai:MODEL@URL names its "
+            "server, too. One alone holds every seat.")],
+    env: Annotated[str, Option(metavar="ID", help="A game of several agents (docs/games.md).")],
+    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for results, records and table.")],
+    games: Annotated[int, Option(min=1, max=1_000_000,
+        help="Seeds of each pair; each is played in every seating.")] = 20,
     split: Split = "test",
     env_kwargs: EnvKwargs = None,
-    policy_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy-arg",
-            metavar="[NAME.]OPTION=VALUE",
-            help="Option of the models, or of the one with this name; may be repeated.",
-        ),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the tournament in --out.")] = False,
-) -> None:
+    policy_arg: Annotated[list[str] | None, Option("--policy-arg", metavar="[NAME.]OPTION=VALUE",
+        help="Option of the models, or of the one with this name; may be repeated.")] = None,
+    resume: Annotated[bool, Option("--resume", help="Continue the tournament in --out.")] = False,
+) -> None:  # fmt: skip
     """Let policies play each other: every pair, the same seeds, every seating; ratings with intervals."""
     check_choice("--split", split, SPLITS)
     named = [NAMED.fullmatch(each) for each in policies]
@@ -65,23 +53,20 @@ def tournament(
     players: dict[str, Any] = {}
     console = open_console(stderr=True)
     try:
-        own = open_table(env, **arguments).game.named_players
-        for label, spec in zip(labels, specs, strict=True):
-            theirs = spec in own and spec not in list_policies()
-            players[label] = spec if theirs else make_policy(spec, {} if spec in PLAIN else options[label])
-        for player in players.values():
-            check_policy(player)
-        played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
-        with open_progress(console) as progress:
-            task = progress.add_task("games", total=played.total, completed=len(played.results))
-            results = played.play(lambda _: progress.advance(task))
+        with closing_policies(players.values()):
+            own = open_table(env, **arguments).game.named_players
+            for label, spec in zip(labels, specs, strict=True):
+                theirs = spec in own and spec not in list_policies()
+                players[label] = spec if theirs else make_policy(spec, {} if spec in PLAIN else options[label])
+            for player in players.values():
+                check_policy(player)
+            played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)
+            with open_progress(console) as progress:
+                task = progress.add_task("games", total=played.total, completed=len(played.results))
+                results = played.play(lambda _: progress.advance(task))
     except KeyboardInterrupt:
         console.print(f"What was finished is kept in {out}. Go on with --resume.")
         raise
-    finally:
-        for player in players.values():
-            if hasattr(player, "close"):
-                player.close()
 
     # Tables are written first, then printed from the same text.
     ratings = rate(results)

@@ -17,17 +17,15 @@ from .completion import BadAnswerError, Hide, excerpt, lasts, read_answer
 from .secrets import hide_login, make_hide
 
 KEY = "OPENAI_API_KEY"
-NO_KEY = "none"
-"""Sent without a key: a local server wants none, but the protocol has a place for it."""
+NO_KEY = "none"  # sent without a key: the protocol has a place for one
 MOST_REDIRECTS = 5
-REPEATED = "x-stainless-retry-count"
-"""Header of the `openai` package: how often a request was repeated."""
+REPEATED = "x-stainless-retry-count"  # header of the `openai` package: repetitions so far
 ABOUT_LENGTH = ("content-encoding", "content-length", "transfer-encoding")
-COMPLETIONS = "/chat/completions"
-"""End of the address that requests go to; the client adds it."""
+COMPLETIONS = "/chat/completions"  # end of the address of requests; the client adds it
 
 
 def check_url(url: str) -> None:
+    """Raise `UserError` where an address is no URL of a server."""
     try:
         split = urlsplit(url)
         valid = split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
@@ -38,7 +36,7 @@ def check_url(url: str) -> None:
 
 
 def split_address(model: str, url: str | None = None) -> tuple[str, str | None]:
-    """Return name and address of `MODEL@URL`; of a name alone, with the given address.
+    """Return name and address of `MODEL@URL`; the given address where it is a name alone.
 
     >>> split_address("org/m@http://127.0.0.1:8000/v1")
     ('org/m', 'http://127.0.0.1:8000/v1')
@@ -48,7 +46,7 @@ def split_address(model: str, url: str | None = None) -> tuple[str, str | None]:
 
 
 def plain_address(name: str) -> str:
-    """Return the name of a policy, `openai:MODEL@URL`, without what is secret in its address.
+    """Return the name of a policy, `openai:MODEL@URL`, without secrets of its address.
 
     >>> plain_address("openai:m@http://me:password@127.0.0.1:8000/v1?key=secret")
     'openai:m@http://127.0.0.1:8000/v1'
@@ -58,7 +56,7 @@ def plain_address(name: str) -> str:
 
 
 def read_key(variable: str, url: str | None) -> str:
-    """Return the key, or an empty string where a server was named that may want none."""
+    """Return the key, or an empty text where a server was named that may want none."""
     key = os.environ.get(variable, "").strip()
     if not key and (url is None or variable != KEY):
         raise UserError(
@@ -79,14 +77,11 @@ def open_client(
     most: int,
     secrets: Iterable[str] = (),
 ) -> tuple[Any, Any, str, Hide]:
-    """Return the client, its connections, its address and the function that hides secrets in texts.
+    """Return the client, its connections, its address for records and a secret-hiding function.
 
-    `reached` of the connections is true after an answer; `proxy` is the environment's proxy that they go through. The
-    address is for lines and records.
-
-    The client repeats what may pass: a broken connection, a status such as 429 or 500, an answer that is none, one of
-    more than `most` bytes, and one that takes longer than `timeout` as a whole. A 500 whose words say that it will not
-    pass is repeated once. It goes to no other host.
+    `reached` of the connections is true after an answer; `proxy` is the environment's, if used.
+    The client repeats failures that may pass: a broken connection, a status such as 429 or 500,
+    a bad answer, one over `most` bytes, or one that takes over `timeout`. It goes to no other host.
     """
     import asyncio
 
@@ -101,7 +96,7 @@ def open_client(
         """Turns failures that the package would not retry into errors that it retries."""
 
         reached = False
-        proxy = ""
+        reached, proxy = False, ""
 
         async def send(self, request: Any, **how: Any) -> Any:
             try:
@@ -113,8 +108,11 @@ def open_client(
                 if self.reached:  # it went away, and may come back
                     raise
                 raise openai.APIConnectionError(request=request) from error
+
+            # Some servers send 500 for failures that last, and 200 for failures that pass.
             self.reached = True
-            if response.status_code >= 500 and lasts(response.text) and request.headers.get(REPEATED, "0") != "0":
+            repeated = request.headers.get(REPEATED, "0") != "0"
+            if response.status_code >= 500 and lasts(response.text) and repeated:
                 response.headers["x-should-retry"] = "false"
             if response.status_code == 200:
                 try:
@@ -124,7 +122,7 @@ def open_client(
             return response
 
         async def follow(self, request: Any, **how: Any) -> Any:
-            """Send a request, follow redirects to its own host, and read the answer up to the limit."""
+            """Send a request, follow redirects on its host, and read the answer to the limit."""
             how |= {"stream": True, "follow_redirects": False}
             for _ in range(MOST_REDIRECTS):
                 response = await super().send(request, **how)
@@ -138,13 +136,18 @@ def open_client(
                 if following is None or not is_same_host(request.url, following.url):
                     break
                 request = following
-            headers = [(name, value) for name, value in response.headers.multi_items() if name not in ABOUT_LENGTH]
+
+            # The body is unpacked, so headers on its packing are wrong.
+            headers = [each for each in response.headers.multi_items() if each[0] not in ABOUT_LENGTH]
             return httpx2.Response(response.status_code, headers=headers, content=data, request=request)
 
+    # Login and query of the address travel apart from it: errors name it.
     split, hide = urlsplit(url or ""), make_hide(url or "", key, secrets)
     login = (unquote(split.username or ""), unquote(split.password or "")) if "@" in split.netloc else None
     place = {"netloc": split.netloc.rpartition("@")[2], "path": split.path.rstrip("/").removesuffix(COMPLETIONS)}
     plain = urlunsplit(split._replace(**place, query="", fragment="")) if url else None
+
+    # No proxy stands between this machine and itself.
     limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
     try:
         http = Client(
@@ -166,7 +169,8 @@ def is_own(host: str) -> bool:
     name = host.lower().rstrip(".")
     try:
         address = ipaddress.ip_address(name)
-        with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET, socket.SOCK_DGRAM) as place:
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as place:
             place.bind((name, 0))
         return True
     except ValueError:
@@ -176,7 +180,7 @@ def is_own(host: str) -> bool:
 
 
 def find_proxy(url: str) -> str:
-    """Return the environment's proxy for an address, without its login; empty where none is asked."""
+    """Return the environment's proxy for an address, without its login, if there is one."""
     from urllib.request import getproxies, proxy_bypass  # takes longer than the rest of this module
 
     split, known = urlsplit(url), getproxies()
@@ -186,7 +190,7 @@ def find_proxy(url: str) -> str:
 
 
 async def read_limited(response: Any, most: int) -> bytes:
-    """Return the body of an answer, unpacked; of neither form more than `most` bytes are held.
+    """Return an answer's unpacked body, of which neither form has more than `most` bytes.
 
     Raises:
         BadAnswerError: it is longer, or cannot be unpacked.
@@ -196,6 +200,8 @@ async def read_limited(response: Any, most: int) -> bytes:
         data += part
         if len(data) > most:
             raise BadAnswerError(f"longer than {most} bytes (--policy-arg max_answer_bytes)")
+
+    # A few bytes may unpack to gigabytes: unpacking stops at the limit, too.
     for coding in reversed(response.headers.get_list("content-encoding", split_commas=True)):
         if coding.strip().lower() == "identity":
             continue
@@ -211,4 +217,5 @@ async def read_limited(response: Any, most: int) -> bytes:
 
 def is_same_host(url: Any, other: Any) -> bool:
     """True if an address leads to the same server, or to its encrypted port."""
-    return bool(url.host == other.host and (other.scheme, other.port) in ((url.scheme, url.port), ("https", None)))
+    ports = ((url.scheme, url.port), ("https", None))
+    return bool(url.host == other.host and (other.scheme, other.port) in ports)

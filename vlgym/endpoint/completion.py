@@ -1,7 +1,4 @@
-"""Read a model server's answer: its text, its thoughts, and the status that says whose words the text is.
-
-The one reader of answers, whole or streamed, of chat completions and of `/v1/responses`.
-"""
+"""Read an answer, whole or streamed, of chat completions or of `/v1/responses`."""
 
 from __future__ import annotations
 
@@ -14,8 +11,7 @@ from typing import Any
 from ..env.spaces import MAX_REPLY
 from ..types import Reply, Status, Usage
 
-Hide = Callable[[str], str]
-"""Takes keys and passwords out of a text."""
+Hide = Callable[[str], str]  # takes keys and passwords out of a text
 ENDINGS: dict[str, Any] = {
     reason: ending
     for ending, reasons in {
@@ -25,30 +21,24 @@ ENDINGS: dict[str, Any] = {
         "abort": "abort aborted cancelled canceled",
     }.items()
     for reason in reasons.split()
-}
-"""`finish_reason` of servers -> status, or `cut`; any other is a plain end."""
+}  # `finish_reason` of servers -> status, or `cut`; any other is a plain end
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
-"""Fields of a message that hold thoughts; the first that is not empty counts."""
 TOOL_CALLS = ("function", "custom", "tool_call", "function_call", "tool_use")
-"""Types of parts that are tool calls, and fields that hold one."""
 PROMPT: dict[Status, str] = {
     "filtered": r"content[_ ]?(filter|(management )?policy)|content exists risk|data_?inspection_?failed|"
     r"prohibited_content|input was flagged",
     "refused": r"context[_ ]?(length|size|window)|max(imum)?[_ ](model|context|input|prompt|sequence)[_ ]?(len|tokens)|"
     r"(prompt|input) is too long|longer than the (max|model)|input token count|too many (input |prompt )?tokens|"
     r"maximum allowed length|less than \d+ tokens|tokens\W* must be <=",
-}
-"""Words of servers on a prompt that a filter declined, and on one beyond the model's context."""
-
+}  # words of servers on a prompt that a filter declined, and on one beyond the model's context
 LASTING = (
     r"not( \w+)? support|n't support|\bunsupported|not implemented|must (provide|load) the mmproj|"
     r"missing data required for image"
-)
-"""Words of servers that send 500 for what no repetition will change."""
+)  # words of servers that send 500 for failures that no repetition will change
 
 
 class BadAnswerError(Exception):
-    """An answer with status 200 is no reply; `status` is `provider_error` or `abort`, or one of `PROMPT`."""
+    """An answer of HTTP 200 is no reply; `status` is `provider_error`, `abort` or of `PROMPT`."""
 
     def __init__(self, message: str, status: Status = "provider_error") -> None:
         super().__init__(message)
@@ -56,15 +46,14 @@ class BadAnswerError(Exception):
 
 
 def read_answer(data: bytes, hide: Hide = str) -> Reply:
-    """Read a chat completion, the chunks of a streamed one, or an answer of `/v1/responses`; the first choice counts.
+    """Read an answer's first choice.
 
-    A tool call's text is `{"name": ..., "arguments": ...}`; the text of the field `refusal`, or the last paragraph of
-    the thoughts, stands for a text that is missing. `extra` holds `model`, the server's name of it, and `came`, the
-    fields that came in place of a text.
+    A tool call's text is `{"name": ..., "arguments": ...}`; the field `refusal`, or the last
+    paragraph of the thoughts, stands for a missing text. `extra` holds `model`, the server's name
+    of it, and `came`, the fields that came in place of a text.
 
     Raises:
-        BadAnswerError: it is no JSON, none of this shape, an error, or without a choice; the message shows how it
-            begins.
+        BadAnswerError: it is no JSON, none of this shape, an error, or without a choice.
     """
     try:
         body = _join_chunks(data) if re.match(rb"\s*(?:data|event|id|retry)?:", data) else json.loads(data)
@@ -86,8 +75,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     if error := answer.get("error") or choice.get("error"):
         raise BadAnswerError(f"an error: {excerpt(_find_words(error), hide=hide)}", classify(error))
     message, reason = choice.get("message") or {}, choice.get("finish_reason")
-    is_message = isinstance(message, dict) and isinstance(message.get("content"), (str, list, dict, type(None)))
-    if not is_message or not {"message", "finish_reason"} & choice.keys():
+    content = message.get("content") if isinstance(message, dict) else ...
+    if not isinstance(content, (str, list, dict, type(None))) or not {"message", "finish_reason"} & choice.keys():
         raise BadAnswerError(f"no chat completion: {begins}", "refused" if choices == [] else "provider_error")
     ending = ENDINGS.get(reason.lower()) if isinstance(reason, str) else None
     if ending in ("provider_error", "abort"):
@@ -99,7 +88,8 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
     _sort_parts(message.get("refusal"), "refusal", parts)
     _sort_parts(next(filter(None, map(message.get, THOUGHTS)), None), "thought", parts)
     parts["call"] += [*_list(message.get("tool_calls")), message.get("function_call")]
-    text, thought, refusal = (_write("".join(parts[kind])) for kind in ("text", "thought", "refusal"))
+    kinds = ("text", "thought", "refusal")
+    text, thought, refusal = (_write("".join(parts[kind])) for kind in kinds)
     calls = [call for each in parts["call"] if (call := _read_call(_dict(each)))]
 
     # Whose words stand in for a missing text decides the status.
@@ -108,37 +98,33 @@ def _read_body(body: Any, data: bytes, hide: Hide) -> Reply:
         written = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
         text = "\n".join(filter(str.strip, [text, _write(written)]))
     elif status == "model" and ending != "cut" and thought.strip() and not (text + refusal).strip():
-        status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]  # a considered action stands further up
+        status, text = "reasoning_only", thought.strip().rpartition("\n\n")[2]
     text = text or refusal
 
     # The record names what came, so that an empty reply can be explained.
     came = [f"{name} {_describe(value)}" for name, value in {"finish_reason": reason, **message}.items()]
-    counts = (usage.get("prompt_tokens", usage.get("input_tokens")), usage.get("completion_tokens"))
+    extra = {
+        "model": excerpt(model, hide=hide) if isinstance(model, str) else "",
+        "came": "" if text.strip() else excerpt(", ".join(came), hide=hide),
+    }
+    prompt, written = (usage.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    counts = [prompt or usage.get("input_tokens"), written or usage.get("output_tokens")]
     half = MAX_REPLY // 2 - 3
-    return Reply(
-        text,
-        {
-            "model": excerpt(model, hide=hide) if isinstance(model, str) else "",
-            "came": "" if text.strip() else excerpt(", ".join(came), hide=hide),
-        },
-        ending == "cut", bool(refusal) or status == "filtered",
-        Usage(_read_count(counts[0]), _read_count(counts[1] or usage.get("output_tokens"))), status,
-        thought if len(thought) <= MAX_REPLY else f"{thought[:half]} ... {thought[-half:]}",
-    )  # fmt: skip
+    thought = thought if len(thought) <= MAX_REPLY else f"{thought[:half]} ... {thought[-half:]}"
+    refused = bool(refusal) or status == "filtered"
+    return Reply(text, extra, ending == "cut", refused, Usage(*map(_read_count, counts)), status, thought)
 
 
 def _sort_parts(content: Any, kind: str, parts: Mapping[str, list[Any]]) -> None:
     """Sort the texts of a message's content, a string or nested parts, by what they are."""
     if isinstance(content, str):
         parts[kind].append(content)
-    elif isinstance(content, list):
-        for part in content:
-            _sort_parts(part, kind, parts)
+    for part in _list(content):
+        _sort_parts(part, kind, parts)
+    form = str(_dict(content).get("type"))
+    if form in TOOL_CALLS:
+        parts["call"].append(content)
     elif isinstance(content, dict):
-        form = str(content.get("type"))
-        if form in TOOL_CALLS:
-            parts["call"].append(content)
-            return
         kind = "thought" if re.search("thinking|reasoning|summary", form) else "refusal" if form == "refusal" else kind
         for name in ("text", "thinking", "reasoning", "summary", "content", "refusal"):
             _sort_parts(content.get(name), kind, parts)
@@ -147,7 +133,8 @@ def _sort_parts(content: Any, kind: str, parts: Mapping[str, list[Any]]) -> None
 def _read_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return name and arguments of a native tool call; nothing where it has neither."""
     call = next((call[name] for name in TOOL_CALLS if isinstance(call.get(name), dict)), call)
-    arguments = next((call[name] for name in ("arguments", "input", "parameters") if call.get(name) is not None), None)
+    fields = ("arguments", "input", "parameters")
+    arguments = next((call[name] for name in fields if call.get(name) is not None), None)
     if isinstance(arguments, str):
         with contextlib.suppress(ValueError):  # stays a text
             arguments = json.loads(arguments)
@@ -161,7 +148,8 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
         BadAnswerError: the stream has no end.
         ValueError: a chunk is no JSON.
     """
-    lines = [line[5:].strip() for line in data.decode("utf-8", "replace").split("\n") if line.startswith("data:")]
+    text = data.decode("utf-8", "replace")
+    lines = [line[5:].strip() for line in text.split("\n") if line.startswith("data:")]
     chunks = [_dict(json.loads(line)) for line in lines if line and line != "[DONE]"]
     choices = [_dict(each) for chunk in chunks for each in _list(chunk.get("choices"))[:1]]
     whole, choice = (
@@ -170,10 +158,14 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
     )
     if "[DONE]" not in lines and not {"finish_reason", "error"} & {*whole, *choice}:
         raise BadAnswerError("a stream without its end")
+
+    # Texts come in pieces, each in the field that the whole message has.
     deltas = [_dict(each.get("delta")) for each in choices]
     message: dict[str, Any] = {
         name: [delta[name] for delta in deltas if delta.get(name)] for name in ("content", "refusal", *THOUGHTS)
     }
+
+    # Pieces of a call have its index; its name comes once.
     calls: dict[int, dict[str, Any]] = {}
     for part in (_dict(each) for delta in deltas for each in _list(delta.get("tool_calls"))):
         index, function = part.get("index"), _dict(part.get("function"))
@@ -183,21 +175,23 @@ def _join_chunks(data: bytes) -> dict[str, Any]:
     for call in calls.values():
         texts = all(isinstance(each, str) for each in call["arguments"])
         call["arguments"] = "".join(call["arguments"]) if texts else call["arguments"][-1]
-    return {**whole, "choices": [{**choice, "message": {**message, "tool_calls": [*calls.values()]}}][: len(choices)]}
+    choice["message"] = {**message, "tool_calls": [*calls.values()]}
+    return {**whole, "choices": [choice][: len(choices)]}
 
 
 def classify(error: Any) -> Status:
-    """Return the status that a server's words on an error have: one of `PROMPT`, or `provider_error`."""
+    """Return the status of a server's words on an error: of `PROMPT`, or `provider_error`."""
     words = _find_words(error)
-    return next(
-        (status for status, pattern in PROMPT.items() if re.search(pattern, words, re.IGNORECASE)), "provider_error"
-    )
+    for status, pattern in PROMPT.items():
+        if re.search(pattern, words, re.IGNORECASE):
+            return status
+    return "provider_error"
 
 
 def find_status(error: BaseException | None) -> Status | None:
-    """Return the status of the bad answer behind an error of the `openai` package; `None` where there is none.
+    """Return the status of the bad answer behind an error of the `openai` package, if there is one.
 
-    Of the statuses of HTTP only those have one that refuse this prompt alone.
+    Of HTTP's statuses those have one that refuse this prompt alone.
     """
     if (code := getattr(error, "status_code", None)) is not None:
         status = "refused" if code == 413 else classify(getattr(error, "body", None) or str(error))
@@ -213,9 +207,10 @@ def lasts(words: str) -> bool:
 
 
 def excerpt(words: str | bytes, width: int = 240, hide: Hide = str) -> str:
-    """Return the beginning of a server's words as one line without secrets and control characters."""
-    text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)  # before it is cut
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * width]).split())
+    """Return the beginning of a server's words as one safe line, without secrets."""
+    text = hide(words.decode("utf-8", "replace") if isinstance(words, bytes) else words)
+    line = "".join(letter if letter.isprintable() else " " for letter in text[: 4 * width])
+    line = " ".join(line.split())
     return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 3].rstrip()}..."
 
 
@@ -240,7 +235,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _write(text: str) -> str:
-    """Replace halves of characters, which JSON can hold and UTF-8 cannot: they could not be written to a record."""
+    """Replace halves of characters, which JSON can hold and a record cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

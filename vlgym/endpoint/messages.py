@@ -12,8 +12,14 @@ from ..env.rendering import data_url
 from ..types import Image, Message
 
 
+@functools.lru_cache(maxsize=256)
+def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
+    """Return `data:image/png;base64,...`; a picture of the history is encoded once."""
+    return data_url(np.frombuffer(data, np.uint8).reshape(shape))
+
+
 def write_picture(image: Image) -> str:
-    """Return `data:image/png;base64,...` of `[H, W, 3] uint8`; a picture of the history is encoded once."""
+    """Return `data:image/png;base64,...` of `[H, W, 3] uint8`."""
     return _write_picture(image.shape, image.tobytes())
 
 
@@ -23,17 +29,12 @@ def encode_turn(image: Image, text: str) -> dict[str, Any]:
     return encode_messages([{"role": "user", "content": content}])[0]
 
 
-@functools.lru_cache(maxsize=256)
-def _write_picture(shape: tuple[int, ...], data: bytes) -> str:
-    return data_url(np.frombuffer(data, np.uint8).reshape(shape))
-
-
 def encode_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return messages of the chat completions protocol, in the same order.
+    """Return messages of the chat completions protocol.
 
-    What holds a picture is a list of parts; what holds none is a plain string, which every server takes.
+    A message without a picture is a plain string, which every server takes.
     """
-    return [{"role": message["role"], "content": _write_content(message["content"])} for message in messages]
+    return [{"role": each["role"], "content": _write_content(each["content"])} for each in messages]
 
 
 def _write_content(parts: Sequence[dict[str, Any]]) -> str | list[dict[str, Any]]:

@@ -1,7 +1,6 @@
-"""The policy `openai:MODEL`: it asks an endpoint, some turns at once.
+"""The policy `openai:MODEL`: it asks an endpoint, several turns at once, from a thread.
 
-An event loop in a thread does the asking, so that environments can step meanwhile. Nothing is cached between runs. An
-answer is streamed only where the server demands it.
+Nothing is cached between runs. An answer is streamed only where the server demands it.
 """
 
 from __future__ import annotations
@@ -29,43 +28,39 @@ from .messages import encode_messages
 from .secrets import find_secrets, without_secrets
 
 MOST_AT_ONCE = 1024
-FIXED = {
+FIXED = {  # fields of a request that `extra` cannot set, and why
     "model": "it stands behind openai:",
     "messages": "the environment writes them",
     "stream": "answers are read as a whole",
     "n": "one answer is read",
     **{name: f"write --policy-arg {name}=VALUE" for name in ("temperature", "max_tokens", "top_p", "seed")},
 }
-"""Fields of a request that `extra` cannot set, and why."""
 
 
 class OpenAIPolicy:
     """Asks a chat completions endpoint.
 
     Args:
-        model: name of the model, as the server knows it; or `MODEL@URL`, whose address stands for `base_url`.
-        base_url: address of a server that speaks the chat completions protocol, such as `http://127.0.0.1:8000/v1`; by
-            default what the `openai` package takes: OPENAI_BASE_URL, or OpenAI's own.
+        model: name of the model, as the server knows it; or `MODEL@URL`, which sets `base_url`.
+        base_url: address of the server, such as `http://127.0.0.1:8000/v1`; by default
+            OPENAI_BASE_URL, or OpenAI's own.
         concurrency: most requests under way at once.
-        temperature: of sampling; the server's default where it is `None`.
-        max_tokens: most tokens of a reply; the server's default where it is `None`.
-        top_p: share of probability that is sampled from.
-        reasoning_effort: how long the model thinks, such as `low`; each server has its own words.
-        chat_template_kwargs: what the server gives the model's template, such as `{"enable_thinking": false}`.
+        temperature, max_tokens, top_p: of sampling; `None` is the server's default.
+        reasoning_effort: such as `low`; each server has its own words.
+        chat_template_kwargs: for the model's template, such as `{"enable_thinking": false}`.
         extra: further fields of the request's body, by name.
         timeout: seconds that one answer may take.
         max_retries: how often a request is repeated after a failure that may pass.
-        requests_per_minute: most requests sent in a minute, evenly spaced; `None` for no limit.
-        max_answer_bytes: most bytes of one answer, as it comes and unpacked; a longer one is a failure.
-        seed: with it, each request carries a seed made from this one, the environment, the episode's seed,
-            repeat and turn; the same in any order of play.
+        requests_per_minute: most requests sent in a minute, evenly spaced.
+        max_answer_bytes: most bytes of one answer, packed and unpacked; a longer one is a failure.
+        seed: each request carries a seed of this one, the environment and the turn's place.
 
     Attributes:
         hide: takes the key and the address's password out of a text.
-        served_model: what the server calls the model that answered last; empty before the first answer.
+        served_model: the server's name of the model that answered last.
 
     Raises:
-        UserError: an argument is out of range, there is no key, or the package `openai` is missing.
+        UserError: an argument is out of range, there is no key, or `openai` is missing.
     """
 
     sees = True
@@ -98,19 +93,21 @@ class OpenAIPolicy:
         check_number("--policy-arg max_retries", max_retries, 0, 1000)
         check_number("--policy-arg timeout", timeout, above=0)
         check_number("max_answer_bytes", max_answer_bytes, 1000)
-        for name, value, least in (("--temperature", temperature, 0), ("--max-tokens", max_tokens, 1)):
+        optional: dict[str, tuple[Any, dict[str, float]]] = {
+            "--temperature": (temperature, {"least": 0}),
+            "--max-tokens": (max_tokens, {"least": 1}),
+            "top_p": (top_p, {"least": 0, "most": 1}),
+            "--policy-arg requests_per_minute": (requests_per_minute, {"above": 0}),
+        }
+        for name, (value, bounds) in optional.items():
             if value is not None:
-                check_number(name, value, least)
-        if top_p is not None:
-            check_number("top_p", top_p, 0, 1)
+                check_number(name, value, **bounds)
         for option, mapping in (("chat_template_kwargs", chat_template_kwargs), ("extra", extra)):
             if mapping is not None and not isinstance(mapping, Mapping):
                 raise UserError(f"{option} must be given as --policy-arg {option}.NAME=VALUE, got {mapping!r:.80}.")
         for field in extra or ():
             if field in FIXED:
                 raise UserError(f"extra.{field} cannot be set: {FIXED[field]}.")
-        if requests_per_minute is not None:
-            check_number("--policy-arg requests_per_minute", requests_per_minute, above=0)
 
         # Address and key come last, because the client opens with them.
         url = (os.environ.get("OPENAI_BASE_URL") or None) if base_url is None else base_url
@@ -119,8 +116,9 @@ class OpenAIPolicy:
         api_key = read_key(api_key_env, url)
         self.name, self.model, self.served_model = f"openai:{model}", model, ""
         self.temperature, self.max_tokens, self.seed = temperature, max_tokens, seed
-        options = {"top_p": top_p, "reasoning_effort": reasoning_effort, "chat_template_kwargs": chat_template_kwargs}
-        self._options = {field: value for field, value in {**options, **(extra or {})}.items() if value is not None}
+        options = {"top_p": top_p, "reasoning_effort": reasoning_effort}
+        options |= {"chat_template_kwargs": chat_template_kwargs, **(extra or {})}
+        self._options = {field: value for field, value in options.items() if value is not None}
         self.concurrency, self.timeout, self.max_retries = concurrency, timeout, max_retries
         self.requests_per_minute, self.api_key_env = requests_per_minute, api_key_env
         self._client, self._http, self._url, self.hide = open_client(
@@ -141,29 +139,17 @@ class OpenAIPolicy:
 
     def describe(self) -> dict[str, Any]:
         """Return what the replies depend on; `None` is the server's default."""
-        return {
-            "name": self.name,
-            "model": self.model,
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "seed": self.seed,
-            **({"options": without_secrets(self._options)} if self._options else {}),
-        }
+        options = {"options": without_secrets(self._options)} if self._options else {}
+        names = ("name", "model", "temperature", "max_tokens", "seed")
+        return {**{name: getattr(self, name) for name in names}, **options}
 
     def describe_session(self) -> dict[str, Any]:
-        """Return what the replies do not depend on, for a session's record; no key, and no password of an address."""
+        """Return settings that replies do not depend on; no key, and no password of an address."""
         import openai
 
-        return {
-            "base_url": self._url,
-            "api_key_env": self.api_key_env,
-            "concurrency": self.concurrency,
-            "timeout": self.timeout,
-            "max_retries": self.max_retries,
-            "requests_per_minute": self.requests_per_minute,
-            "served_model": self.served_model,
-            "openai": openai.__version__,
-        }
+        limits = ("concurrency", "timeout", "max_retries", "requests_per_minute", "served_model")
+        settings = {name: getattr(self, name) for name in ("api_key_env", *limits)}
+        return {"base_url": self._url, **settings, "openai": openai.__version__}
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
         """Ask for all turns at once and wait for all answers.
@@ -174,7 +160,7 @@ class OpenAIPolicy:
         futures = [self.submit(turn) for turn in turns]
         try:
             concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_EXCEPTION)
-            failed = [future for future in futures if future.done() and future.exception() is not None]
+            failed = [each for each in futures if each.done() and each.exception() is not None]
             return [future.result() for future in failed or futures]
         except BaseException:
             for future in futures:
@@ -184,9 +170,9 @@ class OpenAIPolicy:
     def submit(self, turn: Turn) -> Future[Reply]:
         """Ask for one turn.
 
-        The `Future` ends with a `Reply`, which is empty and `refused` where the server takes other prompts, not this
-        one; with `UserError` where the key, the model or the request is wrong or no server is there; and with
-        `FailedError` where all retries failed. Either holds for all later turns, too, except `EndpointError`.
+        The `Future` ends with a `Reply`, empty and `refused` where the server refuses this prompt;
+        with `UserError` for a wrong key, model or request, or no server; with `FailedError` where
+        all retries failed. Errors hold for later turns, except `EndpointError`.
         """
         if self._closed:
             raise RuntimeError(f"{self.name} was closed")
@@ -194,10 +180,11 @@ class OpenAIPolicy:
         return self._submit(turn.messages, seed)
 
     def check(self, pictures: bool = True) -> None:
-        """Ask one short question, so that a wrong key, model or address is found before any environment is made."""
+        """Ask one short question, so that a wrong key, model or address ends the run at once."""
         picture = {"type": "image", "image": np.full((64, 64, 3), 128, np.uint8)}
         content = [*[picture][:pictures], {"type": "text", "text": "Answer with one word: yes."}]
-        reply = self._submit([{"role": "user", "content": content}], None if self.seed is None else 0).result()
+        seed = None if self.seed is None else 0
+        reply = self._submit([{"role": "user", "content": content}], seed).result()
         if not reply.text.strip():
             raise UserError(
                 f"{self._url} answers the first question without a text; it sent: {reply.extra['came']}. Check "
@@ -225,8 +212,8 @@ class OpenAIPolicy:
 
     def _submit(self, messages: Sequence[Any], seed: int | None) -> Future[Reply]:
         options = {"seed": seed, "temperature": self.temperature}
-        fields = {**self._options, **{name: value for name, value in options.items() if value is not None}}
-        body = {"model": self.model, "messages": encode_messages(messages), **fields}
+        fields = {name: value for name, value in options.items() if value is not None}
+        body = {"model": self.model, "messages": encode_messages(messages), **self._options, **fields}
         return asyncio.run_coroutine_threadsafe(self._ask(body), self._loop)
 
     async def _ask(self, body: dict[str, Any]) -> Reply:
@@ -237,6 +224,8 @@ class OpenAIPolicy:
             await self._pace()
             if self._ended is not None:
                 raise type(self._ended)(str(self._ended))
+
+            # A server that refuses one prompt takes others: the reply is empty, and play goes on.
             begun = time.monotonic()
             try:
                 reply, attempts = await self._send(body)
@@ -263,11 +252,12 @@ class OpenAIPolicy:
         """Send a request; return its answer, and how many attempts it took."""
         import openai
 
-        sent = {**body, **self._stream} | ({} if self.max_tokens is None else {self._limit_name: self.max_tokens})
-        try:  # as extra_body: what the package knows by name it walks through, which takes longer
-            raw = await self._client.chat.completions.with_raw_response.create(
-                model=self.model, messages=[], extra_body=sent
-            )
+        # In extra_body: the package walks through what it knows by name, which takes longer.
+        limit = {} if self.max_tokens is None else {self._limit_name: self.max_tokens}
+        sent = {**body, **self._stream, **limit}
+        create = self._client.chat.completions.with_raw_response.create
+        try:
+            raw = await create(model=self.model, messages=[], extra_body=sent)
         except openai.APIStatusError as error:
             if error.status_code not in (400, 422) or not self._adapt(sent, error.message):
                 raise
@@ -275,7 +265,7 @@ class OpenAIPolicy:
         return raw.http_response.extensions["answer"], raw.retries_taken + 1
 
     def _adapt(self, sent: Mapping[str, Any], words: str) -> bool:
-        """Learn from a refusal which form of a request the server wants; return whether it wants another one."""
+        """Learn from a refusal which form of a request the server wants; return if there is one."""
         if "max_tokens" in sent and "max_completion_tokens" in words:
             self._limit_name = "max_completion_tokens"
         elif "stream_options" in sent and "stream_options" in words:
@@ -299,11 +289,10 @@ class OpenAIPolicy:
         # The status says whose mistake it is; each line names the option that corrects it.
         status = getattr(error, "status_code", 0)
         if status in (401, 403):
-            wrong = f"No key was sent: {self.api_key_env} is not set." if self._keyless else ""
-            return UserError(
-                f"{where} refuses access: {words}. "
-                f"{wrong or f'Check the key in {self.api_key_env} (--policy-arg api_key_env).'}"
-            )
+            wrong = f"Check the key in {self.api_key_env} (--policy-arg api_key_env)."
+            if self._keyless:
+                wrong = f"No key was sent: {self.api_key_env} is not set."
+            return UserError(f"{where} refuses access: {words}. {wrong}")
         if status in (404, 405):
             return UserError(
                 f"{where} has no chat completions for {self.model}: {words}. Check the model's name and --base-url "
@@ -328,7 +317,7 @@ class OpenAIPolicy:
         )
 
     def _read_words(self, error: Any) -> str:
-        """Return what the server said or did as one line, without keys and passwords."""
+        """Return the server's words or its failure as one line, without keys and passwords."""
         import openai
 
         if isinstance(error, openai.APITimeoutError):
@@ -342,6 +331,6 @@ class OpenAIPolicy:
 
 
 def make_seed(seed: int, turn: Turn) -> int:
-    """Return the seed of a turn's request: 31 bits that depend on nothing but the run's seed and the turn's place."""
+    """Return the seed of a request, 31 bits of the run's seed and the turn's place alone."""
     place = f"{seed}|{turn.env_id}|{turn.seed}|{turn.repeat}|{turn.turn}"
     return int.from_bytes(hashlib.sha256(place.encode()).digest()[:4], "big") >> 1

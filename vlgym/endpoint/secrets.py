@@ -13,17 +13,16 @@ from .completion import Hide
 
 SECRET_NAME = r"(?:^|[\W_]|api|access|db)(?:key|token|secret|password|passwd|pwd|auth|authorization|credentials?)"
 """End of a name whose value is a key or a password, as a pattern."""
-SHORT = 4
-"""Letters from which on a secret is hidden within words, too."""
+SHORT = 4  # letters from which on a secret is hidden within words, too
 
 
 def is_secret(name: str) -> bool:
-    """True if an option's name says that its value is a key or a password."""
+    """True if an option's name is that of a key or a password."""
     return bool(re.search(rf"{SECRET_NAME}$", name, re.IGNORECASE))
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
-    """Return an option's value with `[secret]` for each text whose name says that it is one."""
+    """Return an option's value with `[secret]` for each text that its name makes a secret."""
     if isinstance(value, Mapping):
         return {key: without_secrets(item, str(key)) for key, item in value.items()}
     if isinstance(value, list):
@@ -41,7 +40,7 @@ def find_secrets(value: Any, name: str = "") -> set[str]:
 
 
 def make_hide(url: str, key: str, secrets: Iterable[str] = ()) -> Hide:
-    """Return the function that takes a key, the password and the query of an address, and further secrets out."""
+    """Return the function that hides a key, the password and query of an address, and secrets."""
     split = urlsplit(url)
     password = split.password or ""
     known = {key, password, unquote(password), *dict(parse_qsl(split.query)).values()} - {""}
@@ -64,7 +63,7 @@ def hide_in(error: Exception, hide: Hide) -> Exception:
 
 
 def hide_login(url: str) -> str:
-    """Return an address, even one that is none, without user, password and query, and without a slash at its end."""
+    """Return an address, even a malformed one, without user, password, query and last slash."""
     front, separator, rest = url.partition("://")
     place = (rest if separator else front).rpartition("@")[2].partition("?")[0].partition("#")[0].rstrip("/")
     return f"{front}://{place}" if separator else place

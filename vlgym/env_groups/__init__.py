@@ -1,13 +1,9 @@
-"""Groups that step the environments of a batch: in turn in this process, in worker processes, on Ray, behind TCP.
+"""Groups that step a batch of environments: in this process, in worker processes, on Ray, behind TCP.
 
     group = open_group("processes:4")
     runner = Runner([group.make("vlgym/OneRoom-v0") for _ in range(16)])
-    ...
-    runner.close()
-    group.close()
 
-An episode is the same bit for bit whichever is used. A group makes environments; `vlgym.play.rollout.Runner` steps
-several of them at once.
+An episode is the same bit for bit in each. A group makes environments; a `Runner` steps them.
 """
 
 from __future__ import annotations
@@ -21,9 +17,7 @@ from typing import Any
 from ..errors import UserError, check_number
 from ..registry.making import make
 from .processes import ProcessLink
-from .workers import LIMIT, Link, WorkerGroup
-
-LOCAL_NAME = "local"
+from .workers import LIMIT, Link, Tell, WorkerGroup
 
 _PLACE = r"[^\s/:,]+:\d{1,5}"
 _FORM = re.compile(
@@ -36,7 +30,6 @@ class LocalGroup:
     """Environments of this process, stepped one after the other."""
 
     def make(self, env_id: str, **arguments: Any) -> Any:
-        """As `vlgym.make`."""
         return make(env_id, **arguments)
 
     def close(self) -> None:
@@ -45,20 +38,18 @@ class LocalGroup:
 
 LOCAL = LocalGroup()
 EnvGroup = LocalGroup | WorkerGroup
-"""A group of environments: local or in workers."""
 
 
 def read_envs(place: str, name: str = "envs") -> tuple[str, str, int | None]:
-    """Read `local`, `processes[:N]`, `ray[:N]`, `ray:auto[:N]`, `ray://HOST:PORT[:N]` or
-    `tcp://HOST:PORT[,HOST:PORT...][:N]`.
+    """Read the name of a group.
 
     Returns:
-        `local`, `processes`, `ray` or `tcp`; the address of a Ray cluster, empty for one that is started here, or the
-        servers' addresses with commas; and how many workers, `None` for as many as there are processors or the servers
-        have.
+        `local`, `processes`, `ray` or `tcp`; the address of a Ray cluster, empty for one that is
+        started here, or the servers' addresses with commas; and the number of workers, `None` for
+        the number of processors, or of the servers' workers.
 
     Raises:
-        UserError: it is none of these.
+        UserError: it is no such name; the message lists the forms.
     """
     match = _FORM.fullmatch(place)
     if match is None:
@@ -72,11 +63,7 @@ def read_envs(place: str, name: str = "envs") -> tuple[str, str, int | None]:
 
 
 def open_group(
-    place: str = LOCAL_NAME,
-    *,
-    envs: int | None = None,
-    limit: float = LIMIT,
-    tell: Callable[[str], object] = lambda line: None,
+    place: str = "local", *, envs: int | None = None, limit: float = LIMIT, tell: Tell = lambda line: None
 ) -> EnvGroup:
     """Open a group.
 
@@ -91,8 +78,10 @@ def open_group(
     """
     kind, address, workers = read_envs(place)
     check_number("limit", limit, above=0)
-    if kind == LOCAL_NAME:
+    if kind == "local":
         return LOCAL
+
+    # A way to start a worker, and the number of workers, which each kind counts otherwise.
     if kind == "ray":
         from .on_ray import connect, count_workers, start_actor
 

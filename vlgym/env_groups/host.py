@@ -1,4 +1,4 @@
-"""The environments of one worker and the requests on them, in the worker's own process, where plugins' code runs."""
+"""One worker's environments and the requests on them, in the worker's process: plugins' code runs here."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from ..registry.making import make
 from ..registry.versions import list_versions
 from .wire import pack
 
+# Requests that call a method: its name, and the request's fields that are its arguments.
 METHODS = {
     "solve": ("solve",), "match": ("match_action", "action"), "point": ("point_action", "x", "y"),
     "think": ("think", "action"),
 }  # fmt: skip
-"""Requests that call a method, which has that name and those parts of the request."""
 
 
 class Host:
-    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`; `make` makes an
-    environment."""
+    """Answers requests, each a dict with `n` (its number), `env` (the environment's) and `do`."""
 
     def __init__(self, make: Callable[..., VLEnv] = make) -> None:
         self._make = make
         self._envs: dict[int, VLEnv] = {}
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what is asked; return `n`, `env`, and `value` or the `error` that was raised."""
+        """Answer a request with `n`, `env`, and `value` or the `error` that was raised."""
         head = {"n": request["n"], "env": request["env"]}
         try:
             if request["do"] in METHODS:
@@ -44,7 +43,7 @@ class Host:
             return {**head, "error": describe_error(error)}
 
     def write_answer(self, request: Mapping[str, Any]) -> bytes:
-        """Do what is asked, and return the answer as a frame; one that cannot be sent is an error, too."""
+        """Answer a request with a frame; one that cannot be sent is an error, too."""
         answer = self.answer(request)
         try:
             return pack(answer)
@@ -82,8 +81,7 @@ class Host:
         return describe_env(self._envs[request["env"]], None if turns is None else PromptBuilder(turns, images))
 
     def _do_close(self, request: Mapping[str, Any]) -> None:
-        env = self._envs.pop(request["env"], None)
-        if env is not None:
+        if env := self._envs.pop(request["env"], None):
             env.close()
 
 
@@ -93,17 +91,17 @@ def make_without_code(env_id: str, **arguments: Any) -> VLEnv:
 
 
 def _position(env: VLEnv, observation: Mapping[str, Any], info: Mapping[str, Any]) -> dict[str, Any]:
-    """An observation and what belongs to it."""
     legal = list(env.action_space.legal)  # type: ignore[attr-defined]
     return {"observation": dict(observation), "info": info, "system": env.system_text, "legal": legal}
 
 
 @functools.cache
 def own_version() -> str:
-    """Version of vlgym in this process; empty where it was not installed."""
+    """Return this process's version of vlgym; empty where it was not installed."""
     return list_versions().get("vlgym", "")
 
 
 def describe_error(error: Exception) -> dict[str, Any]:
-    """Return an environment's error as plain data: its class by name, whether it is a `UserError`, and its text."""
-    return {"type": type(error).__name__, "user": isinstance(error, UserError), "line": plain_line(str(error), 2000)}
+    """Return an error as plain data: the name of its class, `UserError` or not, and its text."""
+    line, user = plain_line(str(error), 2000), isinstance(error, UserError)
+    return {"type": type(error).__name__, "user": user, "line": line}

@@ -1,7 +1,7 @@
 """Workers that are Ray actors, on this machine or on a cluster: the extra `vlgym[ray]`.
 
-What goes to an actor and comes back are bytes in the form of `vlgym.env_groups.wire`. Ray itself pickles what it
-carries, as everything on a Ray cluster does; a cluster is one circle of trust.
+Requests and answers are bytes in the form of `vlgym.env_groups.wire`. Ray itself pickles them, as
+it does everything on a cluster; a cluster is one circle of trust.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from .workers import LostError
 
 _load = partial(import_extra, "ray", extra="ray", user="An environment on Ray")
 
-SILENT_S = 10.0
-"""Seconds for the start of an actor before a line says that it waits."""
+SILENT_S = 10.0  # for the start of an actor before a line says that it waits
 
 
 class Actor:
@@ -32,7 +31,6 @@ class Actor:
         self.host = Host()
 
     def answer(self, frames: list[bytes]) -> list[bytes]:
-        """Answer several requests, in their order."""
         return [self.host.write_answer(unpack(frame)) for frame in frames]
 
     def close(self) -> None:
@@ -40,11 +38,7 @@ class Actor:
 
 
 class RayLink:
-    """Connection to an actor; it starts the actor.
-
-    Args:
-        tell: called with a line where no processor is free for the actor.
-    """
+    """Connection to an actor, which it starts; `tell` gets a line while no processor is free."""
 
     def __init__(self, index: int, ray: Any, tell: Callable[[str], object]) -> None:
         self._ray, self._tell = ray, tell
@@ -67,10 +61,12 @@ class RayLink:
             self._unsent = []
 
     def receive(self, limit: float) -> Any:
-        """See `Link`; a call with several requests has as many times the limit, and the actor's start has it once."""
+        """See `Link`; a call has the limit for each of its requests, the actor's start once."""
         self.flush()
         if self._started is not None:
             self._wait_for_start(limit)
+
+        # One call answers the requests that were sent together.
         try:
             if not self._answers:
                 call, count = self._calls.popleft()
@@ -114,8 +110,8 @@ def connect(address: str) -> None:
     """Start Ray on this machine, or connect to a cluster, unless that was done.
 
     Args:
-        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that RAY_ADDRESS names, else a
-            Ray of this machine that ends with this process.
+        address: `auto`, `ray://host:port`, or empty for Ray's own rule: the cluster that
+            RAY_ADDRESS names, else a Ray of this machine that ends with this process.
 
     Raises:
         UserError: Ray is not installed, or there is no cluster.
@@ -123,16 +119,15 @@ def connect(address: str) -> None:
     ray = _load()
     if ray.is_initialized():
         return
+    options = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
-        ray.init(
-            address=address or None, include_dashboard=None if address else False, log_to_driver=False,
-            logging_level=logging.ERROR,
-        )  # fmt: skip
+        ray.init(address=address or None, include_dashboard=None if address else False, **options)
     except Exception as error:
         where = f"the Ray cluster {address}" if address else "Ray on this machine"
+        why = plain_line(f"{type(error).__name__}: {error}", 300)
         raise UserError(
-            f"{where} cannot be reached: {plain_line(f'{type(error).__name__}: {error}', 300)}. Start one with "
-            "`ray start --head`, or take --envs ray or --envs processes."
+            f"{where} cannot be reached: {why}. Start one with `ray start --head`, or take --envs ray or "
+            "--envs processes."
         ) from None
 
 

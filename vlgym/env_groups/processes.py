@@ -15,8 +15,7 @@ from .wire import receive
 from .workers import START, LostError
 
 WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker")
-LEAVES_S = 5.0
-"""Seconds for closing what a worker opened."""
+LEAVES_S = 5.0  # for a worker to close its environments
 
 
 class SocketLink:
@@ -52,11 +51,7 @@ class SocketLink:
 
 
 class ProcessLink(SocketLink):
-    """Connection to a worker process; it starts the process.
-
-    Args:
-        command: what is run, with the number of the socket after it.
-    """
+    """Connection to a worker process, which it starts by `command` and the number of its socket."""
 
     def __init__(self, index: int, command: Sequence[str] = WORKER_COMMAND) -> None:
         ours, theirs = socket.socketpair()
@@ -66,7 +61,7 @@ class ProcessLink(SocketLink):
         super().__init__(ours, f"worker {index} (process {self.pid})")
 
     def end(self) -> None:
-        """See `Link`: at once; after `finish` it may first close what it opened."""
+        """See `Link`: at once; after `finish` it may first close its environments."""
         leaves = LEAVES_S if self._socket.fileno() < 0 else 0
         self._socket.close()
         end_worker(self._process, leaves)
@@ -83,8 +78,8 @@ def start_worker(connection: socket.socket, command: Sequence[str], **options: A
     """Start a worker process that answers on a socket."""
     # A new process group: Ctrl-C is for the learner, which goes on to the end of its update.
     return subprocess.Popen(
-        [*command, str(connection.fileno())], pass_fds=[connection.fileno()], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, process_group=0, **options,
+        [*command, str(connection.fileno())], pass_fds=[connection.fileno()], process_group=0,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options,
     )  # fmt: skip
 
 

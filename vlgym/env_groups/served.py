@@ -1,8 +1,8 @@
-"""One environment elsewhere as Gymnasium makes it: for a plugin whose dependencies clash with the program's.
+"""One environment elsewhere as Gymnasium makes it, for plugins whose dependencies clash with ours.
 
     gymnasium.make("vlgym:remote", url="tcp://HOST:PORT", env_id="vlgym/WebShop-v1")
 
-The plugin need not be installed here; its replies are read by one of the parsers in `vlgym.parsers.PARSERS`.
+The plugin need not be installed here; a parser of `vlgym.parsers.PARSERS` reads its replies.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class ServedEnv(RemoteEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As `RemoteEnv.reset`, with a seed that is drawn where none is given."""
         if seed is None:
             seed = int(self.np_random.integers(HIGHEST_SEED))
         else:
@@ -63,7 +62,6 @@ class ServedEnv(RemoteEnv):
         return observation, info
 
     def step(self, action: str) -> Step:
-        """As `RemoteEnv.step`."""
         answer = super().step(action)
         self._image = answer[0]["image"]
         return answer

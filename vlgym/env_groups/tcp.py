@@ -1,4 +1,4 @@
-"""Workers behind TCP: `--envs tcp://HOST:PORT`; `vlgym.env_groups.tcp_server` is the other side.
+"""Workers behind TCP: `--envs tcp://HOST:PORT`, and the server of `vlgym serve --workers N`.
 
 A connection begins with a proof that the client holds the token. The token is never sent.
 
@@ -6,47 +6,52 @@ A connection begins with a proof that the client holds the token. The token is n
     client   ASK or WORK, 32 random bytes, and its proof
     server   TAKEN, WRONG_TOKEN or FULL, the number of its workers in two bytes, and its proof
 
-A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After WORK and TAKEN the
-connection belongs to a worker, as a socket of `processes` does. Nothing is encrypted: on a network that is not yours,
-put it into a tunnel (`ssh -L`).
+A proof is the HMAC-SHA256, under the token, of the prover's name and all bytes before it. After
+WORK and TAKEN the connection belongs to a worker, as a socket of `processes` does. Nothing is
+encrypted: on a network that is not yours, put it into a tunnel (`ssh -L`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import os
+import select
 import socket
+import subprocess
+import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..errors import UserError
-from .processes import SocketLink
+from .processes import LEAVES_S, SocketLink, end_worker, start_worker
 from .wire import read_bytes
 from .workers import LostError
 
-TOKEN = "VLGYM_TOKEN"
-"""Environment variable with the token; a command line would show it to every user of the machine."""
-
+TOKEN = "VLGYM_TOKEN"  # in the environment: a command line would show it to every user
 GREETING, NONCE, DIGEST_BYTES = b"vlgym workers 2\n", 32, 32
 CLIENT, SERVER = b"client\n", b"server\n"
 ASK, WORK = b"?", b"w"
 TAKEN, WRONG_TOKEN, FULL = b"+", b"-", b"~"
 
-HANDSHAKE_S = 10.0
-"""Seconds for both proofs."""
-
+HANDSHAKE_S = 10.0  # for both proofs
 _PATIENCE_S = 20.0  # a server may have to start again, and a worker to leave
 _PAUSE_S = 0.5
+TCP_WORKER_COMMAND = (sys.executable, "-m", "vlgym.env_groups.worker", "tcp")
+# Connections without a proof of the token; one more ends the oldest of the host with the most.
+MOST_WAITING = 64
+_GONE = getattr(select, "POLLRDHUP", select.POLLHUP)
+_LOOK_MS = 100
+_WAIT_S = 2.0  # for a worker whose learner has just left
 
 
 class TcpLink(SocketLink):
-    """Connection to a worker behind TCP.
-
-    Args:
-        places: addresses of servers, in the order in which they are tried.
+    """Connection to a worker behind TCP; the servers of `places` are tried in their order.
 
     Raises:
         UserError: a server does not take the token.
@@ -64,6 +69,8 @@ class TcpLink(SocketLink):
                     super().__init__(connection, f"worker {index} (tcp://{place})")
                     self._why = ""
                     return
+
+            # Out of patience: `receive` tells the group of a lost worker.
             if time.monotonic() > end:
                 super().__init__(socket.socket(), f"worker {index} (tcp://{places[0]})")
                 return
@@ -77,10 +84,7 @@ class TcpLink(SocketLink):
 
 
 def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], TcpLink], int]:
-    """Ask servers for their workers.
-
-    Returns:
-        A function that starts worker `index`, on the servers in turn, and the number of workers of all servers.
+    """Return what starts worker `index`, on the servers in turn, and the number of their workers.
 
     Raises:
         UserError: a server cannot be reached, or does not take the token.
@@ -104,11 +108,7 @@ def find_workers(places: Sequence[str], token: str) -> tuple[Callable[[int], Tcp
 
 
 def read_token() -> str:
-    """Return the token of the servers.
-
-    Raises:
-        UserError: the environment has none.
-    """
+    """Return the servers' token; a `UserError` says that the environment has none."""
     if not (token := os.environ.get(TOKEN, "")):
         raise UserError(
             f"--envs tcp:// needs the token that `vlgym serve` prints, in the environment variable {TOKEN}."
@@ -117,7 +117,7 @@ def read_token() -> str:
 
 
 def prove(transcript: bytes, token: str) -> bytes:
-    """Return the proof that a side holds the token; what is said begins with `CLIENT` or `SERVER`."""
+    """Return a proof that a side has the token; the transcript begins with `CLIENT` or `SERVER`."""
     return hmac.digest(token.encode("utf-8", "replace"), transcript, hashlib.sha256)
 
 
@@ -131,7 +131,7 @@ def keep_alive(connection: socket.socket) -> None:
 
 
 def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
-    """Connect to a server and prove the token; return the connection and the server's number of workers."""
+    """Connect to a server and prove the token; return the connection and its number of workers."""
     host, _, port = place.rpartition(":")
     end = time.monotonic() + HANDSHAKE_S
     try:
@@ -139,6 +139,7 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
     except (UnicodeError, OverflowError) as error:
         raise OSError(str(error)) from None
     try:
+        # Our proof is of the server's fresh bytes and ours.
         keep_alive(connection)
         hello = bytes(read_bytes(connection, len(GREETING) + NONCE, end))
         if not hello.startswith(GREETING):
@@ -146,6 +147,8 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
         request = purpose + os.urandom(NONCE)
         request += prove(CLIENT + hello + request, token)
         connection.sendall(request)
+
+        # So is the server's: nothing but the handshake is sent to one that does not hold the token.
         answer = bytes(read_bytes(connection, 3, end))
         if answer[:1] == WRONG_TOKEN:
             raise UserError(f"tcp://{place} does not take the token in {TOKEN}.")
@@ -164,3 +167,124 @@ def _open(place: str, purpose: bytes, token: str) -> tuple[socket.socket, int]:
 
 def _explain(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
+
+
+class WorkerServer:
+    """Listens, and starts a worker for each connection that proves the token.
+
+    It never reads an environment's data: the worker inherits the connection, and the server only
+    watches for its end.
+
+    Args:
+        port: 0 takes a free one.
+        command: starts a worker, with the number of its socket at the end.
+
+    Raises:
+        UserError: the port is in use, or the host is no address of this machine.
+    """
+
+    def __init__(
+        self, host: str, port: int, workers: int, token: str, command: Sequence[str] = TCP_WORKER_COMMAND
+    ) -> None:
+        if not token:
+            raise ValueError("the token is empty")
+        self.workers, self._token, self._command = workers, token, command
+        self._listening = listen(host, port)
+        self.port: int = self._listening.getsockname()[1]
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self._free = threading.BoundedSemaphore(workers)
+        self._unproved: dict[socket.socket, str] = {}
+        self._lock = threading.Lock()
+
+    def serve(self) -> None:
+        """Serve until the process is interrupted or `close` is called."""
+        with suppress(OSError):
+            while True:
+                connection, address = self._listening.accept()
+                with self._lock:
+                    self._unproved[connection] = address[0]
+                    if len(self._unproved) > MOST_WAITING:
+                        crowd = Counter(self._unproved.values()).most_common(1)[0][0]
+                        oldest = next(each for each, host in self._unproved.items() if host == crowd)
+                        del self._unproved[oldest]
+                        with suppress(OSError):  # it has ended
+                            oldest.shutdown(socket.SHUT_RDWR)
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """End all workers, and listen no more."""
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for process in list(self.running):
+            end_worker(process, 0)
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Serve one connection, in its own thread."""
+        with connection, suppress(OSError, EOFError):
+            try:
+                transcript, purpose = self._hear(connection)
+            finally:
+                with self._lock:
+                    self._unproved.pop(connection, None)
+
+            def tell(status: bytes) -> None:
+                answer = status + self.workers.to_bytes(2, "little")
+                proof = prove(SERVER + transcript + answer, self._token) if purpose else b""
+                connection.sendall(answer + proof)
+
+            if purpose != WORK:
+                tell(TAKEN if purpose == ASK else WRONG_TOKEN)
+            elif not self._free.acquire(timeout=_WAIT_S):
+                tell(FULL)
+            else:
+                try:
+                    tell(TAKEN)
+                    self._work(connection)
+                finally:
+                    self._free.release()
+
+    def _hear(self, connection: socket.socket) -> tuple[bytes, bytes]:
+        """Return the transcript, and the client's purpose: empty where it does not prove the token."""
+        connection.settimeout(HANDSHAKE_S)
+        keep_alive(connection)
+        hello = GREETING + os.urandom(NONCE)
+        connection.sendall(hello)
+        end = time.monotonic() + HANDSHAKE_S
+        transcript = hello + read_bytes(connection, 1 + NONCE + DIGEST_BYTES, end)
+        request, proof = transcript[:-DIGEST_BYTES], transcript[-DIGEST_BYTES:]
+        proved = hmac.compare_digest(proof, prove(CLIENT + request, self._token))
+        return transcript, request[len(hello) :][:1] if proved else b""
+
+    def _work(self, connection: socket.socket) -> None:
+        """Run a worker until it ends or the other side is gone."""
+        connection.settimeout(None)  # the worker shares the mode of its connection
+        environment = {name: value for name, value in os.environ.items() if name != TOKEN}
+        process = start_worker(connection, self._command, env=environment)
+        self.running.add(process)
+        try:
+            watch = select.poll()
+            watch.register(connection, _GONE)
+            while process.poll() is None and not watch.poll(_LOOK_MS):
+                pass
+            end_worker(process, LEAVES_S)
+        finally:
+            self.running.discard(process)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on a port; a `UserError` says that it is in use, or the host is another machine."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UserError(f"{host}, --port {port}: {why}. Try --port 0 for any free one.") from None
+
+
+def is_loopback(host: str) -> bool:
+    """True if a host's name or address is this machine's own."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,9 +1,9 @@
 """Wire format between a learner and its workers: frames of JSON text and raw arrays, without code.
 
-A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the text, the arrays one
-after the other. In the text, what JSON does not know is an object with one key that begins with `~`: `~t` a tuple,
-`~d` a dict by pairs, `~a` an array and `~s` a NumPy number, both by type and shape. So everything arrives with the type
-that it had. Objects of classes do not travel; nothing is ever unpickled.
+A frame is the length of the text (4 bytes, little-endian), the length of the arrays (8 bytes), the
+text, the arrays one after the other. In the text, an object with one key that begins with `~` is of
+a type that JSON lacks: `~t` a tuple, `~d` a dict by pairs, `~a` an array and `~s` a NumPy number,
+both by type and shape. Objects of classes do not travel; nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import UserError
 
 PREFIX = struct.Struct("<IQ")
 MOST_TEXT, MOST_BYTES = 1 << 20, 1 << 26
-"""Longest text and longest arrays of a frame. Text becomes up to a hundred times as much memory, arrays only once."""
+"""Longest text and arrays of a frame. Text takes up to a hundred times as much memory, arrays once."""
 
 _DTYPE_KINDS = frozenset("biuf")
 _MARK = "~"
@@ -36,7 +36,7 @@ def pack(data: Any) -> bytes:
     """Return a frame.
 
     Raises:
-        UserError: something in it is neither plain data nor a NumPy array, or it is more than `unpack` reads.
+        UserError: it holds more than plain data and NumPy arrays, or is longer than `unpack` reads.
     """
     arrays: list[Any] = []
     text = _write(data, arrays)
@@ -47,7 +47,7 @@ def pack(data: Any) -> bytes:
 
 
 def unpack(frame: bytes | bytearray) -> Any:
-    """Return what `pack` was given; arrays share the memory of the frame.
+    """Return the data of a frame; arrays share its memory.
 
     Raises:
         NonsenseError: it is no frame.
@@ -56,6 +56,8 @@ def unpack(frame: bytes | bytearray) -> Any:
         text, arrays = _read_sizes(frame)
         if PREFIX.size + text + arrays != len(frame):
             raise NonsenseError("it is cut off")
+
+        # Arrays are taken in their order, and every byte belongs to one.
         place, end = [0], PREFIX.size + text
         data = _decode(json.loads(frame[PREFIX.size : end]), memoryview(frame)[end:], place, 0)
         if place[0] != arrays:
@@ -68,7 +70,7 @@ def unpack(frame: bytes | bytearray) -> Any:
 
 
 def receive(connection: socket.socket, limit: float | None = None) -> Any:
-    """Read a frame, in at most `limit` seconds, and return what it holds.
+    """Read a frame, in at most `limit` seconds, and return its data.
 
     Raises:
         NonsenseError: it is no frame, or longer than one may be.
@@ -127,7 +129,7 @@ def _encode(value: Any, arrays: list[Any], depth: int) -> Any:
     if kind is dict:
         if all(type(key) is str and not key.startswith(_MARK) for key in value):
             return {key: _encode(item, arrays, depth) for key, item in value.items()}
-        return {"~d": [[_encode(key, arrays, depth), _encode(item, arrays, depth)] for key, item in value.items()]}
+        return {"~d": [[_encode(each, arrays, depth) for each in pair] for pair in value.items()]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in _DTYPE_KINDS:
         array = np.ascontiguousarray(value)
         arrays.append(array.reshape(-1).view(np.uint8).data if array.size else b"")

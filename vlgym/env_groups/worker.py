@@ -1,10 +1,10 @@
-"""The worker process: `python -m vlgym.env_groups.worker [tcp] SOCKET`, started by `vlgym.env_groups.processes`.
+"""The worker process: `python -m vlgym.env_groups.worker [tcp] SOCKET`; `processes` starts it.
 
 With `tcp` the learner is on another machine, and no argument that it sends names code.
 
-It reads a frame, executes it, writes a frame, and ends when the other side does. Environments are made and stepped in
-the main thread, because graphics contexts belong to the thread that made them. A second thread writes the answers, so
-that a busy learner keeps no environment waiting. There are never more answers than environments.
+It reads a frame, executes it, writes a frame, and ends when the other side does. Environments are
+made and stepped in the main thread, because graphics contexts belong to the thread that made them.
+A second thread writes the answers, so that a busy learner keeps no environment waiting.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Environments spread over workers, each of which holds several, and what happens when a worker is lost.
+"""Environments spread over workers, several in each, and the replacement of a lost worker.
 
-A worker that ends, writes nonsense or does not answer in time is given up. Another one takes its place: its
-environments are made again, their episodes are played up to where they stood from seed and replies, which is exact
-because an episode is a function of those, and the requests that were under way are sent again. Every request has one
-answer, so nothing is lost and nothing counts twice. A request that no worker survives ends the run.
+A worker that ends, writes nonsense or does not answer in time is given up. Another one takes its
+place: its environments are made again, their episodes are replayed from seed and replies, which is
+exact, and the open requests are sent again. Every request has one answer, so nothing is lost and
+nothing counts twice. A request that no worker survives ends the run.
 
 It knows nothing of sockets or Ray: a `Link` is the way to one worker.
 """
@@ -22,14 +22,10 @@ from .answers import check_answer
 from .host import own_version
 from .wire import NonsenseError, pack, packed_alike
 
-LIMIT = 120.0
-"""Seconds for an answer: an engine or a browser may have to start."""
-
-START = 300.0
-"""Seconds for a worker's first answer: it may wait for a free processor, perhaps for a node."""
-
-MOST_LOST = 3
-"""Workers that may be lost over one request."""
+Tell = Callable[[str], object]
+LIMIT = 120.0  # seconds for an answer: an engine or a browser may have to start
+START = 300.0  # seconds for a worker's first answer: it may wait for a processor, or for a node
+MOST_LOST = 3  # workers that may be lost over one request
 
 
 class LostError(Exception):
@@ -37,7 +33,7 @@ class LostError(Exception):
 
 
 class EnvError(Exception):
-    """An environment raised an error in its worker; its class there gives the name of the class here."""
+    """An environment raised an error in its worker; the class here has the name of the class there."""
 
 
 class Link(Protocol):
@@ -46,15 +42,18 @@ class Link(Protocol):
     name: str
 
     def send(self, frame: bytes) -> None:
-        """Send a request without waiting for the worker, at the latest with `flush`. A worker that has ended is noticed
-        by `receive`."""
+        """Send a request at once, or with `flush`; `receive` notices that a worker has ended."""
 
     def flush(self) -> None:
-        """Send what was held back."""
+        """Send the requests that were held back."""
 
     def receive(self, limit: float) -> Any:
-        """Return the next answer; `LostError` where there is none within `limit` seconds, or none will come, and
-        `FailedError` where no worker will start."""
+        """Return the next answer.
+
+        Raises:
+            LostError: there is none within `limit` seconds, or none will come.
+            FailedError: no worker will start.
+        """
 
     def end(self) -> None:
         """End the worker by force."""
@@ -65,8 +64,6 @@ class Link(Protocol):
 
 @dataclass(eq=False)
 class Ticket:
-    """A request that is under way or answered."""
-
     request: dict[str, Any]
     frame: bytes
     lost: int = 0
@@ -75,32 +72,23 @@ class Ticket:
 
 @dataclass(eq=False)
 class _RemoteEnv:
-    """Answers from which a worker can restore an environment.
-
-    Attributes:
-        made: the request that made it, once it is answered.
-        start: the reset that began the open episode.
-        last: the last answer, without its picture.
-        shape: of its pictures, from the first one on.
-    """
+    """The requests and answers from which a worker can restore an environment."""
 
     number: int
     worker: _Worker
-    made: dict[str, Any] | None = None
-    start: dict[str, Any] | None = None
+    made: dict[str, Any] | None = None  # the request that made it, once it is answered
+    start: dict[str, Any] | None = None  # the reset that began the open episode
     steps: list[str] = field(default_factory=list)
-    last: dict[str, Any] | None = None
-    shape: tuple[int, ...] | None = None
+    last: dict[str, Any] | None = None  # the last answer, without its picture
+    shape: tuple[int, ...] | None = None  # of its pictures, from the first one on
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker, and what it was asked and has not answered yet, in order."""
-
     index: int
     link: Link
     heard: bool = False
-    waiting: deque[Ticket] = field(default_factory=deque)
+    waiting: deque[Ticket] = field(default_factory=deque)  # requests without an answer, in order
     places: list[_RemoteEnv] = field(default_factory=list)
 
 
@@ -114,12 +102,7 @@ class WorkerGroup:
     """
 
     def __init__(
-        self,
-        start: Callable[[int], Link],
-        workers: int,
-        *,
-        limit: float = LIMIT,
-        tell: Callable[[str], object] = lambda line: None,
+        self, start: Callable[[int], Link], workers: int, *, limit: float = LIMIT, tell: Tell = lambda line: None
     ) -> None:
         self._start, self.workers, self.limit, self.tell, self.lost = start, workers, limit, tell, 0
         self._workers: list[_Worker] = []
@@ -138,8 +121,6 @@ class WorkerGroup:
         for worker in self._workers:
             worker.link.end()
 
-    # ---- what a RemoteEnv asks for ---------------------------------------------------------------------------------
-
     def open(self) -> int:
         """Find a place for an environment, and return its number."""
         worker = min(self._workers, key=lambda each: len(each.places), default=None)
@@ -155,7 +136,8 @@ class WorkerGroup:
         """Send a request for an environment."""
         if self._closed:
             raise UserError("The workers of these environments were closed.")
-        worker, request = self._places[number].worker, {"n": next(self._numbers), "env": number, "do": do, **fields}
+        worker = self._places[number].worker
+        request = {"n": next(self._numbers), "env": number, "do": do, **fields}
         ticket = Ticket(request, pack(request))
         worker.waiting.append(ticket)
         worker.link.send(ticket.frame)
@@ -190,8 +172,6 @@ class WorkerGroup:
             place = self._places.pop(number)
             place.worker.places.remove(place)
 
-    # ---- private ---------------------------------------------------------------------------------------------------
-
     def _receive(self, worker: _Worker, request: dict[str, Any]) -> dict[str, Any]:
         """Return the next answer, which must be that to a request."""
         try:
@@ -208,18 +188,21 @@ class WorkerGroup:
         return answer
 
     def _settle(self, worker: _Worker, answer: dict[str, Any]) -> None:
-        """Give the next answer to the request that it belongs to."""
+        """Give the next answer to its request, and keep what a restoration needs."""
         ticket = worker.waiting.popleft()
         ticket.answer = answer
         place, do = self._places[ticket.request["env"]], ticket.request["do"]
+
+        # A broken environment will be closed; every other answer is a step of its history.
         if "error" in answer:
             if do in ("make", "reset", "step"):
-                place.start, place.last = None, None  # it is broken, and will be closed
+                place.start = place.last = None
         elif do == "make":
-            if answer["value"]["vlgym"] != (own := own_version()):
+            version, own = answer["value"]["vlgym"], own_version()
+            if version != own:
                 raise UserError(
-                    f"The worker {worker.link.name} has vlgym {answer['value']['vlgym']}, and "
-                    f"this process {own}; install the same version there."
+                    f"The worker {worker.link.name} has vlgym {version}, and this process {own}; install the same "
+                    "version there."
                 )
             place.made = ticket.request
         elif do == "reset":
@@ -230,7 +213,7 @@ class WorkerGroup:
             place.last = _without_picture(answer["value"])
 
     def _replace(self, worker: _Worker, why: str) -> None:
-        """Put a new worker in the place of a lost one, with everything that it held."""
+        """Put a new worker in the place of a lost one, with all its environments."""
         while True:
             if self._closed:
                 raise UserError("The workers of these environments were closed.")
@@ -238,16 +221,20 @@ class WorkerGroup:
             head, name = worker.waiting[0], worker.link.name
             head.lost += 1
             worker.link.end()
+
+            # The first request that is open may be the reason.
             if head.lost > MOST_LOST:
-                origin = self._places[head.request["env"]].made or head.request
+                env_id = (self._places[head.request["env"]].made or head.request).get("id")
                 self.close()
                 raise FailedError(
-                    f"{head.lost} workers in a row were lost over one request to {origin.get('id')} "
-                    f"({head.request['do']}); the last one, {name}: {why}. Play it alone: vlgym play {origin.get('id')}"
+                    f"{head.lost} workers in a row were lost over one request to {env_id} ({head.request['do']}); "
+                    f"the last one, {name}: {why}. Play it alone: vlgym play {env_id}"
                 )
             episodes = sum(place.start is not None for place in worker.places)
             line = f"environment {name} was given up: {why}. A new one plays its {episodes} open episodes"
             self.tell(plain_line(f"{line} up to where they stood.", 2000))
+
+            # The new one may be lost, too.
             try:
                 worker.link, worker.heard = self._start(worker.index), False
                 self._restore(worker)
@@ -256,12 +243,14 @@ class WorkerGroup:
                 why = str(loss)
 
     def _restore(self, worker: _Worker) -> None:
-        """Make a new worker's environments, play their episodes up to where they stood, and ask again what was open."""
+        """Replay a lost worker's episodes in its successor, and send the open requests again."""
         for ticket in [each for each in worker.waiting if each.request["do"] == "close"]:
             worker.waiting.remove(ticket)
             ticket.answer = {"value": None}
             place = self._places[ticket.request["env"]]
             place.made = place.start = None
+
+        # An environment's history: it was made, its episode began, it had replies.
         replays = []
         for place in worker.places:
             history = [] if place.made is None else [place.made]
@@ -269,6 +258,7 @@ class WorkerGroup:
                 history += [place.start, *({"do": "step", "text": text} for text in place.steps)]
             replays.append([{**request, "env": place.number} for request in history])
         answers: dict[int, list[dict[str, Any]]] = {place.number: [] for place in worker.places}
+
         # One request of each environment at a time: each has the time limit of one answer.
         for depth, row in enumerate(itertools.zip_longest(*replays), 1):
             requests = [{**request, "n": -depth} for request in row if request is not None]
@@ -276,19 +266,18 @@ class WorkerGroup:
                 worker.link.send(pack(request))
             for request in requests:
                 answers[request["env"]].append(self._receive(worker, request))
+
+        # The open requests of an episode that came out otherwise fail.
         for place in worker.places:
-            if place.start is not None and not _came_out(place, answers[place.number]):
-                self._spoil(worker, place)
+            if place.start is None or _came_out(place, answers[place.number]):
+                continue
+            place.start = place.last = None
+            line = "the episode came out otherwise when it was played again after its worker was lost"
+            for ticket in [each for each in worker.waiting if each.request["env"] == place.number]:
+                worker.waiting.remove(ticket)
+                ticket.answer = {"error": {"type": "EnvError", "user": False, "line": line}}
         for ticket in worker.waiting:
             worker.link.send(ticket.frame)
-
-    def _spoil(self, worker: _Worker, place: _RemoteEnv) -> None:
-        """Fail the open requests of an episode that cannot continue."""
-        place.start, place.last = None, None
-        line = "the episode came out otherwise when it was played again after its worker was lost"
-        for ticket in [each for each in worker.waiting if each.request["env"] == place.number]:
-            worker.waiting.remove(ticket)
-            ticket.answer = {"error": {"type": "EnvError", "user": False, "line": line}}
 
 
 def _came_out(place: _RemoteEnv, answers: Sequence[dict[str, Any]]) -> bool:
@@ -304,8 +293,7 @@ def _without_picture(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_exception(error: dict[str, Any]) -> Exception:
-    if error.get("user"):
-        return UserError(plain_line(error["line"], 2000))
-    name = error["type"]
-    kind = type(name if name.isidentifier() and len(name) <= 80 else "EnvError", (EnvError,), {})
-    return kind(plain_line(error["line"], 2000))
+    line, name = plain_line(error["line"], 2000), error["type"]
+    if error["user"]:
+        return UserError(line)
+    return type(name if name.isidentifier() and len(name) <= 80 else "EnvError", (EnvError,), {})(line)

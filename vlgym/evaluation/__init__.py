@@ -1,4 +1,4 @@
-"""Evaluation: one environment and one policy (`evaluate`), or a whole plan with records on disk (`run_evaluation`)."""
+"""Evaluation: of one environment (`evaluate`), or of a plan, with records (`run_evaluation`)."""
 
 from .episodes import evaluate as evaluate
 from .plan import plan_ids as plan_ids

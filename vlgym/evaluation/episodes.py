@@ -1,7 +1,7 @@
 """Play a plan: each episode in a separate environment, each waiting for its own answer alone.
 
-Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread that made them; or
-in workers, where all that are answered together work at the same time.
+Environments are stepped in the calling thread, because some (OpenGL, browsers) belong to the thread
+that made them; or in workers, which step at the same time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POLL = 0.2  # seconds between two looks for Ctrl-C while nothing is answered
 
 @dataclass(eq=False)
 class _Lane:
-    """Environments that serve one episode after another, and the episode that is played in them while it is `open`."""
+    """Environments that serve one episode after another, and their episode while it is `open`."""
 
     envs: list[VLEnv] = field(default_factory=list)
     place: tuple[str, str, str] | None = None
@@ -48,7 +48,6 @@ class _Lane:
     records: list[StepRecord] = field(default_factory=list)
 
     def close(self) -> None:
-        """Close the environments; the episode, if one is open, breaks off."""
         for env in self.envs:
             close_env(env)
         self.envs, self.place, self.open, self.turn = [], None, False, None
@@ -58,27 +57,22 @@ class Player:
     """Plays jobs with one policy.
 
     Args:
-        policy: who answers. One with `submit` is asked for each episode apart; any other gets all open prompts at once.
-        builders: prompt layout of each part, by its key; where there is none, the environment's own.
-        on_reply: called with each reply and the key of its part; what it raises ends the play.
-        on_failure: called with each failure of an environment or of the endpoint; its episode is played again.
+        policy: asked for each episode apart if it has `submit`, else for all open prompts at once.
+        builders: prompt layout of each part, by its key; by default the environment's own.
+        on_reply: called with each reply and the key of its part; its errors end the play.
+        on_failure: called with each failure of an environment or endpoint; the episode is replayed.
 
     Raises:
         FailedError: an environment, or the endpoint, broke one episode off three times.
     """
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        policy: Policy,
-        *,
+        self, jobs: Sequence[Job], policy: Policy, *, num_envs: int = 8, group: EnvGroup = LOCAL,
         builders: Mapping[str, PromptBuilder | None] | None = None,
-        num_envs: int = 8,
         on_episode: Callable[[list[StepRecord]], None] = lambda episode: None,
         on_reply: Callable[[Reply, str], None] = lambda reply, part: None,
         on_failure: Callable[[Failure], object] = lambda failure: None,
-        group: EnvGroup = LOCAL,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.policy, self.builders, self.group = policy, builders or {}, group
         self.on_episode, self.on_reply, self.failures = on_episode, on_reply, EnvFailures(on_failure)
         self._waiting = list(reversed(jobs))
@@ -100,9 +94,8 @@ class Player:
                 lane.close()
 
     def _fill(self) -> list[_Lane]:
-        """Begin episodes where a lane is free; return the lanes in play."""
         while free := [lane for lane in self._lanes if not lane.open][: len(self._waiting)]:
-            # All resets are sent before one is waited for: environments in workers begin at the same time.
+            # All resets are sent before one is waited for: workers begin at the same time.
             for begin in (self._prepare, self._begin):
                 for lane in free:
                     try:
@@ -113,7 +106,6 @@ class Player:
         return [lane for lane in self._lanes if lane.open]
 
     def _prepare(self, lane: _Lane) -> None:
-        """Give a lane the next job and environments for it, its last ones where they fit."""
         lane.job, lane.records = self._waiting.pop(), []
         part, item = lane.job.part, lane.job.part.item_of(lane.job.number)
         place = (part.env_id, part.planner, repr({**part.arguments, **part.items[item]}))
@@ -128,8 +120,9 @@ class Player:
     def _begin(self, lane: _Lane) -> None:
         part = lane.job.part
         lane.runner = Runner(
-            lane.envs[:1], twins=lane.envs[1:], split=part.split, first_episode=lane.job.number, episodes=1,
-            part=part.key, repeats=part.per_seed, builder=self.builders.get(part.key), pictures=part.pictures,
+            lane.envs[:1], twins=lane.envs[1:], split=part.split, first_episode=lane.job.number,
+            episodes=1, part=part.key, repeats=part.per_seed, pictures=part.pictures,
+            builder=self.builders.get(part.key),
         )  # fmt: skip
 
     def _take_all(self, lanes: Sequence[_Lane]) -> Iterator[tuple[_Lane, Reply]]:
@@ -137,16 +130,17 @@ class Player:
         replies = self.policy.reply([self._ask(lane) for lane in lanes])
         check_replies(replies, len(lanes), self.policy.name)
         for lane, reply in zip(lanes, replies, strict=True):
-            if isinstance(env := self._ask(lane).env, RemoteEnv):  # all of them work at the same time
+            if isinstance(env := self._ask(lane).env, RemoteEnv):  # they work at the same time
                 env.send_step(end_reply(env, reply)[0].text)
         return zip(lanes, replies, strict=True)
 
     def _take_one(self, policy: AskingPolicy, lanes: Sequence[_Lane]) -> Iterator[tuple[_Lane, Reply]]:
-        """Ask the policy for what it was not asked yet, and yield the next answer, if one comes within `POLL`."""
+        """Ask the policy for each new prompt; yield the next answer, if one comes within `POLL`."""
         for lane in lanes:
             if lane not in self._pending:
                 self._pending[lane] = policy.submit(self._ask(lane))
-                self._pending[lane].add_done_callback(partial(_pass_on, self._answers, lane))
+                answered = partial(lambda lane, _: self._answers.put(lane), lane)
+                self._pending[lane].add_done_callback(answered)
         with suppress(queue.Empty):
             lane = self._answers.get(timeout=POLL)
             try:
@@ -158,13 +152,15 @@ class Player:
 
     def _ask(self, lane: _Lane) -> Turn:
         if lane.turn is None:
-            lane.turn = replace(lane.runner.turns()[0], repeat=lane.job.part.repeat_of(lane.job.number))
+            lane.turn = replace(lane.runner.turns()[0], repeat=lane.job.number % lane.job.part.repeats)
         return lane.turn
 
     def _answer(self, lane: _Lane, reply: Reply) -> None:
         turn, part = self._ask(lane), lane.job.part
         reply, after = end_reply(unwrap(turn.env), reply)
         self.on_reply(reply, part.key)
+
+        # An environment that pays what its card excludes is as broken as one that raises.
         try:
             record = lane.runner.advance([turn], [reply], self.policy.name)[0]
             check_record_values({"reward": record.reward, "score": record.score})
@@ -173,6 +169,8 @@ class Player:
         except Exception as error:
             self._drop(lane, error, reply.text)
             return
+
+        # Only the whole episode is passed on.
         record.final_messages, record.after, lane.turn = None, after, None
         lane.records.append(record)
         if lane.runner.done:
@@ -184,37 +182,29 @@ class Player:
         job, turn, env = lane.job, lane.turn, lane.envs.pop(0) if lane.envs else None
         lane.close()
         self.failures.note(
-            (job.part.key, job.number), error, env, env_id=job.part.env_id, episode=job.number, seed=_seed(job),
-            turn=turn.turn if turn else 0, reply=reply, part=job.part.key,
+            (job.part.key, job.number), error, env, env_id=job.part.env_id, episode=job.number,
+            seed=_seed(job), turn=turn.turn if turn else 0, reply=reply, part=job.part.key,
         )  # fmt: skip
         self._waiting.append(job)
 
 
 def evaluate(
-    env_id: str,
-    policy: Policy,
-    *,
-    episodes: int = 100,
-    split: str = "test",
-    first_episode: int = 0,
-    num_envs: int = 8,
-    env_kwargs: dict[str, Any] | None = None,
+    env_id: str, policy: Policy, *, episodes: int = 100, split: str = "test",
+    first_episode: int = 0, num_envs: int = 8, env_kwargs: dict[str, Any] | None = None,
     builder: PromptBuilder | None = None,
     on_episode: Callable[[list[StepRecord]], None] | None = None,
-    on_failure: Callable[[Failure], object] | None = None,
-    group: EnvGroup = LOCAL,
-    pictures: str = SHOWN,
-) -> Report:
+    on_failure: Callable[[Failure], object] = warn, group: EnvGroup = LOCAL, pictures: str = SHOWN,
+) -> Report:  # fmt: skip
     """Play `episodes` episodes of a split and return their report.
 
     Args:
-        episodes: episodes `first_episode, ..., first_episode + episodes - 1` of the split are played.
+        episodes: `first_episode, ..., first_episode + episodes - 1` of the split are played.
         builder: prompt layout; the environment's own by default.
-        on_episode: called with each finished episode (to write trajectories, to move a progress bar).
-        on_failure: called with each failure of an environment, which is replaced; the episode is played again (see
-            `vlgym.play.env_failures`). By default a warning says it.
+        on_episode: called with each finished episode.
+        on_failure: called with each failure of an environment; the episode is played again (see
+            `vlgym.play.env_failures`). By default it is a warning.
         group: where the environments live; the episodes are the same everywhere.
-        pictures: of the prompts, as `Runner` has them.
+        pictures: as `Runner`'s.
 
     Raises:
         UserError: the id cannot be made, or an argument is out of range.
@@ -236,23 +226,17 @@ def evaluate(
         if on_episode is not None:
             on_episode(episode)
 
-    jobs = [Job(part, first_episode + i) for i in range(episodes)]
-    Player(
-        jobs, policy, builders={part.key: builder}, num_envs=num_envs, on_episode=finish,
-        on_failure=on_failure or warn, group=group,
-    ).play()  # fmt: skip
+    jobs, builders = [Job(part, first_episode + i) for i in range(episodes)], {part.key: builder}
+    callbacks: dict[str, Any] = {"on_episode": finish, "on_failure": on_failure}
+    Player(jobs, policy, builders=builders, num_envs=num_envs, group=group, **callbacks).play()
     finished.sort(key=lambda episode: episode[0].episode)
     return summarize(env_id, policy.name, split, finished, changed=changes_bounds(env_id, env_kwargs or {}))
 
 
-def _pass_on(answers: queue.SimpleQueue[_Lane], lane: _Lane, future: Future[Reply]) -> None:
-    answers.put(lane)
-
-
 def end_reply(env: VLEnv | RemoteEnv, reply: Reply) -> tuple[Reply, str]:
-    """Return the reply up to where the environment's parser has what it asked for, and what came after that.
+    """Return the reply up to the end of its action, as the environment's parser says, and the rest.
 
-    A server goes on to the end of the turn and our engine does not; so equal models get equal actions from both.
+    A server writes on to the end of its turn, our engine does not: equal models get equal actions.
     """
     end = make_stop(env)(reply.text)
     if end is None:

@@ -1,7 +1,7 @@
-"""The folder of an evaluation: its plan, each finished episode, and the resumption of a stopped run.
+"""The folder of an evaluation: its plan, its finished episodes, and the resumption of a run.
 
-Episodes are written whole, as they end. Whatever a kill left behind them is dropped when the run goes on, and those
-episodes are played again.
+Episodes are written whole, as they end. A resumed run drops what a kill left behind them, and plays
+those episodes again.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ from .summary import find_wrong_reward
 
 KIND = "evaluation"
 SESSIONS = "sessions"
-FAILURES = "failures.jsonl"
-"""A line for each failure of an environment (see `vlgym.play.env_failures`)."""
+FAILURES = "failures.jsonl"  # a line for each `vlgym.play.env_failures.Failure`
 
 
 def describe_evaluation(
     parts: Sequence[Part], policy: Policy, *, builders: dict[str, PromptBuilder], group: EnvGroup = LOCAL, **more: Any
 ) -> dict[str, Any]:
-    """Return what an evaluation's numbers depend on, as plain data. Makes each part's environment once.
+    """Return what an evaluation's numbers depend on, as plain data; makes each part's environment.
 
     Args:
-        builders: prompt layout of each part, by its key; where there is none, the environment's own.
+        builders: prompt layout of each part, by its key; by default the environment's own.
         **more: whatever else belongs to the run; `None` is left out.
 
     Raises:
-        UserError: an environment cannot be made, two parts have one name, or they have different splits.
+        UserError: an environment cannot be made, parts share a name or differ in the split.
     """
-    described: dict[str, Any] = {}
-    owners = set()
     splits = sorted({part.split for part in parts})
     if len(splits) != 1:
         raise UserError(f"A run has one split, this one has {', '.join(splits) or 'no parts'}.")
+
+    # The environment itself says which arguments are in force.
+    described: dict[str, Any] = {}
     for part in parts:
         if part.key in described:
             raise UserError(f"Two parts of the plan are {part.key!r}; play them into separate folders.")
@@ -69,15 +69,13 @@ def describe_evaluation(
         entry = describe_env(env, builders.get(part.key))
         entry |= builders[part.key].describe_additions(entry["prompt_hash"]) if part.key in builders else {}
         env.close()
-        owners.add(entry["distribution"])
-        described[part.key] = {
-            "env_id": part.env_id, "split": part.split, "planner": part.planner, "pictures": part.pictures,
-            "episodes": part.episodes, "repeats": part.repeats, "items": part.items, "changed": part.changed,
-            "fresh_seeds": part.fresh_seeds or None, "given": part.arguments or None, **entry,
-        }  # fmt: skip
+        setting = {name: value for name, value in vars(part).items() if name != "arguments"}
+        extra = {"changed": part.changed, "given": part.arguments or None}
+        described[part.key] = {**setting, **extra, "fresh_seeds": part.fresh_seeds or None, **entry}
+    owners = {entry["distribution"] for entry in described.values()} - {None}
     run = {
-        "format": FORMAT, "kind": KIND, "policy": describe_policy(policy), "split": splits[0], "parts": described,
-        "seeds": SEED_RULE, "versions": list_versions(owners - {None}), **more,
+        "format": FORMAT, "kind": KIND, "policy": describe_policy(policy), "split": splits[0],
+        "parts": described, "seeds": SEED_RULE, "versions": list_versions(owners), **more,
     }  # fmt: skip
     return without_none(to_plain(run))
 
@@ -93,19 +91,28 @@ class EvaluationFolder:
         finished: (part, number) of each episode that is on disk.
 
     Raises:
-        UserError: the folder holds something else, another run, or this one while `resume` is not set; or another
-            process writes to it. Nothing is overwritten.
+        UserError: the folder holds something else, another run, or this one while `resume` is not
+            set; or another process writes to it. Nothing is overwritten.
     """
 
     def __init__(self, folder: Path, run: dict[str, Any], *, session: dict[str, Any], resume: bool) -> None:
         self.folder = folder
-        begun = check_folder(folder, resume)
-        if begun:
-            self._check_same(run)
+        if begun := check_folder(folder, resume):
+            recorded = {name: value for name, value in read_header(folder).items() if name != SESSIONS}
+            if different := find_differences(recorded, json.loads(json.dumps(run))):
+                raise UserError(
+                    f"--resume: {folder} holds another run. Different: {', '.join(different)}. "
+                    "Give the same command, or choose another folder."
+                )
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = lock_folder(folder)
+
+        # Under the lock: bytes that a kill left after the last whole episode are dropped.
         try:
-            self.finished = _repair(folder)
+            self.finished, end = _read_finished(folder)
+            if (folder / METADATA).exists():
+                with open_end(folder / METADATA) as file:
+                    file.truncate(end)
             header = read_header(folder) if begun else {**run, SESSIONS: []}
             header[SESSIONS] = [*header[SESSIONS], session]
             write_whole(folder / HEADER, encode_header(header))
@@ -132,25 +139,17 @@ class EvaluationFolder:
         self.finished.add(place)
 
     def note(self, failure: Failure) -> None:
-        """Write down that an environment failed."""
+        """Append a failure to `FAILURES`."""
         append_whole(self.folder / FAILURES, json.dumps(seal(failure)) + "\n")
-
-    def _check_same(self, run: dict[str, Any]) -> None:
-        recorded = read_header(self.folder)
-        recorded = {name: value for name, value in recorded.items() if name != SESSIONS}
-        different = find_differences(recorded, json.loads(json.dumps(run)))
-        if different:
-            raise UserError(
-                f"--resume: {self.folder} holds another run. Different: {', '.join(different)}. "
-                "Give the same command, or choose another folder."
-            )
 
 
 def check_folder(folder: Path, resume: bool) -> bool:
-    """Check, before any work, that a run may begin or continue in a folder; return whether it holds one."""
+    """Check that a run may begin or continue in a folder; return whether it holds one."""
     check_writable("--out", folder)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--out {folder} is a file; name a folder.")
+
+    # A run is never overwritten.
     if (folder / HEADER).exists():
         header = read_header(folder)
         if not isinstance(header, dict) or header.get("kind") != KIND:
@@ -168,32 +167,24 @@ def count_finished(folder: Path) -> int:
     return len(_read_finished(folder)[0])
 
 
-def _repair(folder: Path) -> set[tuple[str, int]]:
-    """Drop the bytes that a kill left after the last whole episode; return the whole episodes."""
-    finished, end = _read_finished(folder)
-    path = folder / METADATA
-    if path.exists() and path.stat().st_size > end:
-        with open_end(path) as file:
-            file.truncate(end)
-    return finished
-
-
 def _read_finished(folder: Path) -> tuple[set[tuple[str, int]], int]:
     """Return the whole episodes of a folder, and the byte after the last of them."""
     if not (folder / METADATA).exists():
         return set(), 0
-    episodes = [(end, (each[0].part, each[0].episode)) for end, each in read_episodes(folder, read_header(folder))]
-    return {place for _, place in episodes}, episodes[-1][0] if episodes else 0
+    ends = {}
+    for end, episode in read_episodes(folder, read_header(folder)):
+        ends[episode[0].part, episode[0].episode] = end
+    return set(ends), max(ends.values(), default=0)
 
 
 def read_episodes(
     folder: Path, header: Mapping[str, Any], *, images: bool = False
 ) -> Iterator[tuple[int, list[StepRecord]]]:
-    """Yield each whole episode of a folder as it was written (see `read_trajectories`), with the byte after it.
+    """Yield each whole episode of a folder (see `read_trajectories`), with the byte after it.
 
     Raises:
-        TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing or doubled, or none
-            of the run that `header` describes can have had it.
+        TrajectoryError: a line is malformed, a picture is missing, a turn or an episode is missing
+            or doubled, or the run that `header` describes cannot have had it.
     """
     places = set()
     for end, episode in read_numbered(folder, images=images, unfinished=False):
@@ -210,22 +201,26 @@ def read_episodes(
 
 
 def _find_wrong(header: Mapping[str, Any], episode: Sequence[StepRecord]) -> str | None:
-    """Return what no episode of a run can have, if anything."""
+    """Return in words what no episode of a run can have, if anything."""
     first, part = episode[0], header["parts"].get(episode[0].part)
     if part is None:
         return "is of no part that run.json names"
     planned = len(part["items"]) * part["episodes"] * part["repeats"]
     if not 0 <= first.episode < planned:
         return f"is not one of the {planned} planned"
+
+    # Place and seed follow from the episode's number.
     index, repeat = divmod(first.episode, part["repeats"])
     index = first.episode if part.get("fresh_seeds") else index
-    due = (first.part, part["env_id"], first.episode, repeat, episode_seed(part["env_id"], header["split"], index))
+    env_id, seed = part["env_id"], episode_seed(part["env_id"], header["split"], index)
+    due = (first.part, env_id, first.episode, repeat, seed)
     for turn, record in enumerate(episode):
-        if (record.part, record.env_id, record.episode, record.repeat, record.seed) != due or record.turn != turn:
+        place = (record.part, record.env_id, record.episode, record.repeat, record.seed)
+        if (place, record.turn) != (due, turn):
             return (
-                f"should have seed {due[-1]}, repeat {repeat} and turn {turn} at its turn {turn}, but has "
+                f"should have seed {seed}, repeat {repeat} and turn {turn} at its turn {turn}, but has "
                 f"seed {record.seed!r}, repeat {record.repeat!r} and turn {record.turn!r}"
             )
-        if wrong := find_wrong_reward(part["env_id"], bool(part.get("changed")), record):
+        if wrong := find_wrong_reward(env_id, bool(part.get("changed")), record):
             return wrong
     return None

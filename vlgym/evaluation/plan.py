@@ -1,4 +1,4 @@
-"""Plan of an evaluation: parts, each an environment in one setting, and the numbers of its episodes.
+"""Plan of an evaluation: parts, each an environment in one setting, and numbers of episodes.
 
 A plan is data. It comes from ids or from a suite; `play` plays it.
 """
@@ -19,20 +19,20 @@ from ..registry import get_registry
 from .summary import changes_bounds
 
 QUICK_IDS = (
-    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1", "vlgym/WebShop-v1",
-    "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0", "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
+    "vlgym/NumberLine-v1", "vlgym/OneRoomS6Fast-v1", "vlgym/Sokoban-v0", "vlgym/ALFWorld-v1",
+    "vlgym/WebShop-v1", "vlgym/WebUI-v1", "vlgym/Football-v1", "vlgym/SeeDigit-v0",
+    "vlgym/KitchenPair-v0", "vlgym/ScreensClick-v0",
 )  # fmt: skip
 """One environment of each family."""
 
 PAPER = (
-    "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0", "vlgym/EZPoints-v0",
-    "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
+    "vlgym/Hallway-v0", "vlgym/OneRoom-v0", "vlgym/FourRooms-v0", "vlgym/WallGap-v0",
+    "vlgym/EZPoints-v0", "vlgym/ALFWorld-v0", "vlgym/WebShop-v0",
 )  # fmt: skip
-"""Training environments of VL-DAC (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld and WebShop."""
+"""VL-DAC's training environments (arXiv 2508.04280): MiniWorld, Gym-Cards, ALFWorld, WebShop."""
 
+# The core's suites; `all` is every installed environment. Plugins contribute the others.
 OWN_SUITES: dict[str, tuple[str, ...]] = {"quick": QUICK_IDS, "paper": PAPER, "all": ()}
-"""The core's suites; `all` is every installed environment. Plugins contribute the others."""
-
 EPISODES, QUICK_EPISODES = 100, 10
 
 
@@ -43,8 +43,7 @@ class Part:
     Attributes:
         episodes: seeds of each item.
         repeats: how often each seed is played.
-        pictures: what the prompt shows: `shown`, the environment's own pictures; `grey`, plain grey ones of their
-            size; `shuffled`, those of the episode with the next seed, which gets the same replies.
+        pictures: as `Runner`'s.
         items: further constructor arguments of each item.
         fresh_seeds: each repeat of an item has a new seed, as a benchmark's runs have.
     """
@@ -61,7 +60,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """Name of the part in records and reports: the id, and the settings that are not the defaults."""
+        """See `name_part`."""
         return name_part(self.env_id, self.planner, self.pictures)
 
     @property
@@ -71,18 +70,13 @@ class Part:
 
     @property
     def changed(self) -> bool:
-        """True if this is another environment than the one whose floor and ceiling registry.yaml records."""
-        return self.planner != "online" or any(
-            changes_bounds(self.env_id, arguments) for arguments in (self.arguments, *self.items)
-        )
+        """True if registry.yaml has the floor and ceiling of another environment than this one."""
+        settings = (self.arguments, *self.items)
+        return self.planner != "online" or any(changes_bounds(self.env_id, each) for each in settings)
 
     def item_of(self, number: int) -> int:
-        """Return the item that an episode number plays: numbers run through repeats, seeds, then items."""
+        """Return an episode's item: numbers run through repeats, seeds, then items."""
         return number // (self.episodes * self.repeats)
-
-    def repeat_of(self, number: int) -> int:
-        """Return which playing of its item and seed an episode number is."""
-        return number % self.repeats
 
     @property
     def per_seed(self) -> int:
@@ -100,9 +94,8 @@ class Part:
 
 
 def name_part(env_id: str, planner: str, pictures: str) -> str:
-    """Return the name of a part in records and reports: the id, and what is not as usual."""
-    words = (env_id, planner if planner != "online" else "", pictures if pictures != SHOWN else "")
-    return " ".join(word for word in words if word)
+    """Return a part's name in records and reports: the id, and settings that are no defaults."""
+    return " ".join([env_id, *[planner] * (planner != "online"), *[pictures] * (pictures != SHOWN)])
 
 
 class Job(NamedTuple):
@@ -113,22 +106,16 @@ class Job(NamedTuple):
 
 
 def list_jobs(parts: Sequence[Part], finished: set[tuple[str, int]] | None = None) -> list[Job]:
-    """Return what is left to play, parts with the longest episodes first: they would otherwise end alone."""
-    specs = get_registry().specs
+    """Return the episodes to play, parts with the longest first: they would otherwise end alone."""
+    specs, done = get_registry().specs, finished or set()
     ordered = sorted(parts, key=lambda part: -specs[part.env_id].max_turns)
-    done = finished or set()
     return [Job(part, n) for part in ordered for n in range(part.total) if (part.key, n) not in done]
 
 
 def plan_ids(
-    env_ids: Sequence[str],
-    *,
-    episodes: int = EPISODES,
-    split: str = "test",
-    repeats: int = 1,
-    planner: str | None = None,
-    arguments: Mapping[str, Any] | None = None,
-) -> list[Part]:
+    env_ids: Sequence[str], *, episodes: int = EPISODES, split: str = "test", repeats: int = 1,
+    planner: str | None = None, arguments: Mapping[str, Any] | None = None,
+) -> list[Part]:  # fmt: skip
     """Return a part for each id.
 
     Raises:
@@ -146,18 +133,13 @@ def plan_ids(
 
 
 def plan_suite(
-    name: str,
-    *,
-    episodes: int | None = None,
-    split: str = "test",
-    repeats: int | None = None,
-    planner: str | None = None,
-    arguments: Mapping[str, Any] | None = None,
-) -> tuple[list[Part], list[str]]:
+    name: str, *, episodes: int | None = None, split: str = "test", repeats: int | None = None,
+    planner: str | None = None, arguments: Mapping[str, Any] | None = None,
+) -> tuple[list[Part], list[str]]:  # fmt: skip
     """Return the parts of a suite, and the ids of it that are not installed.
 
-    A suite of the core plays ids; one of the plugins plays their items, each as often as the plugin says. `episodes`
-    are seeds of an id, or of each item.
+    A suite of the core plays ids; one of the plugins plays their items, each as often as the plugin
+    says. `episodes` are seeds of an id, or of each item.
 
     Raises:
         UserError: no such suite; nothing of it is installed or has that planner.
@@ -166,19 +148,21 @@ def plan_suite(
         return _plan_contributed(name, episodes, split, repeats, planner, dict(arguments or {})), []
     registry = get_registry()
     wanted = OWN_SUITES[name] or tuple(sorted(registry.current()))
-    there = [env_id for env_id in wanted if env_id in registry.specs]
-    if planner is not None:
-        there = [env_id for env_id in there if planner in registry.specs[env_id].planners]
-    if not there:
+    missing = [env_id for env_id in wanted if env_id not in registry.specs]
+    cards = [registry.specs[env_id] for env_id in wanted if env_id in registry.specs]
+    env_ids = [card.id for card in cards if planner is None or planner in card.planners]
+
+    # A suite of which nothing is installed says how to install its first id.
+    if not env_ids:
         registry.get(wanted[0]) if wanted else None
         raise UserError(f"Nothing of suite {name} that is installed can be played with planner {planner}.")
     count = episodes or (QUICK_EPISODES if name == "quick" else EPISODES)
-    parts = plan_ids(there, episodes=count, split=split, repeats=repeats or 1, planner=planner, arguments=arguments)
-    return parts, [env_id for env_id in wanted if env_id not in registry.specs]
+    parts = plan_ids(env_ids, episodes=count, split=split, repeats=repeats or 1, planner=planner, arguments=arguments)
+    return parts, missing
 
 
 def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
-    """Return the parts and items whose environments can be made on this machine, and id -> reason of the others.
+    """Return the parts and items that can be made here, and id -> reason of the others.
 
     Raises:
         MissingSystemPartError, NotInstalledError: none can be made.
@@ -193,8 +177,9 @@ def leave_out(parts: Sequence[Part]) -> tuple[list[Part], dict[str, str]]:
                 items.append(item)
             except (MissingSystemPartError, NotInstalledError) as error:
                 reasons[part.env_id] = error
-        if items:
-            playable.append(replace(part, items=tuple(items)))
+        playable += [replace(part, items=tuple(items))] if items else []
+
+    # A run of nothing would be no answer.
     if not playable and reasons:
         raise next(iter(reasons.values()))
     return playable, {env_id: str(error) for env_id, error in reasons.items()}
@@ -208,27 +193,24 @@ def list_suites() -> list[str]:
 
 def add_controls(parts: Sequence[Part], pictures: Sequence[str]) -> list[Part]:
     """Return the parts, each followed by itself with other pictures, where its prompts show any."""
-    return [
-        each
-        for part in parts
-        for each in (part, *(replace(part, pictures=other) for other in pictures if part.pictured))
-    ]
+    played = []
+    for part in parts:
+        kinds = (part.pictures, *(pictures if part.pictured else ()))
+        played += [replace(part, pictures=kind) for kind in kinds]
+    return played
 
 
 def _plan_contributed(
     name: str, episodes: int | None, split: str, repeats: int | None, planner: str | None, arguments: dict[str, Any]
 ) -> list[Part]:
     check_choice("--suite", name, list_suites())
-    parts = []
-    for share in get_registry().suite(name):
-        for setting in share.planners:
-            if planner in (None, setting):
-                parts.append(
-                    Part(
-                        share.env_id, split, episodes or share.episodes, repeats or share.repeats, setting,
-                        arguments=arguments, items=share.items, fresh_seeds=True,
-                    )
-                )  # fmt: skip
+    parts = [
+        Part(
+            share.env_id, split, episodes or share.episodes, repeats or share.repeats, setting,
+            arguments=arguments, items=share.items, fresh_seeds=True,
+        )
+        for share in get_registry().suite(name) for setting in share.planners if planner in (None, setting)
+    ]  # fmt: skip
     if not parts:
         raise UserError(f"Nothing in suite {name} has planner {planner}.")
     return parts

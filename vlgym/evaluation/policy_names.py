@@ -1,4 +1,4 @@
-"""Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, `hf:FOLDER`, or a plugin's own."""
+"""Policies by name, as `vlgym eval` takes them: `random`, `openai:MODEL`, or a plugin's own."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
 
     Args:
         name: for example `openai:MODEL`.
-        options: what the user chose, by option name (`max_tokens`); no other option of the factory is set. A name with
-            a point is a part of an option that holds several values: `extra.top_k` is `top_k` of `extra`.
+        options: by option name (`max_tokens`); `extra.top_k` is `top_k` of the mapping `extra`.
 
     Raises:
         UserError: no such policy, it needs (or takes no) argument, or it has no such option.
@@ -43,26 +42,25 @@ def find_policy(name: str, options: Mapping[str, Any]) -> functools.partial[Poli
     kind, colon, argument = name.partition(":")
     factories = list_policies()
     check_choice("--policy", kind, factories)
-    factory = factories[kind]
-    if kind in PLAIN_POLICIES and colon:
+    factory, plain = factories[kind], kind in PLAIN_POLICIES
+    if plain and colon:
         raise UserError(f"--policy {name!r}: {kind} takes nothing after a colon; write --policy {kind}.")
-    if kind not in PLAIN_POLICIES and not argument and (wanted := _list_own().get(kind, ("", ""))[1]):
+    if not plain and not argument and (wanted := _list_own().get(kind, ("", ""))[1]):
         raise UserError(f"--policy {name!r} needs {wanted} after the colon: --policy {kind}:{wanted}.")
-    takes = {
-        each.name: each
-        for each in list(inspect.signature(factory).parameters.values())[0 if kind in PLAIN_POLICIES else 1 :]
-    }
+
+    # Options are the factory's parameters behind the argument.
     options = _join_parts(options)
-    anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes.values())
+    takes = list(inspect.signature(factory).parameters.values())[0 if plain else 1 :]
+    names = [each.name for each in takes]
+    anything = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in takes)
     for option in options:
-        if option not in takes and not anything:
-            there = f"it takes {', '.join(takes)} (--policy-arg NAME=VALUE)" if takes else "it takes no options"
-            raise UserError(f"--policy {plain_address(name)} has no option {option}; {there}.{nearest(option, takes)}")
-    return functools.partial(factory, *[] if kind in PLAIN_POLICIES else [argument], **options)
+        if option not in names and not anything:
+            hint = f"it takes {', '.join(names)} (--policy-arg NAME=VALUE)" if names else "it takes no options"
+            raise UserError(f"--policy {plain_address(name)} has no option {option}; {hint}.{nearest(option, names)}")
+    return functools.partial(factory, *[] if plain else [argument], **options)
 
 
 def _join_parts(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with those of the form `NAME.PART` as one mapping for each NAME."""
     joined: dict[str, Any] = {}
     for name, value in options.items():
         first, point, part = name.partition(".")
@@ -83,9 +81,8 @@ def list_policies() -> dict[str, Factory]:
     for record in get_registry().plugins:
         for name, factory in record.policies.items():
             if name in factories:
-                raise PluginError(
-                    f"The policy {name!r} is claimed by {owners[name]} and by {record.distribution}; uninstall one."
-                )
+                both = f"{owners[name]} and by {record.distribution}"
+                raise PluginError(f"The policy {name!r} is claimed by {both}; uninstall one.")
             factories[name], owners[name] = factory, record.distribution
     return factories
 
@@ -113,13 +110,12 @@ def _make_human(*, pictures: str = "play/eval") -> Policy:
     return HumanPolicy(Path(pictures))
 
 
-PLAIN_POLICIES = ("idle", "random", "blind", "oracle", "human")
-"""Policies without an argument."""
+PLAIN_POLICIES = ("idle", "random", "blind", "oracle", "human")  # those without an argument
 
 
 def _list_own() -> dict[str, tuple[Factory, str]]:
-    """Return the core's own policies: factory, and what stands after the colon."""
-    from ..endpoint.policy import OpenAIPolicy  # here, because it brings asyncio, which few commands need
+    """Return the core's policies: factory, and the argument's name."""
+    from ..endpoint.policy import OpenAIPolicy  # imports asyncio, which few commands need
 
     return {
         "idle": (IdlePolicy, ""), "random": (RandomPolicy, ""), "blind": (BestBlind, ""),

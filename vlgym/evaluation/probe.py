@@ -1,7 +1,6 @@
-"""Test a model's sight before an evaluation: play the suite `can-it-see` once for each model and endpoint.
+"""Test a model's sight before an evaluation: play `can-it-see` once for each model and endpoint.
 
-The records are kept in the user's cache folder, so a model that was looked at is not asked again. What they mean is
-`sight`'s business.
+The records stay in the user's cache folder, so a model is asked once. `sight` judges them.
 """
 
 from __future__ import annotations
@@ -27,27 +26,21 @@ AGAIN = "The same command continues with this look; --no-probe leaves it out."
 
 
 def plan_probe(episodes: int | None = None, **options: Any) -> list[Part]:
-    """Return the parts of `can-it-see`: every probe with its own pictures, with grey and with shuffled ones.
+    """Return the parts of `can-it-see`: every probe with its own, grey and shuffled pictures.
 
     Args:
         episodes: questions of each; by default as many as `sight` needs.
         **options: as in `plan_suite`.
     """
+    questions = {kind: episodes or QUESTIONS[kind] for kind in PICTURES}
     parts, _ = plan_suite(SUITE, **options)
-    return [replace(part, pictures=each, episodes=episodes or QUESTIONS[each]) for part in parts for each in PICTURES]
+    return [replace(part, pictures=kind, episodes=count) for part in parts for kind, count in questions.items()]
 
 
 def look_first(
     policy: Policy, *, num_envs: int | None = None, watcher: Watcher | None = None
 ) -> tuple[SightReport, Path]:
-    """Play the missing episodes of `can-it-see` with this policy, and judge them.
-
-    Args:
-        num_envs, watcher: as in `run_evaluation`.
-
-    Returns:
-        The verdict, and the folder of its records.
-    """
+    """Play the missing episodes of `can-it-see`; return the verdict and their folder."""
     parts = plan_probe()
     run = describe_evaluation(parts, policy, builders={})
     session = policy.describe_session() if hasattr(policy, "describe_session") else {}

@@ -1,8 +1,9 @@
-"""Prompts of an evaluation: system message, style and examples, and an estimate of what they cost."""
+"""Prompts of an evaluation: system message, style and examples, and an estimate of their cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ..env.prompts import PastTurn, PromptBuilder
@@ -12,23 +13,15 @@ from ..registry import get_registry
 from ..types import Message
 from .plan import Part
 
-LETTERS, PATCH = 4, 28
-"""Letters of a token, and pixels of the side of a picture's token, as an estimate takes them."""
-
+LETTERS, PATCH = 4, 28  # of a token in an estimate: letters, and pixels of a picture's side
 MOST_EXAMPLE_TURNS = 10
-"""Turns of an example episode that are shown at most."""
-
-Builders = dict[str, PromptBuilder]
-"""Prompt layout of each part, by its key."""
+Builders = dict[str, PromptBuilder]  # prompt layout of each part, by its key
 
 
 def lay_out_parts(
     parts: Sequence[Part], layout: PromptBuilder | None, *, system: str = "", style: str = "", few_shot: int = 0
 ) -> Builders:
     """Return the layout of each part; empty where every environment's own is meant.
-
-    Args:
-        layout: for all of them; by default each environment's own.
 
     Raises:
         UserError: an environment's oracle cannot play, or the examples would be played themselves.
@@ -50,20 +43,17 @@ def play_examples(part: Part, count: int) -> list[PastTurn]:
     """Return the first turns of the oracle's episodes with the first seeds of the train split."""
     if part.split == "train":
         raise UserError("--few-shot shows episodes of the train split; play val or test.")
-    env, turns = part.make(), []
-    try:
+    turns = []
+    with closing(part.make()) as env:
         for number in range(count):
             observation, info = env.reset(seed=episode_seed(part.env_id, "train", number))
             for _ in range(MOST_EXAMPLE_TURNS):
-                reply = env.solve()
-                if reply is None:
+                if (reply := env.solve()) is None:
                     raise UserError(f"{part.env_id} has no oracle that shows examples; leave out --few-shot.")
                 turns.append(PastTurn(observation["image"], info["vlgym"]["turn_text"], reply))
                 observation, _, terminated, truncated, info = env.step(reply)
                 if terminated or truncated:
                     break
-    finally:
-        env.close()
     return turns
 
 
@@ -85,21 +75,18 @@ class Estimate:
 
 def estimate(part: Part, builder: PromptBuilder | None = None) -> Estimate:
     """Return an estimate of a part, from the first prompt of its first episode."""
-    env = part.make()
-    try:
+    with closing(part.make()) as env:
         layout = PromptBuilder.for_env(env, builder)
         env.action_space.seed(0)
         observation, info = env.reset(seed=episode_seed(part.env_id, part.split, 0))
         details, image = info["vlgym"], observation["image"]
+        words = details["instructions"], details["turn_text"], image
         turn = PastTurn(image, details["turn_text"], env.action_space.sample())
         past = [turn] * min(layout.history_turns, env.max_turns)
-        first, full = (
-            layout.build(details["instructions"], details["turn_text"], image, history, system=env.system_text)
-            for history in ([], past)
-        )
+        first, full = (layout.build(*words, history, system=env.system_text) for history in ([], past))
         requests = part.total * (1 if part.planner == "global" else env.max_turns)
-    finally:
-        env.close()
+
+    # Every turn is counted with a full history, so this is an upper bound.
     content = [piece for message in full for piece in message["content"]]
     pixels = sum(piece["image"][..., 0].size for piece in content if piece["type"] == "image")
     letters = sum(len(piece["text"]) for piece in content if piece["type"] == "text")

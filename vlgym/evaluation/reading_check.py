@@ -1,4 +1,4 @@
-"""Check before a run: a dozen forms of a reply are read alike by the parser, by an evaluation and by `env.step`."""
+"""Check before a run: parser, evaluation and `env.step` read a dozen forms of a reply alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .plan import Job, Part
 
 
 def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None:
-    """Send the forms at the beginning of each part's first episode, and tell which are read differently.
+    """Send the forms at the beginning of each part, and tell which are read differently.
 
     Raises:
         FailedError: one is.
@@ -26,8 +26,11 @@ def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None
         env, seed = part.make(), episode_seed(part.env_id, part.split, 0)
         env.reset(seed=seed)
         forms = list_forms(env)
-        for (name, text), record in zip(forms.items(), _FirstTurns(part, [*forms.values()]).played, strict=True):
+        played = _FirstTurns(part, [*forms.values()]).played
+        for (name, text), record in zip(forms.items(), played, strict=True):
             env.reset(seed=seed)
+
+            # Read once without a game, once from an evaluation's record, once by a step.
             parsed = read_reply(env.parser, text, env.legal_actions(), env.match_action)
             actions = [env.match_action(each) for each in parsed.actions]
             failure = parsed.failure or ("illegal_action" if None in actions else "ok")
@@ -45,16 +48,18 @@ def check_readings(parts: Sequence[Part], tell: Callable[[str], object]) -> None
 
 
 def list_forms(env: VLEnv) -> dict[str, str]:
-    """Return replies that take a legal action, by the name of their form, and one that takes none."""
+    """Return replies with a legal action, by the name of their form, and one without."""
     legal = env.legal_actions()
     action = env.oracle() or legal[0]
     another = next((each for each in legal if each != action), action)
     words = (action, another, "ACTION", f'"{action}"', action.replace(" ", "_"))
     reply, other, placeholder, quoted, joined = (write_reply(env.parser, [each], "", legal) for each in words)
     return {
-        "asked format": reply, "quoted": quoted, "underscore": joined, "bare": action, "nothing": "",
-        "placeholder first": f"I answer as {placeholder}. {reply}", "two actions": f"{reply} or {other}",
-        "thought of another": f"<think>Or {other}?</think>\n{reply}", "Action: line": f"I go on.\nAction: {action}",
+        "asked format": reply, "quoted": quoted, "underscore": joined, "bare": action,
+        "nothing": "", "placeholder first": f"I answer as {placeholder}. {reply}",
+        "two actions": f"{reply} or {other}",
+        "thought of another": f"<think>Or {other}?</think>\n{reply}",
+        "Action: line": f"I go on.\nAction: {action}",
         "answer tag": f"<answer>{action}</answer>", "boxed": rf"\boxed{{{action}}}",
         "tool call": f"<tool_call>{json.dumps({'name': 'act', 'arguments': {'action': action}})}</tool_call>",
     }  # fmt: skip
@@ -65,7 +70,7 @@ def _describe(parse: str, actions: Sequence[str | None], form: str | None) -> st
 
 
 class _FirstTurns(Player):
-    """Plays the first turn of a part's first episode, with each text as the reply; a policy that answers itself."""
+    """Plays the first turn of a part with each text as the reply, its own policy."""
 
     name = "forms"
 

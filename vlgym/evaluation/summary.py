@@ -1,5 +1,4 @@
-"""Summary of finished episodes: success with an interval, return, invalid rate and turns; and their place between floor
-and ceiling."""
+"""Summary of finished episodes: success with an interval, return, turns, normalized score."""
 
 from __future__ import annotations
 
@@ -16,12 +15,11 @@ from ..sight.blind_gap import find_scale
 from ..types import StepRecord
 
 SAME_BOUNDS = frozenset({"parser"})
-"""Constructor arguments that change neither floors nor ceiling: random, blind and oracle policies reply in the parser's
-own form."""
+"""Arguments that change no floor or ceiling: the policies reply in the parser's form."""
 
 DEFAULT_REWARD: Mapping[str, Any] = {"invalid_penalty": 0.0}
-"""Default cost of an invalid turn. It counts in the floors: rules may refuse what random play takes from the legal
-actions (EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
+"""Default cost of an invalid turn. It counts in the floors: rules may refuse legal actions of random play
+(EZPoints' numbers), and a blind policy's action need not be legal at every turn."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +27,17 @@ class Report:
     """Metrics of one policy on one environment and split.
 
     Attributes:
-        success: share of episodes with `success` after the last turn.
-        success_low: lower end of the 95 % Wilson interval.
-        success_high: upper end.
-        return_se: standard error of that mean; 0 with one episode.
+        success: share of episodes with `success` after the last turn; `success_low` and
+            `success_high` are its 95 % Wilson interval.
+        return_se: standard error of `mean_return`; 0 with one episode.
         invalid_rate: share of replies from which no legal action was read.
         negative_rate: share of replies with a negative reward.
         cut_rate: share of replies that a limit ended before they were over, as the policy says.
-        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where unknown: the file has
-            no such figures, or constructor arguments make another environment of it than the one measured there.
+        normalized: `(mean_return - floor) / (ceiling - floor)`, from registry.yaml; `None` where
+            the file has no such figures, or measured another environment than these arguments make.
         mean_score: mean of the benchmark's own score, where one exists.
-        sight_score: `(mean_return - blind) / (ceiling - blind)` in [-1, 1], from registry.yaml; `None` where unknown,
-            as `normalized`, or where the blind floor was not measured or leaves no room.
+        sight_score: `(mean_return - blind) / (ceiling - blind)` in [-1, 1], from registry.yaml;
+            `None` as `normalized`, or where the blind floor was not measured or leaves no room.
     """
 
     env_id: str
@@ -67,59 +64,64 @@ class Report:
 def summarize(
     env_id: str, policy: str, split: str, episodes: Sequence[Sequence[StepRecord]], *, changed: bool = False
 ) -> Report:
-    """Compute a report from finished episodes of one environment; `changed` by arguments, it is not normalized."""
+    """Return the report of an environment's episodes, not normalized where arguments `changed` it."""
     count = len(episodes)
     wins = sum(episode[-1].success for episode in episodes)
     returns = [sum(record.reward for record in episode) for episode in episodes]
-    records = [record for episode in episodes for record in episode]
-    turns = len(records)
-    marks = [(record.invalid, record.reward < 0, record.cut) for record in records]
-    invalid, negative, cut = (sum(column) / turns for column in zip(*marks, strict=True)) if turns else [math.nan] * 3
-    mean = sum(returns) / count if count else math.nan
-    variance = sum((value - mean) ** 2 for value in returns) / (count - 1) if count > 1 else 0.0
     scores = [episode[-1].score for episode in episodes if episode[-1].score is not None]
-    low, high = wilson_interval(wins, count)
+
+    # Shares of replies.
+    records = [record for episode in episodes for record in episode]
+    invalid = _mean([record.invalid for record in records])
+    negative = _mean([record.reward < 0 for record in records])
+    cut = _mean([record.cut for record in records])
+
+    # Without an episode there are no means: NaN.
+    mean, (low, high) = _mean(returns), wilson_interval(wins, count)
+    variance = sum((value - mean) ** 2 for value in returns) / max(1, count - 1)
     se = math.sqrt(variance / count) if count else math.nan
-    place = None if changed else normalized_score(env_id, mean)
+    turns = len(records) / count if count else math.nan
     return Report(
-        env_id, policy, split, count, wins / count if count else math.nan, low, high, mean,
-        se, turns / count if count else math.nan, invalid, negative, cut, place,
-        sum(scores) / len(scores) if scores else None, None if changed else sight_score(env_id, mean),
+        env_id, policy, split, count, wins / count if count else math.nan, low, high, mean, se,
+        turns, invalid, negative, cut, None if changed else normalized_score(env_id, mean),
+        _mean(scores) if scores else None, None if changed else sight_score(env_id, mean),
     )  # fmt: skip
 
 
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
 def normalized_score(env_id: str, mean_return: float) -> float | None:
-    """Return `(R - floor) / (ceiling - floor)` with the numbers of registry.yaml, or `None` where it has none."""
+    """Return `(R - floor) / (ceiling - floor)` by registry.yaml, or `None` without its numbers."""
     return _place(env_id, mean_return, "floor")
 
 
 def sight_score(env_id: str, mean_return: float) -> float | None:
     """Return `(R - blind) / (ceiling - blind)` with the numbers of registry.yaml, cut to [-1, 1].
 
-    `None` without these numbers, or if the blind floor leaves no room (`vlgym.sight.blind_gap.find_scale`).
+    `None` without these numbers, or if the blind floor leaves no room (see `find_scale`).
     """
     place = _place(env_id, mean_return, "blind")
     return None if place is None else max(-1.0, min(1.0, place))
 
 
 def changes_bounds(env_id: str, arguments: Mapping[str, Any]) -> bool:
-    """True if constructor arguments make another environment than the one whose floors and ceiling registry.yaml
-    records.
+    """True if registry.yaml has the floors and ceiling of another environment than arguments make.
 
     An argument does if it is not in `SAME_BOUNDS` and differs from the id's own.
     """
     entry = get_registry().known.get(env_id)
     usual = {**DEFAULT_REWARD, **(entry["spec"].kwargs if entry else {})}
-    return any(
-        name not in SAME_BOUNDS and not (name in usual and usual[name] == value) for name, value in arguments.items()
-    )
+    others = {name: value for name, value in arguments.items() if name not in SAME_BOUNDS}
+    return any(name not in usual or usual[name] != value for name, value in others.items())
 
 
 def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | None:
     """Return why no turn of an environment can have had a record's reward, if so.
 
-    The card's `reward_range` bounds each action of the turn, an invalid reply counting as one. It says nothing of an
-    environment whose arguments are `changed`.
+    The card's `reward_range` bounds each action of a turn, an invalid reply counting as one; not
+    those of an environment whose arguments are `changed`.
     """
     registry = get_registry()
     spec = registry.specs.get(env_id) or registry.known.get(env_id, {}).get("spec")
@@ -133,7 +135,7 @@ def find_wrong_reward(env_id: str, changed: bool, record: StepRecord) -> str | N
 
 
 def without_images(record: StepRecord) -> StepRecord:
-    """Return the record without prompt and image, so that thousands of turns can be kept for their metrics."""
+    """Return the record without prompt and image: metrics need neither, of thousands of turns."""
     return replace(record, messages=[], image=NO_PICTURE, final_messages=None)
 
 

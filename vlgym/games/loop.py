@@ -1,4 +1,4 @@
-"""The loop of all games of several players: many tables at once, each policy asked once a round for all its seats."""
+"""The loop of games of several players: many tables at once, each policy asked once a round."""
 
 from __future__ import annotations
 
@@ -14,24 +14,21 @@ from ..play.rollout import add_outcome, check_replies, cut_reply, make_record
 from ..types import Parsed, Reply, StepRecord, Turn
 from .table import Reading, Table
 
-Player = Policy | str
-"""Who holds a seat: a policy, or the name of one of the game's own players (`named_players`)."""
-
+Player = Policy | str  # or the name of one of the game's own players (`named_players`)
 Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(eq=False)
 class RunningGame:
-    """One game that is being played.
+    """One game that is being played at a table after its reset.
 
     Attributes:
-        table: after its reset.
         number: of the game; its records' episode.
-        players: who holds each seat.
-        parts: the seats that are recorded, and what each seat's records are called.
-        records: turns of each recorded seat; a turn's reward is what its seat was paid until its next turn.
+        players: by seat.
+        parts: the seats that are recorded, each with the `part` of its records.
+        records: turns of each recorded seat; a turn's reward is its seat's pay until its next turn.
         error: the exception of the game's own code that ended it.
-        turns: prompts of the policies that move, by seat.
+        turns, replies: prompts of the policies that move, and their replies, by seat.
     """
 
     table: Table
@@ -49,14 +46,18 @@ class RunningGame:
         self.turns, self.replies = {seat: self.table.turn(seat) for seat in policies}, {}
 
     def end_round(self) -> None:
-        """Execute the moves, and book what they paid."""
+        """Execute the moves, and book their pay."""
         table = self.table
         texts = {seat: reply.text for seat, reply in self.replies.items()}
         moved = {seat: table.picture(seat) for seat in self.turns if seat in self.parts}
         table.play(read_moves(table, table.movers, self.players, texts), texts)
         for seat, picture in moved.items():
-            record = _record(self, seat, self.turns[seat], picture, self.replies[seat])
+            turn = replace(self.turns[seat], part=self.parts[seat])
+            record = make_record(turn, self.replies[seat], self.number, np.asarray(picture))
+            add_outcome(record, table.info(seat))
             self.records.setdefault(seat, []).append(record)
+
+        # A seat's last turn is paid for others' moves, too, until its next one.
         for seat, records in self.records.items():
             last = records[-1]
             last.reward = table.earned[seat]
@@ -69,8 +70,8 @@ class RunningGame:
 def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Iterator[RunningGame]:
     """Play games at several tables at once; yield each that is over.
 
-    A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies are there. Any other
-    policy gets all its turns at once.
+    A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies are
+    there. Any other policy gets all its turns at once.
 
     Args:
         begin: begins the next game at a table; `None` where no game is left for it.
@@ -78,20 +79,25 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
     ready, waiting = list(games.values()), dict[Future[Reply], tuple[RunningGame, int]]()
     while games:
+        # Every prompt goes out before an answer is waited for.
         for game in ready:
             _attempt(game, game.begin_round)
-        places = [(game, seat, game.players[seat]) for game in ready for seat in game.turns]
-        for game, seat, player in places:
-            if hasattr(player, "submit"):
-                waiting[player.submit(game.turns[seat])] = (game, seat)
-        together = [(game, seat, player) for game, seat, player in places if not hasattr(player, "submit")]
-        turns = {(game, seat): (player, game.turns[seat]) for game, seat, player in together}
-        for (game, seat), reply in ask(turns).items():
+        together: dict[tuple[RunningGame, int], tuple[Any, Turn]] = {}
+        for game in ready:
+            for seat, turn in game.turns.items():
+                player: Any = game.players[seat]
+                if hasattr(player, "submit"):
+                    waiting[player.submit(turn)] = (game, seat)
+                else:
+                    together[game, seat] = (player, turn)
+        for (game, seat), reply in ask(together).items():
             game.replies[seat] = reply
         if waiting:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                 game, seat = waiting.pop(future)
                 game.replies[seat] = cut_reply(future.result())
+
+        # Tables with all replies go on; one that is over gets its next game.
         ready = []
         for index, game in list(games.items()):
             if len(game.replies) < len(game.turns):
@@ -118,24 +124,25 @@ def _attempt(game: RunningGame, act: Callable[[], None]) -> None:
 
 
 def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
-    """Return the replies to turns.
+    """Return the replies to turns, given by place with their policies.
 
-    A policy gets all its turns in one `reply` call. Those with `submit` answer at the same time as each other.
-
-    Args:
-        turns: policy and prompt of each place.
+    A policy gets all its turns in one `reply` call; those with `submit` answer at the same time.
     """
+    waiting: dict[Key, Future[Reply]] = {}
     places: dict[int, list[Key]] = {}
-    for place, (policy, _) in turns.items():
-        places.setdefault(id(policy), []).append(place)
-    waiting = {place: policy.submit(turn) for place, (policy, turn) in turns.items() if hasattr(policy, "submit")}
+    for place, (policy, turn) in turns.items():
+        if hasattr(policy, "submit"):
+            waiting[place] = policy.submit(turn)
+        else:
+            places.setdefault(id(policy), []).append(place)
+
+    # Policies without `submit` answer while the others work.
     replies: dict[Key, Reply] = {}
     for own in places.values():
         policy = turns[own[0]][0]
-        if not hasattr(policy, "submit"):
-            answers = policy.reply([turns[place][1] for place in own])
-            check_replies(answers, len(own), policy.name)
-            replies |= dict(zip(own, answers, strict=True))
+        answers = policy.reply([turns[place][1] for place in own])
+        check_replies(answers, len(own), policy.name)
+        replies |= dict(zip(own, answers, strict=True))
     replies |= {place: future.result() for place, future in waiting.items()}
     return {place: cut_reply(replies[place]) for place in turns}
 
@@ -143,7 +150,7 @@ def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
 def read_moves(
     table: Table, seats: Iterable[int], players: Sequence[Player], texts: Mapping[int, str]
 ) -> dict[int, Reading]:
-    """Return the moves of seats: replies that are read, and moves of the game's own players."""
+    """Return the moves of seats: read replies, and moves of the game's own players."""
     readings = {}
     for seat in seats:
         player = players[seat]
@@ -153,10 +160,3 @@ def read_moves(
         action = table.game.ask_player(player, seat) or table.draw_move(seat, 2)
         readings[seat] = Reading(action, Parsed((action,)), None)
     return readings
-
-
-def _record(game: RunningGame, seat: int, turn: Turn, picture: Any, reply: Reply) -> StepRecord:
-    """Return a turn that a seat has just taken; its reward is added later."""
-    record = make_record(replace(turn, part=game.parts[seat]), reply, game.number, np.asarray(picture))
-    add_outcome(record, game.table.info(seat))
-    return record

@@ -1,8 +1,4 @@
-"""MultiVLEnv: the base class of every game of several agents. It is one seat's view of the game: a `VLEnv` in which
-other players hold the other seats. `Table` drives all seats.
-
-Authors write the methods of `MultiGame`; this class makes one agent's environment of them.
-"""
+"""MultiVLEnv, the base class of games of several agents: one seat's view, a `VLEnv`. `Table` drives all seats."""
 
 from __future__ import annotations
 
@@ -24,26 +20,26 @@ from .multi_game import MultiGame
 from .multi_game import Round as Round
 from .table import WAIT, Reading, Table, check_seat, draw_seeds
 
-SELF = "self"
-"""The value of `opponents` with which one player holds all seats."""
+SELF = "self"  # the value of `opponents` with which one player holds all seats
 
 
 class MultiVLEnv(MultiGame, VLEnv):
-    """One seat's view of a game; the others are played by `opponents`.
+    """One seat's view of a game, by an author's methods of `MultiGame`; `opponents` play the others.
 
-    No game waits for a readable reply. The game's idle action replaces an invalid one; in a game without one, a random
-    legal action does. `Table` plays it, and pays it by the rule of docs/games.md, on this and every other path.
+    No game waits for a readable reply: the game's idle action, else a random legal one, replaces an
+    invalid one. `Table` plays and pays it by the rule of docs/games.md, on every path.
 
     `info` also holds `seat`, the seat of this episode.
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: who plays the other seats: `random`, `oracle`, `search` or what else the game has in `named_players`,
-            a policy, or a dict that gives each of the other seats one of these. `self`: each step is the move of the
-            next seat, so one player holds all seats. A round pays the mean of the seats' rewards with its last move; it
-            pays no gain if one of its replies was unreadable.
-        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else `random`. In a
-            game without an idle action `noop` spends a turn, and the game waits.
+        opponents: the players of the other seats: `random`, `oracle`, `search` or another one of the
+            game's `named_players`, a policy, or a dict that gives each of the other seats one of these.
+            `self`: each step is the move of the next seat, so one player holds all seats. A round pays
+            the mean of the seats' rewards with its last move; it pays no gain if one of its replies was
+            unreadable.
+        invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one, else
+            `random`. In a game without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.
 
     Raises:
@@ -51,10 +47,12 @@ class MultiVLEnv(MultiGame, VLEnv):
     """
 
     def __init__(
-        self, *, seat: int | None = None, opponents: Any = "random", invalid_action: str | None = None, **kwargs: Any
-    ) -> None:
-        usual = "random" if type(self).idle is MultiGame.idle else "noop"
-        super().__init__(invalid_action=usual if invalid_action is None else invalid_action, **kwargs)
+        self, *, seat: int | None = None, opponents: Any = "random", invalid_action: str | None = None,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        if invalid_action is None:
+            invalid_action = "random" if type(self).idle is MultiGame.idle else "noop"
+        super().__init__(invalid_action=invalid_action, **kwargs)
         self.seat = None if seat is None else check_seat(self, seat)
         self.opponents = opponents
         self._alone = isinstance(opponents, str) and opponents == SELF
@@ -63,13 +61,14 @@ class MultiVLEnv(MultiGame, VLEnv):
             raise UserError(f"opponents='self' gives one player all seats of {self.title}: {why}.")
         self._table = Table(self, alone=self._alone)
         self._players = [] if self._alone else self._read_opponents(opponents)
-        self._table.remembers = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
+        policies = {s for s, player in enumerate(self._players) if not isinstance(player, str)}
+        self._table.remembers = policies
         self._seat_now = self.seat or 0
         self._readings: dict[int, Reading] = {}
 
     @property
     def title(self) -> str:
-        """The id; the class's name without a card."""
+        """The id, or the class's name without a card."""
         return self._title()
 
     @property
@@ -77,7 +76,7 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self._seat_now
 
     def match_move(self, wanted: str, seat: int) -> str | None:
-        """Return the legal action of a seat that the parser's candidate `wanted` means, or `None`."""
+        """Return the legal action of a seat that the parser's candidate means, or `None`."""
         return match_legal(wanted, self.moves(seat))
 
     def match_action(self, wanted: str) -> str | None:
@@ -89,18 +88,18 @@ class MultiVLEnv(MultiGame, VLEnv):
         """Return the opponents by their names, and the effect of an unreadable reply."""
         if self._alone:
             return {"opponents": SELF, "invalid_action": self.invalid_action}
-        names = [player if isinstance(player, str) else player.name for player in self._players]
+        names = [each if isinstance(each, str) else each.name for each in self._players]
         others: Any = names[0]
         if isinstance(self.opponents, Mapping):
-            others = {str(s): name for s, name in enumerate(names) if s != self.seat}
+            others = {str(seat): name for seat, name in enumerate(names) if seat != self.seat}
         return {"opponents": others, "invalid_action": self.invalid_action}
 
     def reseed(self, seed: int) -> None:
-        """As of `VLEnv`: of the game's chance and of the random moves of the others."""
+        """Begin the game's chance and the others' random moves at a seed."""
         super().reseed(seed)
         self._table.reseed(seed)
 
-    # ---- VLEnv's game, for one seat --------------------------------------------------------------------------------
+    # ---- VLEnv's game, for one seat
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         """Draw the seat, deal, and let the others move until it is this seat's turn."""
@@ -115,7 +114,7 @@ class MultiVLEnv(MultiGame, VLEnv):
             self._let_others_move()
 
     def act(self, action: str) -> Outcome:
-        """Move, and let the others move until it is this seat's turn again; pay what this seat earned meanwhile."""
+        """Move, and let the others move until this seat's next turn; pay its gains meanwhile."""
         return self._move(Reading(action, Parsed((action,)), None))
 
     def _move(self, reading: Reading) -> Outcome:
@@ -129,13 +128,15 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         seat = self._seat_now
-        waits = self.invalid_action == "terminate" or (self.invalid_action == "noop" and self.idle(seat) is None)
+        effect = self.invalid_action
+        waits = effect == "terminate" or (effect == "noop" and self.idle(seat) is None)
         if waits or seat not in self._table.movers:
             return super()._fail(failure, executed, reward)
         reading = self._table.stand_in(seat, Parsed(), failure)
         outcome = self._move(reading)
         self.turn += 1
-        return [*executed, reading.action], replace(outcome, reward=reward + outcome.reward, feedback=""), failure
+        outcome = replace(outcome, reward=reward + outcome.reward, feedback="")
+        return [*executed, reading.action], outcome, failure
 
     def image(self) -> Image:
         return self.draw(self._seat_now)
@@ -169,16 +170,18 @@ class MultiVLEnv(MultiGame, VLEnv):
         return self.points(self._seat_now)
 
     def extra_info(self) -> dict[str, Any]:
-        """The seat, and what the game tells of it."""
+        """Return the seat, and the game's details of it."""
         return {**self.details(self._seat_now), "seat": self._seat_now}
 
     def save(self) -> dict[str, Any] | None:
-        """The moves of all seats: a restore asks no opponent again."""
+        """Return the moves of all seats: a restore asks no opponent again."""
         if self._start is None:
             return None
-        saved = {"options": copy.deepcopy(self._start["options"]), "table": self._table.save(), "seat": self._seat_now}
+        saved = {"options": copy.deepcopy(self._start["options"]), "seat": self._seat_now}
+        saved["table"] = self._table.save()
         if self._alone:
-            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in self._readings.items()}
+            readings = self._readings.items()
+            saved["held"] = {str(seat): [each.action, each.failure] for seat, each in readings}
         return saved
 
     def load(self, state: dict[str, Any]) -> None:
@@ -187,19 +190,22 @@ class MultiVLEnv(MultiGame, VLEnv):
         self._seat_now = check_seat(self, state["seat"])
         self._table.seed = self.reset_seed
         self._table.load(state["table"], options)
-        readings = {check_seat(self, int(seat)): each for seat, each in state.get("held", {}).items()}
-        self._readings = {seat: Reading(str(action), Parsed(), failure) for seat, (action, failure) in readings.items()}
+        self._readings = {
+            check_seat(self, int(seat)): Reading(str(action), Parsed(), failure)
+            for seat, (action, failure) in state.get("held", {}).items()
+        }
 
-    # ---- one player for all seats ----------------------------------------------------------------------------------
+    # ---- one player for all seats
 
     def _hold(self, reading: Reading) -> Outcome:
-        """Hold a seat's move until all that move now have one, then execute them; give the turn to the next seat."""
+        """Keep a seat's move until all that move now have one, then execute them."""
         table, reward = self._table, -self.invalid_penalty if reading.failure else 0.0
         self._readings[self._seat_now] = reading
         if self._readings.keys() >= set(table.movers):
             moves, self._readings = self._readings, {}
             reward += table.play(moves).rewards[0]
-        self._seat_now = next((seat for seat in table.movers if seat not in self._readings), self._seat_now)
+        left = [seat for seat in table.movers if seat not in self._readings]
+        self._seat_now = left[0] if left else self._seat_now
         self._failure = table.failures[self._seat_now]
         self._write_instructions()
         return Outcome(reward, table.terminated, table.truncated, table.feedback)
@@ -210,7 +216,7 @@ class MultiVLEnv(MultiGame, VLEnv):
     def _turn_number(self) -> int:
         return self._table.turns[self._seat_now] if self._alone else self.turn
 
-    # ---- the others ------------------------------------------------------------------------------------------------
+    # ---- the others
 
     def _let_others_move(self) -> None:
         while not self._table.over and self._seat_now not in self._table.movers:
@@ -220,7 +226,8 @@ class MultiVLEnv(MultiGame, VLEnv):
         """Ask the others who move now, before anybody's move is executed."""
         table, players = self._table, self._players
         others = [seat for seat in table.movers if seat not in own]
-        turns = {seat: (players[seat], table.turn(seat)) for seat in others if not isinstance(players[seat], str)}
+        policies = [seat for seat in others if not isinstance(players[seat], str)]
+        turns = {seat: (players[seat], table.turn(seat)) for seat in policies}
         texts = {seat: reply.text for seat, reply in ask(turns).items()}
         table.play(own | read_moves(table, others, players, texts), texts)
 
@@ -229,39 +236,39 @@ class MultiVLEnv(MultiGame, VLEnv):
         if not isinstance(opponents, Mapping):
             return [self.check_player("opponents", opponents)] * self.seats
         if self.seat is None:
-            raise UserError(f"opponents={{...}} names seats, so say which is yours: seat=0 to seat={self.seats - 1}.")
-        others = [seat for seat in range(self.seats) if seat != self.seat]
+            choices = f"seat=0 to seat={self.seats - 1}"
+            raise UserError(f"opponents={{...}} names seats, so say which is yours: {choices}.")
+
+        # A dict has one player for each seat but the own one; in JSON its keys are strings.
         players: dict[int, Any] = {}
         for key, player in opponents.items():
-            seat = check_seat(self, int(key) if isinstance(key, str) and key.isdigit() else key, "opponents: seat")
+            number = int(key) if isinstance(key, str) and key.isdigit() else key
+            seat = check_seat(self, number, "opponents: seat")
             if seat == self.seat:
-                raise UserError(f"opponents gives a player to seat {seat}, which is yours; leave it out.")
+                why = "which is yours; leave it out"
+                raise UserError(f"opponents gives a player to seat {seat}, {why}.")
             players[seat] = self.check_player(f"opponents[{seat}]", player)
-        missing = [str(seat) for seat in others if seat not in players]
+        missing = [str(seat) for seat in range(self.seats) if seat not in {self.seat, *players}]
         if missing:
-            raise UserError(f"opponents has no player for seat {', '.join(missing)}; give one, such as 'random'.")
+            seats = ", ".join(missing)
+            raise UserError(f"opponents has no player for seat {seats}; give one, such as 'random'.")
         return [players.get(seat, "random") for seat in range(self.seats)]
 
     def check_player(self, name: str, player: Any) -> Any:
-        """Return a player of other seats.
-
-        Args:
-            name: of the argument, for the error.
-            player: one of `named_players`, or a policy.
+        """Return a player, one of `named_players` or a policy; the argument's name is for the error.
 
         Raises:
             UserError: the game has no such player, or it is no policy.
         """
         if isinstance(player, str):
             check_choice(name, player, self.named_players)
-            lacks = type(self).advise is MultiGame.advise and (
-                player == "oracle" or (player == "search" and type(self).search is MultiGame.search)
-            )
-            if lacks:
+            silent = type(self).advise is MultiGame.advise
+            passive = silent and type(self).search is MultiGame.search
+            if (silent and player == "oracle") or (passive and player == "search"):
                 raise UserError(f"{name}={player!r}: {self.title} has no such player; it has random.")
             return player
-        if not callable(getattr(player, "reply", None)) or not isinstance(getattr(player, "name", None), str):
-            raise UserError(
-                f"{name}={player!r:.80} must be {', '.join(self.named_players)} or a policy (name and reply(turns))."
-            )
+        named = isinstance(getattr(player, "name", None), str)
+        if not named or not callable(getattr(player, "reply", None)):
+            choices = f"{', '.join(self.named_players)} or a policy (name and reply(turns))"
+            raise UserError(f"{name}={player!r:.80} must be {choices}.")
         return player

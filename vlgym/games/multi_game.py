@@ -1,5 +1,4 @@
-"""MultiGame: what an author of a game of several agents writes, each part with its default. `MultiVLEnv` calls these
-methods; they know nothing of models, prompts or who plays."""
+"""MultiGame, the methods of an author of a game of several agents; `MultiVLEnv` calls them."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ import numpy as np
 
 from ..types import Image
 
-PLAYERS = ("random", "oracle", "search")
-"""Players that every game with an oracle brings itself."""
+PLAYERS = ("random", "oracle", "search")  # of every game with an oracle
 
 
 @dataclass(frozen=True)
@@ -20,9 +18,9 @@ class Round:
     """Result of one round: one move of one seat, or one move of each seat that moves at once.
 
     Attributes:
-        rewards: of every seat, by its number (reward units of the game).
+        rewards: of every seat, by its number.
         terminated: the game is over by its rules.
-        truncated: a limit ended it; the turn limit is the base class's business.
+        truncated: a limit of the game ended it; the base class knows the turn limit.
         feedback: one line for `info["vlgym"]["feedback"]`; say nothing that a seat may not know.
     """
 
@@ -36,12 +34,12 @@ class MultiGame:
     """The rules of one game, and what each seat sees of it. Seats are numbered from 0.
 
     Attributes:
-        seats: how many agents play: of the class, or of an instance that sets it before `super().__init__()`.
-        zero_sum: of the class: the rewards of every round add up to 0.
-        symmetric: of the class: the rules are the same for every seat; `mirror` is defined.
-        at_once: of the class: every seat moves in every round.
-        hidden_information: of the class: a seat does not see all; `redeal` is defined.
-        named_players: of the class: the players that the game brings itself; `ask_player` answers for them.
+        seats: number of agents: of the class, or set before `super().__init__()`.
+        zero_sum: the rewards of every round add up to 0.
+        symmetric: the rules are the same for every seat; `mirror` is defined.
+        at_once: every seat moves in every round.
+        hidden_information: a seat does not see all; `redeal` is defined.
+        named_players: the game's own players; `ask_player` answers for them.
     """
 
     seats: int = 2
@@ -52,20 +50,18 @@ class MultiGame:
     named_players: ClassVar[tuple[str, ...]] = PLAYERS
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Begin a game. Keep `rng` for chance during the game; there is no other source of it.
+        """Begin a game with the values of the declared `reset_options`.
 
-        Args:
-            rng: a generator of this game's own.
-            options: what the declared `reset_options` made of the values that were given.
+        Keep `rng` for chance during the game; there is no other source of it.
         """
         raise TypeError(f"{type(self).__name__} must define deal()")
 
     def movers(self) -> tuple[int, ...]:
-        """The seats that move now: one, or several that move at once; none when the game is over."""
+        """Return the seats that move now, several at once; none when the game is over."""
         raise TypeError(f"{type(self).__name__} must define movers()")
 
     def moves(self, seat: int) -> list[str]:
-        """The legal actions of a seat that moves now, as it should write them; at least one."""
+        """Return the legal actions of a seat that moves now, as it should write them; at least one."""
         raise TypeError(f"{type(self).__name__} must define moves()")
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
@@ -73,11 +69,11 @@ class MultiGame:
         raise TypeError(f"{type(self).__name__} must define make_moves()")
 
     def draw(self, seat: int) -> Image:
-        """Draw what this seat sees: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
+        """Draw this seat's view: a fresh `[H, W, 3] uint8` array of `self.image_size`."""
         raise TypeError(f"{type(self).__name__} must define draw()")
 
     def goal(self, seat: int) -> str:
-        """The rules and this seat's goal in words, for its instructions; the same all game long."""
+        """Return the rules and this seat's goal in words; the same in all of a game."""
         raise TypeError(f"{type(self).__name__} must define goal()")
 
     def tell(self, seat: int) -> str:
@@ -85,7 +81,7 @@ class MultiGame:
         return ""
 
     def describe_view(self, seat: int) -> str:
-        """As `Game.describe`, of what this seat sees."""
+        """Return this seat's view in words, as `Game.describe`."""
         return ""
 
     def won(self, seat: int) -> bool:
@@ -93,48 +89,45 @@ class MultiGame:
         raise TypeError(f"{type(self).__name__} must define won()")
 
     def idle(self, seat: int) -> str | None:
-        """Return the legal action that does nothing; `None` if the game has none.
-
-        It replaces an unreadable reply where others do not wait. Without one, a random legal action does.
-        """
+        """Return the legal action that does nothing and replaces an unreadable reply, or `None`."""
         return None
 
     def advise(self, seat: int) -> str | None:
-        """The oracle's action for a seat that moves now. The same each time it is asked in one state."""
+        """Return the oracle's action for a seat that moves now; one state has one answer."""
         return None
 
     def search(self, seat: int) -> str | None:
-        """The action of a player that searches, where that is another one than the oracle."""
+        """Return the action of a player that searches, where that is not the oracle."""
         return self.advise(seat)
 
     def ask_player(self, player: str, seat: int) -> str | None:
-        """Return the action of one of `named_players` for a seat that moves now; `None` stands for a random one.
+        """Return the action of one of `named_players` for a seat that moves; `None` is a random one.
 
         A game with further players answers for them and calls this for the others.
         """
-        return {"oracle": self.advise, "search": self.search}[player](seat) if player != "random" else None
+        if player == "random":
+            return None
+        return self.advise(seat) if player == "oracle" else self.search(seat)
 
     def explain(self, seat: int, action: str) -> str:
-        """The line of thoughts that the oracle writes before its action."""
+        """Return the line of thoughts that the oracle writes before its action."""
         return ""
 
     def points(self, seat: int) -> float | None:
-        """The game's own score of a seat so far, where one exists."""
+        """Return the game's own score of a seat so far, where one exists."""
         return None
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Fresh plain values that are merged into this seat's `info`."""
+        """Return fresh plain values that are merged into this seat's `info`."""
         return {}
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
-        """Replace what is hidden from a seat by something else that fits all it has seen; return whether anything
-        changed.
+        """Change the hidden state into another that fits a seat's view; return true if it changed.
 
-        Only the conformance kit asks, and it plays no further.
+        Only the conformance kit calls it, and plays no further.
         """
         raise TypeError(f"{type(self).__name__} declares hidden_information and must define redeal()")
 
     def mirror(self) -> None:
-        """Turn a game that has just begun into the same one with the seats in reverse order. Only the conformance kit
-        asks."""
+        """Put the seats of a game that has just begun in reverse order, for the conformance kit."""
         raise TypeError(f"{type(self).__name__} declares symmetric and must define mirror()")

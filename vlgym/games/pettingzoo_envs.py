@@ -1,5 +1,4 @@
-"""PettingZoo's two kinds of environment over a `Table`. The only module of the core that imports pettingzoo; `several`
-imports it when one is made."""
+"""PettingZoo's two kinds of environment over a `Table`; `several` imports this when one is made."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from ..types import Image
 from .table import Table
 
 Observation = dict[str, Any]
+Infos = dict[str, dict[str, Any]]
 
 
 class _View:
@@ -21,14 +21,19 @@ class _View:
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
         if render_mode == "human":
-            raise UserError("render_mode='human': there is no window. Take rgb_array, or watch a game by `vlgym ui`.")
+            other = "Take rgb_array, or watch a game by `vlgym ui`."
+            raise UserError(f"render_mode='human': there is no window. {other}")
         check_choice("render_mode", render_mode, (None, "rgb_array"))
-        self.table, self.render_mode = table, render_mode
-        together = isinstance(self, ParallelEnv) or table.game.at_once
-        self.metadata = {"name": table.game.title, "render_modes": ["rgb_array"], "is_parallelizable": together}
-        height, width = table.game.image_size
-        self.state_space = gymnasium.spaces.Box(0, 255, (height, table.game.seats * width, 3), np.uint8)
-        self.possible_agents = [f"player_{seat}" for seat in range(table.game.seats)]
+        self.table, self.render_mode, game = table, render_mode, table.game
+        together = isinstance(self, ParallelEnv) or game.at_once
+        self.metadata = {
+            "name": game.title, "render_modes": ["rgb_array"], "is_parallelizable": together
+        }  # fmt: skip
+        height, width = game.image_size
+        self.state_space = gymnasium.spaces.Box(0, 255, (height, game.seats * width, 3), np.uint8)
+
+        # An agent's name has its seat.
+        self.possible_agents = [f"player_{seat}" for seat in range(game.seats)]
         self.agents: list[str] = []
         self._seats = {name: seat for seat, name in enumerate(self.possible_agents)}
         self.observation_spaces = dict.fromkeys(self.possible_agents, table.game.observation_space)
@@ -43,18 +48,19 @@ class _View:
         return self.action_spaces[agent]
 
     def render(self) -> Image | None:
-        """The pictures of all seats side by side, as of `state`; for people: it shows every hand."""
+        """Return the pictures of `state`, for people: it shows every hand."""
         return None if self.render_mode is None or not self.agents else self.state()
 
     def state(self) -> Image:
-        """The pictures of all seats side by side, `[H, seats x W, 3] uint8`.
+        """Return the pictures of all seats side by side, `[H, seats x W, 3] uint8`.
 
         Raises:
             gymnasium.error.ResetNeeded: no game was begun.
         """
         if not self.table.begun:
             raise gymnasium.error.ResetNeeded("No game was begun: call reset() first.")
-        return np.concatenate([self.table.game.draw(seat) for seat in range(self.table.game.seats)], axis=1)
+        game = self.table.game
+        return np.concatenate([game.draw(seat) for seat in range(game.seats)], axis=1)
 
     def close(self) -> None:
         self.table.game.close()
@@ -68,7 +74,7 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observation], Infos]:
         """Begin a game; return observations and infos by agent."""
         self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
@@ -76,7 +82,7 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
 
     def step(
         self, actions: dict[str, str]
-    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Execute the replies of those who move; an agent that gives none has answered unreadably.
 
         Raises:
@@ -85,24 +91,21 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
         """
         for agent in actions:
             check_choice("agent", agent, self.possible_agents)
-        done = self.table.step({self._seats[agent]: reply for agent, reply in actions.items()})
         agents, table = self.agents, self.table
+        done = table.step({self._seats[agent]: reply for agent, reply in actions.items()})
+
+        # All agents get their last values; then none is left of a game that is over.
         if table.over:
             self.agents = []
         observations, infos = self._see(agents)
         rewards = {agent: done.rewards[self._seats[agent]] for agent in agents}
-        return (
-            observations,
-            rewards,
-            dict.fromkeys(agents, table.terminated),
-            dict.fromkeys(agents, table.truncated),
-            infos,
-        )
+        ended, cut = (dict.fromkeys(agents, end) for end in (table.terminated, table.truncated))
+        return observations, rewards, ended, cut, infos
 
-    def _see(self, agents: list[str]) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        seats = self._seats
-        observations = {agent: self.table.observe(seats[agent]) for agent in agents}
-        return observations, {agent: self.table.info(seats[agent]) for agent in agents}
+    def _see(self, agents: list[str]) -> tuple[dict[str, Observation], Infos]:
+        seats = {agent: self._seats[agent] for agent in agents}
+        observations = {agent: self.table.observe(seat) for agent, seat in seats.items()}
+        return observations, {agent: self.table.info(seat) for agent, seat in seats.items()}
 
 
 class AecGame(_View, AECEnv[str, Observation, str]):
@@ -133,7 +136,10 @@ class AecGame(_View, AECEnv[str, Observation, str]):
             self._was_dead_step(action)  # type: ignore[arg-type]
             return
         if not isinstance(action, str):
-            raise UserError(f"The reply of {agent} must be a string, not {type(action).__name__}: {action!r:.80}")
+            kind = f"{type(action).__name__}: {action!r:.80}"
+            raise UserError(f"The reply of {agent} must be a string, not {kind}")
+
+        # The round is executed with the last reply of those who move at once.
         self._cumulative_rewards[agent] = 0.0
         self._clear_rewards()
         self._replies[self._seats[agent]] = action

@@ -1,8 +1,8 @@
-"""Ratings of players from the results of their games: the model of Bradley and Terry (1952), a draw being half a win.
+"""Ratings of players by the model of Bradley and Terry (1952), a draw being half a win.
 
-A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games. Ratings are
-relative: their mean is 0. The prior is one draw of every player against an average one. The intervals are those of the
-posterior, sampled by Metropolis' rule; a player who never lost has no upper end, one who never won no lower end.
+A rating is in Elo's units: who is 400 points above another is expected to win ten of eleven games.
+The mean is 0. The prior is one draw of every player against an average one. The intervals are those of
+the posterior, sampled by Metropolis' rule; who never lost has no upper end, who never won no lower end.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ CHAINS, CHAIN_STEPS, BURN_IN = 200, 60, 20
 
 @dataclass(frozen=True)
 class Rating:
-    """Strength of a player.
+    """Strength of a player in Elo's units.
 
     Attributes:
-        rating: in Elo's units; the mean of all players is 0.
         low, high: ends of the 95 % interval; infinite where the results do not bound it.
         points: wins and half the draws, over games.
         mean_return: of its seats.
@@ -49,30 +48,26 @@ class Rating:
 def rate(results: Sequence[Result]) -> list[Rating]:
     """Return the ratings, the best first."""
     names = sorted({name for result in results for name in result.players})
+
+    # Wins over each other; one player who held every seat has none.
     points = np.zeros((len(names), len(names)))
-    for result in results:
-        if len(names) == 1:
-            break  # one player held every seat
+    for result in results if len(names) > 1 else ():
         first, second = dict.fromkeys(result.players)
         one, other = names.index(first), names.index(second)
-        won = result.points(first)
-        points[one, other] += won
-        points[other, one] += 1 - won
+        points[one, other] += result.points(first)
+        points[other, one] += 1 - result.points(first)
+
+    # The interval's ends that a prior alone bounds are infinite.
     values = fit(points)
     low, high = np.percentile(sample(points, np.random.default_rng(0)), [2.5, 97.5], axis=0)
+    low, high = np.where(points.any(axis=1), low, -np.inf), np.where(points.any(axis=0), high, np.inf)
     ratings = []
-    for index, name in enumerate(names):
+    columns = (each.tolist() for each in (values, low, high))
+    for name, value, least, most in zip(names, *columns, strict=True):
         own = [result for result in results if name in result.players]
-        ratings.append(
-            Rating(
-                name, float(values[index]),
-                float(low[index]) if points[index].any() else -math.inf,
-                float(high[index]) if points[:, index].any() else math.inf,
-                len(own),
-                float(np.mean([result.points(name) for result in own])),
-                float(np.mean([result.return_of(name) for result in own])),
-            )
-        )  # fmt: skip
+        gains = float(np.mean([result.points(name) for result in own]))
+        returns = float(np.mean([result.return_of(name) for result in own]))
+        ratings.append(Rating(name, value, least, most, len(own), gains, returns))
     return sorted(ratings, key=lambda each: -each.rating)
 
 
@@ -89,11 +84,14 @@ def fit(points: Any) -> Any:
 
 def sample(points: Any, rng: np.random.Generator) -> Any:
     """Return draws `[n, players] float64` of the ratings' posterior."""
+    # Chains begin around the mode, with steps of the posterior's widths there.
     mode = _find_mode(points)
     _, hessian = _differentiate(points, mode)
     width = np.linalg.cholesky(np.linalg.inv(hessian)).T
     now = mode + rng.standard_normal((CHAINS, len(mode))) @ width
     loss, samples = _loss(points, now), []
+
+    # Metropolis' rule: a worse place is taken with the ratio of the densities.
     for step in range(CHAIN_STEPS):
         tried = now + 2.4 / math.sqrt(len(mode)) * rng.standard_normal(now.shape) @ width
         value = _loss(points, tried)
@@ -106,7 +104,7 @@ def sample(points: Any, rng: np.random.Generator) -> Any:
 
 
 def _loss(points: Any, strengths: Any) -> Any:
-    """Minus the log-posterior `[...]` of strengths `[..., players]`, a constant aside."""
+    """Return minus the log-posterior `[...]` of strengths `[..., players]`, but for a constant."""
     gap = strengths[..., :, None] - strengths[..., None, :]
     prior = np.logaddexp(0, -strengths) + np.logaddexp(0, strengths)
     return (points * np.logaddexp(0, -gap)).sum(axis=(-2, -1)) + 0.5 * prior.sum(axis=-1)

@@ -14,17 +14,11 @@ from .table import Table
 if TYPE_CHECKING:
     from .pettingzoo_envs import AecGame, ParallelGame
 
-SKILL = "several agents"
-"""The skill in the cards of games of several agents, by which they are listed without importing them."""
-
-_ALONE = ("seat", "opponents")
+SKILL = "several agents"  # in the cards of these games, which lists them without an import
 
 
 def open_table(env_id: str, **kwargs: Any) -> Table:
-    """Return a game with every seat open.
-
-    Args:
-        **kwargs: of its constructor, `seat` and `opponents` aside.
+    """Return a game with every seat open; its constructor takes the arguments but `seat` and `opponents`.
 
     Raises:
         UserError: the id cannot be made, is of one agent alone, or an argument is wrong.
@@ -37,34 +31,34 @@ def open_table(env_id: str, **kwargs: Any) -> Table:
     (True, 6)
     """
     spec = get_registry().get(env_id)
-    for name in _ALONE:
-        if name in kwargs:
-            raise UserError(f"{env_id}: {name} is for one agent's view, gymnasium.make(...); here every seat is open.")
+    if alone := [name for name in ("seat", "opponents") if name in kwargs]:
+        why = "is for one agent's view, gymnasium.make(...); here every seat is open."
+        raise UserError(f"{env_id}: {alone[0]} {why}")
     if kwargs.get("invalid_action") == "terminate":
-        raise UserError(f"{env_id}: invalid_action='terminate' would end the game for all; use noop or random.")
+        why = "would end the game for all; use noop or random."
+        raise UserError(f"{env_id}: invalid_action='terminate' {why}")
     game = build(spec, **kwargs)
     if not isinstance(game, MultiVLEnv):
-        known = sorted(each.id for each in get_registry().specs.values() if SKILL in each.skills)
-        raise UserError(f"{env_id} is for one agent. Of several: {', '.join(known) or 'none is installed'}.")
+        ids = sorted(each.id for each in get_registry().specs.values() if SKILL in each.skills)
+        several = ", ".join(ids) or "none is installed"
+        raise UserError(f"{env_id} is for one agent. Of several: {several}.")
     return Table(game)
 
 
 def parallel_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> ParallelGame:
-    """Return a PettingZoo `ParallelEnv`: every agent answers at every step; one that does not move can only `wait`.
+    """Return a PettingZoo `ParallelEnv`: all agents answer at every step; who does not move can only `wait`.
 
     Args:
         render_mode: `"rgb_array"` (the pictures of all seats side by side) or `None`.
-        **kwargs: of its constructor, `seat` and `opponents` aside.
+        **kwargs: as of `open_table`.
     """
     return _views().ParallelGame(open_table(env_id, **kwargs), render_mode)
 
 
 def aec_env(env_id: str, *, render_mode: str | None = None, **kwargs: Any) -> AecGame:
-    """Return a PettingZoo `AECEnv`: one agent answers at a time.
+    """Return a PettingZoo `AECEnv`, with the arguments of `parallel_env`: one agent answers at a time.
 
     Moves made at once are executed when the last of them is there; none shows before.
-
-    Args and errors are those of `parallel_env`.
     """
     return _views().AecGame(open_table(env_id, **kwargs), render_mode)
 
@@ -75,7 +69,6 @@ def _views() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "pettingzoo":
             raise
-        raise NotInstalledError(
-            f"parallel_env and aec_env need the package pettingzoo: {how_to_install('vlgym-pettingzoo')}"
-        ) from None
+        command = how_to_install("vlgym-pettingzoo")
+        raise NotInstalledError(f"parallel_env and aec_env need the package pettingzoo: {command}") from None
     return pettingzoo_envs

@@ -1,4 +1,4 @@
-"""Table: all seats of one game, for a caller that drives every seat: PettingZoo's environments, self-play, tournaments.
+"""Table: all seats of one game, for a caller that drives every seat.
 
     table = vlgym.open_table("vlgym/TicTacToe-v0")
     table.reset(seed=0)
@@ -6,8 +6,8 @@
         table.step({seat: policies[seat].reply([table.turn(seat)])[0].text for seat in table.movers})
     print(table.returns)
 
-It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a state is restored. It
-has no policy and is not a Gymnasium environment.
+It reads replies, replaces those that cannot be read, counts turns and keeps a log from which a state is
+restored. It has no policy and is not a Gymnasium environment.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ from ..parsers import list_actions, read_reply, write_reply
 from ..types import Image, Parsed, Turn
 from .multi_game import Round
 
-WAIT = "wait"
-"""The one legal action of a seat that does not move now, where all must answer; whatever it answers does nothing."""
+WAIT = "wait"  # the one legal action of a seat that does not move now, where all must answer
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Result of reading a reply: the action that is executed, what the parser found, and the failure code or `None`."""
+    """Result of reading a reply: the executed action, the parser's result, the failure code or `None`."""
 
     action: str
     parsed: Parsed
@@ -60,7 +59,7 @@ class Chair:
 
     @property
     def action_space(self) -> ReplySpace:
-        """This seat's action space; it samples replies with a legal action."""
+        """Return this seat's action space, which samples replies with a legal action."""
         return self.table.spaces[self.seat]
 
     def legal_actions(self) -> list[str]:
@@ -71,7 +70,7 @@ class Chair:
         return self.table.game.match_move(wanted, self.seat)
 
     def solve(self) -> str | None:
-        """The oracle's reply for this seat, or `None`."""
+        """Return the oracle's reply for this seat, or `None`."""
         return self.table.solve(self.seat)
 
 
@@ -80,22 +79,19 @@ class Table:
 
     Args:
         game: its rules, a `MultiVLEnv` freshly built; the table owns it.
-        alone: one player holds all seats, and pays its penalties itself: a round in which one of its replies has no
-            action pays no seat a gain.
+        alone: one player holds all seats, and pays its penalties itself: a round in which one of its
+            replies has no action pays no seat a gain.
 
     Attributes:
-        spaces: one space of replies for each seat.
-        movers: the seats whose replies are asked for now; none when the game is over.
-        over: whether no more moves are asked for.
-        terminated: whether the rules ended the game.
-        truncated: whether a limit did.
-        earned: each seat's pay since its last move, that move's included; of the first move, since the beginning.
-        success: whether each seat has succeeded, by a win that no stand-in move brought.
+        movers: the seats that move now; none when the game is over.
+        terminated, truncated: true if the rules, or a limit, ended the game.
+        earned: each seat's pay since its last move, that move's included; before it, since the beginning.
+        success: of each seat, true after a win that no stand-in move brought.
         shares: pay every seat the mean of all seats' rewards.
-        invalid: replies of each seat that could not be read or were illegal.
+        invalid: number of each seat's replies that were unreadable or illegal.
         failures: failure code of each seat's last reply, `None` where it had an action.
-        log: one entry for each round: `moves`, and `failures` and `replies` where there are any; `luck` of a reseed.
-        remembers: the seats whose past turns are kept for their prompts (`turn`).
+        log: each round's `moves`, `failures` and `replies` where there are any; `luck` of a reseed.
+        remembers: the seats whose past turns stand in their prompts (`turn`).
         builder: the prompts' layout; by default the card's.
     """
 
@@ -115,7 +111,7 @@ class Table:
         """Sum of each seat's rewards."""
         return [before + now for before, now in zip(self._booked, self.earned, strict=True)]
 
-    # ---- playing ---------------------------------------------------------------------------------------------------
+    # ---- playing
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Begin a game. The same seed gives the same game in any process, after any history.
@@ -123,10 +119,12 @@ class Table:
         An option that the game does not know is left out with a warning, as PettingZoo's tests want it.
         """
         options = plain_options(options)
-        unknown = [name for name in options if name not in self.game.reset_options]
-        if unknown:
-            warnings.warn(f"{self.game.title} has no reset option {', '.join(unknown)}; left out.", stacklevel=2)
+        if unknown := [name for name in options if name not in self.game.reset_options]:
+            names = ", ".join(unknown)
+            warnings.warn(f"{self.game.title} has no reset option {names}; left out.", stacklevel=2)
             options = {name: value for name, value in options.items() if name not in unknown}
+
+        # Without a seed the generator goes on, so games follow from the first seed.
         checked = self.game._read_options(options)
         if seed is not None or self._rng is None:
             self._rng, self.seed = np_random(seed)[0], seed
@@ -138,19 +136,23 @@ class Table:
     def begin(self, seeds: list[int], options: dict[str, Any]) -> None:
         """Begin a game from the seeds of `draw_seeds`."""
         game, seats = self.game, self.game.seats
-        self._start = {"seeds": list(seeds), "options": {}, "split": self.game.seed_split}
+        self._start = {"seeds": list(seeds), "options": {}, "split": game.seed_split}
         self._seeds, self._chance = list(seeds), np.random.default_rng(seeds[0])
         self.log: list[dict[str, Any]] = []
         self.history: dict[int, list[PastTurn]] = defaultdict(list)
         self.earned, self._booked, self._unpaid = ([0.0] * seats for _ in range(3))
-        self._own: list[bool | None] = [None] * seats  # whether a seat made its last move itself
+        self._own: list[bool | None] = [None] * seats  # true: a seat's last move was its reply's
         self.success = [False] * seats
         self.failures: list[str | None] = [None] * seats
         self.turns, self.invalid = [0] * seats, [0] * seats
         self.readings: dict[int, Reading] = {}
-        self.feedback = ""
         self.over = self.terminated = self.truncated = False
-        self.game.deal(self._chance, options)
+        game.deal(self._chance, options)
+        self._open()
+
+    def _open(self) -> None:
+        """Write the instructions and settle a game that was dealt."""
+        game, seats = self.game, self.game.seats
         self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(seats)]
         self._settle(Round((0.0,) * seats))
 
@@ -160,11 +162,10 @@ class Table:
         return bool(self._start)
 
     def step(self, replies: Mapping[int, str]) -> Round:
-        """Read one reply of every seat that moves now, and execute them. What other seats say does nothing.
+        """Read one reply of every seat that moves now, and execute them; other seats' replies do nothing.
 
-        A reply that cannot be read or is illegal becomes the game's idle action, else a random legal one; it is
-        counted, costs its own seat `invalid_penalty`, and earns nothing (`book`). A seat that says nothing has not
-        answered readably.
+        A reply that cannot be read, is illegal or missing becomes the game's idle action, else a random
+        legal one; it is counted, costs its own seat `invalid_penalty`, and earns nothing (`book`).
 
         Raises:
             gymnasium.error.ResetNeeded: the game is over, or none was begun.
@@ -175,52 +176,57 @@ class Table:
         for seat, reply in replies.items():
             check_seat(self.game, seat)
             if not isinstance(reply, str):
-                raise UserError(f"The reply of seat {seat} must be a string, not {type(reply).__name__}: {reply!r:.80}")
+                kind = f"{type(reply).__name__}: {reply!r:.80}"
+                raise UserError(f"The reply of seat {seat} must be a string, not {kind}")
         texts = {seat: replies.get(seat, "") for seat in self.movers}
         return self.play({seat: self.read(seat, text) for seat, text in texts.items()}, texts)
 
     def read(self, seat: int, reply: str) -> Reading:
-        """Read a reply of a seat that moves now, and choose the action that replaces it where it is not valid."""
-        legal = self.legal(seat)
-        parsed = read_reply(self.game.parser, reply, legal, lambda wanted: self.game.match_move(wanted, seat))
-        failure = parsed.failure
-        if failure is None:
-            action = self.game.match_move(parsed.actions[0], seat) if len(parsed.actions) == 1 else None
+        """Read a reply of a seat that moves now; `stand_in` replaces one without a legal action."""
+        game = self.game
+        parsed = read_reply(game.parser, reply, self.legal(seat), lambda wanted: game.match_move(wanted, seat))
+        if parsed.failure is None and len(parsed.actions) == 1:
+            action = game.match_move(parsed.actions[0], seat)
             if action is not None:
                 return Reading(action, parsed, None)
-            failure = "illegal_action"
-        return self.stand_in(seat, parsed, failure)
+        return self.stand_in(seat, parsed, parsed.failure or "illegal_action")
 
     def stand_in(self, seat: int, parsed: Parsed, failure: str) -> Reading:
-        """Return the move that stands for a reply: the idle action, or a random one that seed, seat and turn decide."""
-        drawn = self.game.invalid_action in ("random", "published") or self.game.idle(seat) is None
-        return Reading(self.draw_move(seat, 1) if drawn else self.game.idle(seat), parsed, failure)
+        """Return the move that stands for a reply: the idle action, or a random one by seed and turn."""
+        idle = self.game.idle(seat)
+        if idle is None or self.game.invalid_action in ("random", "published"):
+            idle = self.draw_move(seat, 1)
+        return Reading(idle, parsed, failure)
 
     def draw_move(self, seat: int, use: int) -> str:
-        """Return a random legal action; `use` is the place in `draw_seeds` of the seed that decides it."""
+        """Return a random legal action by the seed at the place `use` of `draw_seeds`."""
         return draw_move(self.legal(seat), self._seeds[use], seat, self.turns[seat])
 
     def play(self, readings: Mapping[int, Reading], replies: Mapping[int, str] | None = None) -> Round:
-        """Execute what was read of every seat that moves now."""
-        replies = replies or {}
-        entry: dict[str, Any] = {"moves": {str(seat): reading.action for seat, reading in readings.items()}}
-        failures = {str(seat): reading.failure for seat, reading in readings.items() if reading.failure}
-        texts = {str(seat): replies[seat] for seat in readings if seat in replies and seat in self.remembers}
-        entry |= {name: value for name, value in (("failures", failures), ("replies", texts)) if value}
+        """Execute the move of every seat that moves now."""
+        moves, failures, texts = {}, {}, {}
+        for seat, reading in readings.items():
+            moves[str(seat)] = reading.action
+            if reading.failure:
+                failures[str(seat)] = reading.failure
+            if replies and seat in replies and seat in self.remembers:
+                texts[str(seat)] = replies[seat]
+        entry: dict[str, Any] = {"moves": moves}
+        entry |= {name: row for name, row in (("failures", failures), ("replies", texts)) if row}
         self.log.append(entry)
         self.readings = dict(readings)
         return self._execute(entry)
 
-    # ---- what a seat is shown --------------------------------------------------------------------------------------
+    # ---- a seat's view
 
     def legal(self, seat: int) -> list[str]:
-        """The legal actions of a seat now; `wait` alone where it does not move, nothing when the game is over."""
+        """Return the legal actions of a seat: `wait` where it does not move, none when the game is over."""
         if self.over:
             return []
         return self.game.moves(seat) if seat in self.movers else [WAIT]
 
     def listed(self, seat: int) -> list[str]:
-        """The legal actions of a seat that its text lists: none where the game has a `notation` for them."""
+        """Return the legal actions of a seat that its text lists: none where the game has a `notation`."""
         legal = self.legal(seat)
         return legal if legal == [WAIT] or not self.game.notation else []
 
@@ -231,27 +237,26 @@ class Table:
     def turn_text(self, seat: int) -> str:
         """Return the text of a seat's current turn."""
         game, legal = self.game, self.legal(seat)
-        state = game.tell(seat)
-        if legal == [WAIT]:
-            state += "It is not your turn. "
+        state = game.tell(seat) + ("It is not your turn. " if legal == [WAIT] else "")
         hidden = legal and game.notation and legal != [WAIT]
         actions = [game.notation] if hidden else list_actions(game.parser, legal)
-        written = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
-        return clean_text(game.add_words(written, partial(game.describe_view, seat), self.failures[seat]))
+        text = game.prompt.write_turn(state=state, actions=actions, turn=self.turns[seat], max_turns=game.max_turns)
+        words = game.add_words(text, partial(game.describe_view, seat), self.failures[seat])
+        return clean_text(words)
 
     def picture(self, seat: int) -> Image:
-        """Return what a seat sees, drawn once between two moves; not to be written to."""
+        """Return a seat's picture, drawn once between two moves; do not write to it."""
         if seat not in self._pictures:
             self._pictures[seat] = self.game.show(partial(self.game.draw, seat))
         return self._pictures[seat]
 
     def observe(self, seat: int) -> dict[str, Any]:
-        """The usual observation of a seat: `{"image": [H, W, 3] uint8, "text": str}`."""
+        """Return the usual observation of a seat: `{"image": [H, W, 3] uint8, "text": str}`."""
         text = clean_text(f"{self._instructions[seat]}\n\n{self.turn_text(seat)}")
         return {"image": self.game.show(partial(self.game.draw, seat)), "text": text}
 
     def info(self, seat: int) -> dict[str, Any]:
-        """The usual info of a seat, about the round before."""
+        """Return the usual info of a seat, about the round before."""
         reading = self.readings.get(seat)
         failure = reading and reading.failure
         info = {**self.game.details(seat), "success": self.success[seat], "seat": seat}
@@ -274,36 +279,30 @@ class Table:
         return info
 
     def credits(self, seat: int) -> bool:
-        """Return whether a win now is a seat's: its last move was its reply's, it is ahead without unpaid rewards."""
+        """Return true if a seat can win: its last move was its reply's, and unpaid gains do not count."""
         return bool(self._own[seat]) and (self._unpaid[seat] <= 0 or self.returns[seat] > 0)
 
     def turn(self, seat: int) -> Turn:
-        """Return a policy's input for a seat that moves: its prompt, with the history that the spec asks for."""
-        image, text = self.picture(seat), self.turn_text(seat)
-        messages = self.builder.build(self._instructions[seat], text, image, self.history[seat])
+        """Return a policy's input for a seat that moves: its prompt, with the builder's history."""
+        instructions, text = self._instructions[seat], self.turn_text(seat)
+        messages = self.builder.build(instructions, text, self.picture(seat), self.history[seat])
         return Turn(
-            messages,
-            Chair(self, seat),
-            self.game.title,
-            self.seed,
-            self.turns[seat],
-            text=clean_text(f"{self._instructions[seat]}\n\n{text}"),
-            legal=tuple(self.listed(seat)),
-        )
+            messages, Chair(self, seat), self.game.title, self.seed, self.turns[seat],
+            text=clean_text(f"{instructions}\n\n{text}"), legal=tuple(self.listed(seat)),
+        )  # fmt: skip
 
     def solve(self, seat: int) -> str | None:
-        """The oracle's reply for a seat that moves now; `None` where there is none."""
+        """Return the oracle's reply for a seat that moves now; `None` where there is none."""
         action = self.game.advise(seat) if seat in self.movers else None
         if action is None:
             return None
-        return write_reply(self.game.parser, [action], self.game.explain(seat, action), self.legal(seat))
+        thoughts = self.game.explain(seat, action)
+        return write_reply(self.game.parser, [action], thoughts, self.legal(seat))
 
     def mirror(self) -> None:
-        """Put the seats in reverse order, if the game has just begun; for the conformance kit."""
-        game = self.game
-        game.mirror()
-        self._instructions = [game._fill_instructions(game.goal(seat)) for seat in range(game.seats)]
-        self._settle(Round((0.0,) * game.seats))
+        """Put the seats of a game that has just begun in reverse order; for the conformance kit."""
+        self.game.mirror()
+        self._open()
 
     def reseed(self, seed: int) -> None:
         """Begin the game's further chance, and its players' random moves, at a seed."""
@@ -311,12 +310,12 @@ class Table:
         self._seeds = draw_seeds(np.random.default_rng(seed), self.game.seats)[1]
         self._chance.bit_generator.state = np.random.default_rng(self._seeds[0]).bit_generator.state
 
-    # ---- saving ----------------------------------------------------------------------------------------------------
+    # ---- saving
 
     def save(self) -> dict[str, Any]:
-        """Return JSON-able data that restores the position: seeds, moves, and where the last ones stood in replies."""
-        read = {str(seat): reading.parsed for seat, reading in self.readings.items()}
-        spans = {seat: (*parsed.span, parsed.form) for seat, parsed in read.items() if parsed.span}
+        """Return JSON-able data that restores the position: seeds, moves, and the last ones' spans."""
+        parses = {str(seat): reading.parsed for seat, reading in self.readings.items()}
+        spans = {seat: (*parsed.span, parsed.form) for seat, parsed in parses.items() if parsed.span}
         return copy.deepcopy({**self._start, "log": self.log, "spans": spans})
 
     def load(self, saved: Mapping[str, Any], options: dict[str, Any] | None = None) -> None:
@@ -332,7 +331,10 @@ class Table:
                 continue
             self.log.append(copy.deepcopy(entry))
             self._execute(entry)
-        last: dict[str, Any] = next((entry for entry in reversed(self.log) if "moves" in entry), {"moves": {}})
+
+        # The last round's readings are those of `info`; earlier records have no form.
+        rounds: list[dict[str, Any]] = [entry for entry in self.log if "moves" in entry]
+        last = rounds[-1] if rounds else {"moves": {}}
         for seat, action in last["moves"].items():
             span = saved["spans"].get(seat)
             form = (*span, None)[2] if span else None
@@ -345,43 +347,50 @@ class Table:
         attributes = {name: getattr(self, name) for name in names}
         return _rebuild, (self.game, self.alone, attributes, self.save() if self.begun else None)
 
-    # ---- private ---------------------------------------------------------------------------------------------------
+    # ---- private
 
     def _execute(self, entry: Mapping[str, Any]) -> Round:
         moves = {int(seat): action for seat, action in entry["moves"].items()}
-        for seat, reply in entry.get("replies", {}).items():
-            past = PastTurn(self.picture(int(seat)), self.turn_text(int(seat)), reply)
-            self.history[int(seat)].append(past)
-        failed = {int(seat) for seat in entry.get("failures", {})}
+        for name, reply in entry.get("replies", {}).items():
+            past = PastTurn(self.picture(int(name)), self.turn_text(int(name)), reply)
+            self.history[int(name)].append(past)
+        failures = {int(seat): failure for seat, failure in entry.get("failures", {}).items()}
         for seat in moves:
             self.turns[seat] += 1
-            self.invalid[seat] += seat in failed
-            self.failures[seat] = entry.get("failures", {}).get(str(seat))
+            self.invalid[seat] += seat in failures
+            self.failures[seat] = failures.get(seat)
+
+        # The rewards are checked, then booked by seat.
         done = self.game.make_moves(moves)
         if len(done.rewards) != self.game.seats:
             raise TypeError(f"make_moves() returned {len(done.rewards)} rewards for {self.game.seats} seats")
         for seat, paid in enumerate(done.rewards):
             check_reward(paid, f"{self.game.title}, seat {seat}")
         mean = [float(np.mean(done.rewards))] * len(done.rewards)
+        moved = {*range(self.game.seats)} if self.alone else {*moves}
+        failed = moved if self.alone and failures else {*failures}
         rewards = tuple(
-            self.book(seat, float(paid), seat in moves or self.alone, bool(failed) if self.alone else seat in failed)
+            self.book(seat, float(paid), seat in moved, seat in failed)
             for seat, paid in enumerate(mean if self.shares else done.rewards)
         )
-        return self._settle(Round(rewards, bool(done.terminated), bool(done.truncated), done.feedback))
+        ends = bool(done.terminated), bool(done.truncated)
+        return self._settle(Round(rewards, *ends, done.feedback))
 
     def book(self, seat: int, earned: float, moved: bool, failed: bool) -> float:
-        """Book what a round earned a seat, and return what it is paid.
+        """Book a seat's gain of a round, and return its pay.
 
-        From a move that stands for a reply without an action until the seat's next move, losses are paid and gains are
-        not; if it is the seat's first, gains before it are taken back.
+        From a move that stands for a reply without an action until the seat's next move, losses are paid
+        and gains are not; if it is the seat's first, gains before it are taken back.
         """
         if moved:
             if self._own[seat] is not None:
-                self._booked[seat], self.earned[seat] = self._booked[seat] + self.earned[seat], 0.0
+                self._booked[seat] += self.earned[seat]
+                self.earned[seat] = 0.0
             self._own[seat] = not failed or self.game.invalid_action == "published"
         paid = earned
         if self._own[seat] is False:
-            paid = pay_stand_in(earned, self.game.step_cost if moved else 0.0) - max(self.earned[seat], 0.0)
+            cost = self.game.step_cost if moved else 0.0
+            paid = pay_stand_in(earned, cost) - max(self.earned[seat], 0.0)
             self._unpaid[seat] += earned - paid
         paid -= self._penalty * failed
         self.earned[seat] += paid
@@ -396,6 +405,8 @@ class Table:
         self.over = done.terminated or truncated
         self.movers = () if self.over else movers
         self.feedback = done.feedback
+
+        # Success and the legal actions of the position.
         for seat, before in enumerate(self.success):
             self.success[seat] = bool(self.game.won(seat)) and (before or self.credits(seat))
         for seat, space in enumerate(self.spaces):
@@ -412,13 +423,17 @@ def _rebuild(game: Any, alone: bool, attributes: Mapping[str, Any], saved: Mappi
 
 
 def draw_seeds(rng: np.random.Generator, seats: int) -> tuple[int, list[int]]:
-    """Return the seat that one agent gets, and a game's seeds: of its chance, of moves that stand for replies, and of
-    its players' random moves. One seed of a reset deals one game on every path."""
-    return int(rng.integers(seats)), [int(number) for number in rng.integers(2**62, size=3)]
+    """Return the seat of one agent, and a game's seeds: one seed of a reset deals one game on every path.
+
+    The seeds are of the game's chance, of moves that stand for replies, and of players' random moves.
+    """
+    return int(rng.integers(seats)), rng.integers(2**62, size=3).tolist()
 
 
 def check_seat(game: Any, seat: Any, name: str = "seat") -> int:
     """Return a seat's number, if the game has it."""
-    if not isinstance(seat, (int, np.integer)) or isinstance(seat, bool) or not 0 <= seat < game.seats:
-        raise UserError(f"{name}={seat!r}: {game.title} has the seats {', '.join(map(str, range(game.seats)))}.")
+    number = isinstance(seat, (int, np.integer)) and not isinstance(seat, bool)
+    if not number or not 0 <= seat < game.seats:
+        seats = ", ".join(map(str, range(game.seats)))
+        raise UserError(f"{name}={seat!r}: {game.title} has the seats {seats}.")
     return int(seat)

@@ -23,24 +23,21 @@ from .loop import Player, RunningGame, play_games
 from .several import open_table
 from .table import Table
 
-RESULTS = "results.jsonl"
-RECORDS = "games"
-DRAW = 1e-9
-"""Returns that differ by no more are equal."""
+RESULTS, RECORDS = "results.jsonl", "games"
+DRAW = 1e-9  # returns that differ by no more are equal
 
 
 @dataclass(frozen=True)
 class Result:
-    """One game.
+    """One game; lists are by seat.
 
     Attributes:
-        number: which seed of the split.
-        players: names of the policies, by seat.
-        returns: of each seat.
-        invalid: replies of each seat that could not be read or were illegal.
-        truncated: whether a limit ended the game.
+        number: of its seed in the split.
+        players: names of the policies.
+        invalid: number of replies that were unreadable or illegal.
+        truncated: true if a limit ended the game.
         moves: digest of all moves, which is the same for the same game.
-        uncredited: seats that have nothing better than a loss: an end at a stand-in move, or by gains not paid.
+        uncredited: seats that have nothing better than a loss (`Table.credits`).
     """
 
     number: int
@@ -54,25 +51,28 @@ class Result:
     uncredited: tuple[int, ...] = ()
 
     def points(self, name: str) -> float:
-        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much, else 0; with
-        an uncredited seat 0 against one that has none."""
-        others = [paid for player, paid in zip(self.players, self.returns, strict=True) if player != name]
-        gap = self.return_of(name) - float(np.mean(others)) if others else 0.0
+        """Return a player's points: 1 if its seats earned more on average than the others, 1/2 if as much.
+
+        With an uncredited seat it has 0 against one that has none.
+        """
+        others = {player for player in self.players if player != name}
         silent = {self.players[seat] == name for seat in self.uncredited}
         if others and len(silent) == 1:
             return float(silent == {False})
+        gap = self.return_of(name) - self.return_of(*others) if others else 0.0
         return 0.5 if abs(gap) <= DRAW else float(gap > 0)
 
     def return_of(self, name: str) -> float:
-        """A player's mean return over its seats."""
-        return float(np.mean([paid for player, paid in zip(self.players, self.returns, strict=True) if player == name]))
+        """Return a player's mean return over its seats."""
+        rows = zip(self.players, self.returns, strict=True)
+        return float(np.mean([paid for player, paid in rows if player == name]))
 
 
 class Tournament:
     """Games of every pair of players, written down as they end.
 
-    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat once. One player
-    alone holds every seat.
+    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat once.
+    One player alone holds every seat.
 
     Args:
         env_id: a game of several agents.
@@ -80,33 +80,28 @@ class Tournament:
         games: seeds of each pair; each is played in every seating.
 
     Raises:
-        UserError: the id is no game of several agents, it has no such player, the folder holds something else, or
-            another process is at work in it.
+        UserError: the id is no game of several agents, it has no such player, the folder holds something
+            else, or another process is at work in it.
         TrajectoryError: a result is none of this tournament's, or stands there twice.
     """
 
     def __init__(
-        self,
-        env_id: str,
-        players: Mapping[str, Player],
-        games: int,
-        out: Path,
-        *,
-        split: str = "test",
-        arguments: Mapping[str, Any] | None = None,
-        resume: bool = False,
-    ) -> None:
+        self, env_id: str, players: Mapping[str, Player], games: int, out: Path, *, split: str = "test",
+        arguments: Mapping[str, Any] | None = None, resume: bool = False,
+    ) -> None:  # fmt: skip
         self.table: Table = open_table(env_id, **(arguments or {}))
         for name, player in players.items():
             self.table.game.check_player(f"player {name}", player)
         self.table.game.vlgym_spec.check_split(split)
-        self.env_id, self.players, self.games, self.out, self.split = env_id, dict(players), games, out, split
-        self.arguments = dict(arguments or {})
+        self.env_id, self.players, self.games = env_id, dict(players), games
+        self.out, self.split, self.arguments = out, split, dict(arguments or {})
         self.seatings = list_seatings(list(players), self.table.game.seats)
         self._header = {
-            "format": FORMAT, "kind": "tournament", "title": f"tournament {env_id}", "env_id": env_id, "split": split,
-            "games": games, "players": list(players), "arguments": self.table.game.arguments,
-            "policies": {name: each.describe() for name, each in players.items() if hasattr(each, "describe")},
+            "format": FORMAT, "kind": "tournament", "title": f"tournament {env_id}", "env_id": env_id,
+            "split": split, "games": games, "players": list(players),
+            "arguments": self.table.game.arguments, "policies": {
+                name: each.describe() for name, each in players.items() if hasattr(each, "describe")
+            },
         }  # fmt: skip
         self._done: set[tuple[tuple[str, ...], int]] = set()
         self.results = self._open(resume)
@@ -118,16 +113,18 @@ class Tournament:
     def play(self, on_game: Callable[[Result], object] = lambda result: None) -> list[Result]:
         """Play the games that are left; return all results.
 
-        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a player with free
-        places then has games to answer, up to the last ones.
+        Twice as many are open as the players answer turns at once (`concurrency`), at least 8: a player
+        with free places then has games to answer, up to the last ones.
         """
-        left = iter([(n, names) for n in range(self.games) for names in self.seatings if (names, n) not in self._done])
-        at_once = max(8, 2 * sum(getattr(player, "concurrency", 0) for player in self.players.values()))
+        games = [(names, number) for number in range(self.games) for names in self.seatings]
+        left = iter([game for game in games if game not in self._done])
+        places = sum(getattr(player, "concurrency", 0) for player in self.players.values())
+        at_once = max(8, 2 * places)
         tables = [self.table]
         seats: dict[RunningGame, tuple[str, ...]] = {}
 
         def begin(index: int) -> RunningGame | None:
-            number, names = next(left, (0, None))
+            names, number = next(left, (None, 0))
             if names is None:
                 return None
             if index == len(tables):
@@ -136,6 +133,7 @@ class Tournament:
             seats[game] = names
             return game
 
+        # A game's records are written before its result: a kill between the two is found at resume.
         writer = TrajectoryWriter(self.out / RECORDS, self._header)
         with self._lock:
             for game in play_games(min(at_once, self.total), begin):
@@ -161,12 +159,13 @@ class Tournament:
     def _open(self, resume: bool) -> list[Result]:
         path = self.out / RESULTS
         if path.exists() and not resume:
-            raise UserError(
-                f"--out {self.out} holds a tournament already. Continue it with --resume, or choose another."
-            )
-        if not path.exists() and any(path.name != LOCK for path in list_folder(self.out)):
+            advice = "Continue it with --resume, or choose another."
+            raise UserError(f"--out {self.out} holds a tournament already. {advice}")
+        if not path.exists() and any(each.name != LOCK for each in list_folder(self.out)):
             raise UserError(f"--out {self.out} is not empty; choose another folder.")
         self.out.mkdir(parents=True, exist_ok=True)
+
+        # Under the lock: half a line and records without a result are the traces of a kill.
         with ExitStack() as stack:
             stack.enter_context(lock_folder(self.out))
             make_folder(self.out / RECORDS)
@@ -176,68 +175,72 @@ class Tournament:
                 raise UserError(f"--resume: {error}") from None
             append_whole(path, "")
             results = [self._check(each) for each in read_results(self.out)]
-            write_whole(path, "".join(json.dumps(seal(asdict(each))) + "\n" for each in results))  # without half a line
+            lines = [json.dumps(seal(asdict(each))) + "\n" for each in results]
+            write_whole(path, "".join(lines))
             self._drop_records(results)
             self._lock = stack.pop_all()
             return results
 
     def _check(self, result: Result) -> Result:
-        """Return a result that a game of this tournament can have had, once.
-
-        Raises:
-            TrajectoryError: it is none; the message names the value.
-        """
+        """Return a result that a game of this tournament can have had, once; `TrajectoryError` else."""
         seats, most = len(result.players), result.turns + 1  # a seat may earn before its first turn
         low, high = self.table.game.vlgym_spec.reward_range
         if changes_bounds(self.env_id, self.arguments):
             low, high = -math.inf, math.inf
-        least, highest = most * min(low, 0.0) - DRAW, most * max(high, 0.0) + DRAW
+        low, high = most * min(low, 0.0) - DRAW, most * max(high, 0.0) + DRAW
+
+        # The first value that no game can have is named.
+        game, number = (result.players, result.number), result.number
+        invalid, returns = result.invalid, result.returns
         fine = {
             "players": result.players in self.seatings,
-            "number": 0 <= result.number < self.games and (result.players, result.number) not in self._done,
-            "seed": result.seed == episode_seed(self.env_id, self.split, max(result.number, 0)),
+            "number": 0 <= number < self.games and game not in self._done,
+            "seed": result.seed == episode_seed(self.env_id, self.split, max(number, 0)),
             "turns": 0 <= result.turns <= seats * self.table.game.max_turns,
-            "invalid": len(result.invalid) == seats and all(0 <= count <= result.turns for count in result.invalid),
+            "invalid": len(invalid) == seats and all(0 <= count <= result.turns for count in invalid),
             "uncredited": set(result.uncredited) <= set(range(seats)),
-            "returns": len(result.returns) == seats and all(least <= paid <= highest for paid in result.returns),
+            "returns": len(returns) == seats and all(low <= paid <= high for paid in returns),
         }
         if wrong := [name for name, good in fine.items() if not good]:
             raise TrajectoryError(
-                f"{self.out / RESULTS}: game {result.number} of {', '.join(result.players)} has {wrong[0]} "
+                f"{self.out / RESULTS}: game {number} of {', '.join(result.players)} has {wrong[0]} "
                 f"{getattr(result, wrong[0])!r}: no game of this tournament can, or it is there twice. "
                 "Start a new tournament in another --out."
             )
-        self._done.add((result.players, result.number))
+        self._done.add(game)
         return result
 
     def _drop_records(self, results: Sequence[Result]) -> None:
-        """Leave out records of a game that has no result: a kill came between the two.
-
-        Raises:
-            TrajectoryError: a line is malformed, or a turn or a seat of a game is missing or recorded twice.
-        """
+        """Leave out records of games without a result; refuse a turn that is missing or there twice."""
         path = self.out / RECORDS / METADATA
-        known = {(each.number, name_seat(each.players, seat)) for each in results for seat in range(len(each.players))}
         append_whole(path, "")
         data, begin = path.read_bytes(), 0
+
+        # The lines of each seat of a game: all its turns, once and in order.
         lines: dict[tuple[int, str], bytes] = {}
         for end, records in read_numbered(path.parent, images=False, unfinished=False):
-            seat = (records[0].episode, records[0].part)
-            if seat in lines or [(each.episode, each.part, each.turn) for each in records] != [
-                (*seat, turn) for turn in range(len(records))
-            ]:
-                raise TrajectoryError(f"{path}: a turn of game {seat[0]}, {seat[1]}, is missing or recorded twice.")
+            number, part = seat = (records[0].episode, records[0].part)
+            places = [(each.episode, each.part, each.turn) for each in records]
+            if seat in lines or places != [(*seat, turn) for turn in range(len(records))]:
+                fault = "is missing or recorded twice"
+                raise TrajectoryError(f"{path}: a turn of game {number}, {part}, {fault}.")
             begin, lines[seat] = end, data[begin:end]
+
+        # As many turns as each result says; moves of the game's own players are not recorded.
+        known: set[tuple[int, str]] = set()
         for each in results:
-            seats = [lines.get((each.number, name_seat(each.players, seat)), b"") for seat in range(len(each.players))]
-            own = any(isinstance(self.players[name], str) for name in each.players)  # whose moves are not recorded
-            if not own and sum(text.count(b"\n") for text in seats) != each.turns:
-                raise TrajectoryError(f"{path}: turns of game {each.number}, {each.players}, are missing.")
+            seats = [(each.number, name_seat(each.players, seat)) for seat in range(len(each.players))]
+            turns = sum(lines.get(seat, b"").count(b"\n") for seat in seats)
+            own = any(isinstance(self.players[name], str) for name in each.players)
+            if not own and turns != each.turns:
+                fault = f"turns of game {each.number}, {each.players}, are missing"
+                raise TrajectoryError(f"{path}: {fault}.")
+            known.update(seats)
         write_whole(path, b"".join(text for seat, text in lines.items() if seat in known))
 
 
 def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:
-    """Return who holds each seat, for all the games of a seed.
+    """Return the players by seat, for all the games of a seed.
 
     >>> list_seatings(["a", "b"], 2)
     [('a', 'b'), ('b', 'a')]
@@ -254,22 +257,24 @@ def list_seatings(names: Sequence[str], seats: int) -> list[tuple[str, ...]]:
 
 
 def name_seat(names: Sequence[str], seat: int) -> str:
-    """Return what the records of a seat are called."""
-    return f"{names[seat]} in seat {seat} against {', '.join([*names[:seat], *names[seat + 1 :]])}"
+    """Return the `part` of a seat's records."""
+    others = ", ".join([*names[:seat], *names[seat + 1 :]])
+    return f"{names[seat]} in seat {seat} against {others}"
 
 
 def _result(game: RunningGame, names: tuple[str, ...]) -> Result:
     table = game.table
     moves = json.dumps([entry["moves"] for entry in table.log], sort_keys=True)
+    uncredited = [seat for seat, turns in enumerate(table.turns) if turns and not table.credits(seat)]
     return Result(
-        game.number, table.seed or 0, names, tuple(table.returns), tuple(table.invalid), sum(table.turns),
-        not table.terminated, hashlib.sha256(moves.encode()).hexdigest()[:16],
-        tuple(seat for seat in range(table.game.seats) if table.turns[seat] and not table.credits(seat)),
+        game.number, table.seed or 0, names, tuple(table.returns), tuple(table.invalid),
+        sum(table.turns), not table.terminated, hashlib.sha256(moves.encode()).hexdigest()[:16],
+        tuple(uncredited),
     )  # fmt: skip
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return the results of a tournament's folder; the beginning of a line that a kill left is left out."""
+    """Return the results of a tournament's folder, without the half of a line that a kill left."""
     results = []
     try:
         with (folder / RESULTS).open("rb") as file:
@@ -277,9 +282,10 @@ def read_results(folder: Path) -> list[Result]:
                 if is_cut(line):
                     break
                 row = unseal(json.loads(line))
-                lists: dict[str, Any] = {name: tuple(row.pop(name)) for name in ("players", "returns", "invalid")}
-                lists["uncredited"] = tuple(row.pop("uncredited", ()))
-                results.append(Result(**row, **lists))
+                row["uncredited"] = tuple(row.get("uncredited", ()))
+                for name in ("players", "returns", "invalid"):
+                    row[name] = tuple(row[name])
+                results.append(Result(**row))
                 check_record_values(vars(results[-1]), Result)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrajectoryError(f"{folder / RESULTS} cannot be read: {error}") from None
@@ -287,5 +293,5 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def in_order(results: Sequence[Result]) -> list[Result]:
-    """Return results by seed and seating; they are written in the order in which games end."""
+    """Return results by seed and seating; they are written in the order of the games' ends."""
     return sorted(results, key=lambda each: (each.number, each.players))

@@ -1,12 +1,12 @@
-"""An async agent function: plays an episode against any OpenAI-compatible address, as `vlgym eval` plays it.
+"""An async agent function: plays an episode against any OpenAI-compatible address, as `vlgym eval` does.
 
     from vlgym.integrations.agent import play, tasks
 
     episode = await play(tasks("vlgym/CanaryMemory-v0", "train", 1)[0], base_url=url, model="policy")
 
-Trainers that intercept such an address (AReaL, rLLM, agent-lightning and others) take it as their rollout: they record
-tokens at the address, and the function returns the reward. Environments step in the event loop's own thread, because
-OpenGL and browsers belong to a thread; only the requests are awaited.
+Trainers that intercept such an address (AReaL, rLLM, agent-lightning and others) take it as their
+rollout: they record tokens at the address, and the function returns the reward. Environments step in the
+event loop's thread, because OpenGL and browsers belong to a thread; only the requests are awaited.
 """
 
 from __future__ import annotations
@@ -54,17 +54,20 @@ class Task:
         return Place(self.env_id, self.arguments.get(LEVEL))
 
     def to_row(self) -> dict[str, Any]:
-        """Return a row of a data set, which `play` takes, too; a row never names an import string."""
+        """Return a row of a data set, which `play` takes, too; an import string is refused."""
         check_named(self.arguments, "A row")
-        return {name: value for name, value in asdict(self).items() if value != {}}  # Parquet has no empty struct
+        row = asdict(self)
+        return {name: value for name, value in row.items() if value != {}}  # as Parquet wants it
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Task:
         """Return the task of a row; other columns are not read, and an import string is refused."""
         if not isinstance(arguments := row.get("arguments") or {}, Mapping):
-            raise UserError(f"A row says arguments={arguments!r:.80}, which is no mapping of names to values.")
+            why = "which is no mapping of names to values"
+            raise UserError(f"A row says arguments={arguments!r:.80}, {why}.")
         check_named(arguments, "A row")
-        return cls(**{each.name: row[each.name] for each in fields(cls) if row.get(each.name) is not None})
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: row[name] for name in names if row.get(name) is not None})
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class FinishedEpisode:
     Attributes:
         turns: a record of each turn, as an evaluation writes it.
         messages: the last prompt and its reply, in the form of chat completions.
-        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where the benchmark has one.
+        info: `env_id`, `split`, `seed`, `invalid` (share of unreadable replies), `score` where there is one.
     """
 
     reward: float
@@ -85,12 +88,13 @@ class FinishedEpisode:
 
 
 def tasks(
-    env_id: str, split: str = "train", n: int = 1, *, first: int = 0, curriculum: Course | None = None, **arguments: Any
-) -> list[Task]:
-    """Return the tasks `first` to `first + n - 1` of a split; it is made once to see that it can be.
+    env_id: str, split: str = "train", n: int = 1, *, first: int = 0,
+    curriculum: Course | None = None, **arguments: Any,
+) -> list[Task]:  # fmt: skip
+    """Return the tasks `first` to `first + n - 1` of a split; a wrong argument is an error here.
 
-    With a curriculum each task is of the environment and the level that it chooses now. Once they have been played, say
-    `curriculum.note(task.place, episode.success)` of each, and ask for the next.
+    With a curriculum each task is of the environment and the level that it chooses now. Once they have
+    been played, call `curriculum.note(task.place, episode.success)` for each, then ask for the next.
 
     >>> tasks("vlgym/NumberLine-v1", "train", 2)[1].number
     1
@@ -101,33 +105,26 @@ def tasks(
     make(env_id, **arguments).close()
     if curriculum is None:
         return [Task(env_id, split, first + index, arguments) for index in range(n)]
-    places = {number: curriculum.choose(number) for number in range(first, first + n)}
-    return [
-        Task(place.env_id, split, number, {**arguments, **({} if place.level is None else {LEVEL: place.level})})
-        for number, place in places.items()
-    ]
+    chosen = []
+    for number in range(first, first + n):
+        place = curriculum.choose(number)
+        level = {} if place.level is None else {LEVEL: place.level}
+        chosen.append(Task(place.env_id, split, number, {**arguments, **level}))
+    return chosen
 
 
 async def play(
-    task: Task | Mapping[str, Any],
-    *,
-    base_url: str | None = None,
-    model: str,
-    api_key: str | None = None,
-    client: Any = None,
-    history: int | None = None,
-    **sampling: Any,
-) -> FinishedEpisode:
+    task: Task | Mapping[str, Any], *, base_url: str | None = None, model: str,
+    api_key: str | None = None, client: Any = None, history: int | None = None, **sampling: Any,
+) -> FinishedEpisode:  # fmt: skip
     """Play one episode; prompts, reading of replies and records are those of `vlgym eval`.
 
     Args:
         task: from `tasks`, or its row.
         base_url: the address, such as `http://127.0.0.1:8000/v1`; not needed with a client.
-        model: the name that the address knows.
-        api_key: the key, where the address wants one.
         client: an `openai.AsyncOpenAI`, or a trainer's object of that form; the caller closes it.
-        history: past turns in the prompt, with their pictures; by default as the environment's card says. With the
-            environment's `max_turns` a prompt holds the whole episode, which trainers that join turns need.
+        history: past turns in the prompt, with their pictures; by default as the card says. With the
+            environment's `max_turns` a prompt holds the whole episode, for trainers that join turns.
         **sampling: further fields of each request, such as `temperature` or `max_tokens`.
 
     A prompt that the address refuses for its length, or filters, has an empty reply, as its record's `status` says.
@@ -143,13 +140,14 @@ async def play(
         check_url(base_url)
 
     # Secrets are taken out of every error that leaves.
-    layout = None if history is None else PromptBuilder.asked(history, history + 1)
-    server = client or open_client(base_url, api_key or "", 1, TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES)[0]
+    limits = TIMEOUT, MAX_RETRIES, MAX_ANSWER_BYTES
+    server = client or open_client(base_url, api_key or "", 1, *limits)[0]
     known = (base_url or getattr(client, "base_url", ""), api_key or getattr(client, "api_key", ""))
     hide = make_hide(*(str(each or "") for each in known))
 
     # The environment steps in this thread; only the request is awaited.
     env = make(task.env_id, **task.arguments)
+    layout = None if history is None else PromptBuilder.asked(history, history + 1)
     runner = Runner([env], split=task.split, first_episode=task.number, episodes=1, builder=layout)
     records: list[StepRecord] = []
     prompt: list[dict[str, Any]] = []
@@ -164,7 +162,8 @@ async def play(
                     raise hide_in(error, hide) from None
                 reply = Reply("", refused=True, status=status)
             else:
-                reply = read_answer(json.dumps(completion.model_dump(warnings=False), default=str).encode(), hide)
+                answer = json.dumps(completion.model_dump(warnings=False), default=str)
+                reply = read_answer(answer.encode(), hide)
             reply, after = end_reply(env, reply)
             record = runner.advance([turn], [reply], model)[0]
             record.final_messages, record.after = None, after

@@ -1,8 +1,7 @@
-"""A recording endpoint: plays the right answers to canaries, and compares every picture that arrives with what the
-environment drew.
+"""A recording endpoint: answers canaries, and compares every picture that arrives with the environment's.
 
-Point a trainer or a client at its address and let it play `vlgym/Canary*` episodes of the split. It listens on loopback
-only, and knows an episode by its pictures, no two of which are alike.
+Point a trainer or a client at its address and let it play `vlgym/Canary*` episodes of the split. It
+listens on loopback only, and knows an episode by its pictures, no two of which are alike.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -30,32 +28,23 @@ from ..types import Image
 from .canary import CANARIES, find_chance
 
 HOST = "127.0.0.1"
-LONGEST_REQUEST = 64_000_000
-"""Most bytes of a request that are read."""
+LONGEST_REQUEST = 64_000_000  # bytes
 
 _TURN = re.compile(r"Picture (\d+) of (\d+)\.")
 _LEGAL = re.compile(r"Legal actions: (.*)")
 _FORMATS = ("PNG", "JPEG", "WEBP")
-
-
-@dataclass(frozen=True)
-class _PicturePlace:
-    """Place of a picture: its episode and its turn, from 0."""
-
-    env_id: str
-    number: int
-    turn: int
+Episode = tuple[str, int]  # id and number
 
 
 class CanaryServer:
     """Serves chat completions in a thread, as a context manager.
 
-    A request is in order if its pictures are the last ones of an episode up to the present turn, in order, pixel by
-    pixel; at least as many as the card's history holds, and earlier ones are allowed.
+    A request is in order if its pictures are the last ones of an episode up to the present turn, in order,
+    pixel by pixel; at least as many as the card's history holds, and earlier ones are allowed.
 
     Args:
         episodes: number of episodes of each canary that it knows, from the first.
-        port: port; 0 takes a free one.
+        port: 0 takes a free one.
         on_request: called with the number of a request and its problem, empty where there is none.
 
     Attributes:
@@ -70,30 +59,28 @@ class CanaryServer:
     """
 
     def __init__(
-        self,
-        split: str = "train",
-        episodes: int = 64,
-        port: int = 0,
-        *,
-        env_ids: Sequence[str] = CANARIES,
+        self, split: str = "train", episodes: int = 64, port: int = 0, *, env_ids: Sequence[str] = CANARIES,
         on_request: Callable[[int, str], None] = lambda number, problem: None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         check_choice("--split", split, SPLITS)
         check_number("--episodes", episodes, 1, 10_000)
         check_number("--listen", port, 0, 65535)
+
+        # All episodes are drawn before the first request.
         self.problems: list[str] = []
         self.requests = self.others = 0
         self._finished: dict[str, set[int]] = {env_id: set() for env_id in env_ids}
         self._on_request, self._lock = on_request, threading.Lock()
-        self._places: dict[str, _PicturePlace] = {}
-        self._answers: dict[tuple[str, int], str] = {}
+        self._places: dict[str, tuple[Episode, int]] = {}  # by a picture's hash: its episode and turn
+        self._answers: dict[Episode, str] = {}
         self._due: dict[str, int] = {}
         for env_id in env_ids:
             self._draw(env_id, split, episodes)
         try:
             self._server = _Server((HOST, port), _make_handler(self))
         except OSError as error:
-            raise UserError(f"--listen {port}: {error.strerror or error}. Name another port, or 0.") from None
+            reason = error.strerror or error
+            raise UserError(f"--listen {port}: {reason}. Name another port, or 0.") from None
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self.url = f"http://{HOST}:{self._server.server_address[1]}/v1"
 
@@ -128,16 +115,17 @@ class CanaryServer:
         turn, last = (int(number) for number in turns[-1])
         pictures = [_decode(url) for url in urls]
         places = [None if each is None else self._places.get(hash_picture(each)) for each in pictures]
-        episode = next(((each.env_id, each.number) for each in reversed(places) if each is not None), None)
+        episode = next((place[0] for place in reversed(places) if place), None)
         action = legal[-1].split(", ")[0]
         if episode is None:
-            sizes = ", ".join("unreadable" if each is None else _size(each) for each in pictures) or "none"
-            return self._note(f"turn {turn}: no picture that an environment drew; pictures: {sizes}", action)
+            sizes = ", ".join("unreadable" if each is None else _size(each) for each in pictures)
+            problem = f"no picture that an environment drew; pictures: {sizes or 'none'}"
+            return self._note(f"turn {turn}: {problem}", action)
         if turn == last:
             action = self._answers[episode]
 
         # The last pictures up to this turn have to be there, in their order.
-        numbers = [each.turn + 1 if each and (each.env_id, each.number) == episode else None for each in places]
+        numbers = [place[1] if place and place[0] == episode else None for place in places]
         count = max(len(numbers), min(turn, self._due[episode[0]]))
         due = list(range(turn - count + 1, turn + 1))
         if numbers == due:
@@ -149,7 +137,8 @@ class CanaryServer:
             for number, image in zip(numbers, pictures, strict=True)
         )
         wanted = ", ".join(str(number) for number in due if number > 0)
-        return self._note(f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}", action)
+        problem = f"{episode[0]}, turn {turn}: pictures due {wanted}; arrived {arrived}"
+        return self._note(problem, action)
 
     def _note(self, problem: str, action: str) -> str:
         with self._lock:
@@ -166,9 +155,9 @@ class CanaryServer:
         try:
             for number in range(episodes):
                 observation, _ = env.reset(seed=episode_seed(env_id, split, number))
-                over, turn = False, 0
+                over, turn = False, 1
                 while not over:
-                    self._places[hash_picture(observation["image"])] = _PicturePlace(env_id, number, turn)
+                    self._places[hash_picture(observation["image"])] = (env_id, number), turn
                     self._answers[env_id, number] = env.oracle()
                     observation, _, over, _, _ = env.step(env.solve())
                     turn += 1
@@ -181,7 +170,9 @@ def read_parts(messages: Any) -> tuple[str, list[str]]:
     texts, urls = [], []
     for message in messages:
         content = message.get("content") or ""
-        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for part in content:
             if part.get("type") == "image_url":
                 url = part["image_url"]
                 urls.append(url["url"] if isinstance(url, dict) else url)
@@ -225,12 +216,15 @@ def _make_handler(server: CanaryServer) -> type[BaseHTTPRequestHandler]:
                 self._send(404, _error("not found"))
 
         def do_POST(self) -> None:
+            # The length comes first: a body that is too long is not read.
             length = self.headers.get("Content-Length", "")
             if not length.isdecimal() or int(length) > LONGEST_REQUEST:
                 self.close_connection = True
                 self._send(413, _error(f"Content-Length must be a number up to {LONGEST_REQUEST}"))
                 return
             data = self.rfile.read(int(length))
+
+            # A request that is none gets a status, never a traceback.
             if not self.path.partition("?")[0].endswith("/chat/completions"):
                 self._send(404, _error("only /v1/chat/completions is served"))
                 return
@@ -262,7 +256,8 @@ def _make_handler(server: CanaryServer) -> type[BaseHTTPRequestHandler]:
 def _completion(text: str, body: dict[str, Any]) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     return {
-        "id": "chatcmpl-canary", "object": "chat.completion", "created": 0, "model": str(body.get("model", "canary")),
+        "id": "chatcmpl-canary", "object": "chat.completion", "created": 0,
+        "model": str(body.get("model", "canary")),
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }  # fmt: skip

@@ -1,14 +1,13 @@
 """Recorded episodes as a Minari data set: observations (picture and text), replies as actions, rewards, endings.
 
-A record has what the model saw before each reply; Minari wants what came after the last one, too. So every episode is
-played again from its seed and its replies, which gives the same turns (checked), and the observation that ends it.
+A record has the observation before each reply; Minari wants the one after the last, too. So every episode
+is played again from its seed and its replies, which must give the same turns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import importlib
 import os
 import warnings
 from collections.abc import Iterable, Iterator
@@ -25,19 +24,16 @@ from ..registry.making import make
 from ..types import StepRecord
 from .parquet import StoredEpisode, encodable, need
 
-DATA_SET = "vlgym/records-v0"
-"""Name of the data set below its folder."""
-
+DATA_SET = "vlgym/records-v0"  # name of the data set below its folder
 PLACE = "MINARI_DATASETS_PATH"
-
-CHUNK = 16
-"""Episodes that are held in memory and written at once."""
+CHUNK = 16  # episodes that are written at once
 
 
 def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     """Write the episodes of one environment as the Minari data set `DATA_SET` below `out`.
 
-    Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the replies.
+    Load it with `MINARI_DATASETS_PATH=OUT` and `minari.load_dataset("vlgym/records-v0")`. Actions are the
+    replies.
 
     Returns:
         the number of turns.
@@ -53,15 +49,16 @@ def write_minari(episodes: Iterable[StoredEpisode], out: Path) -> int:
     turns = 0
     try:
         for folder, episode in episodes:
+            # The first episode's environment is that of all.
             source = _describe(folder, episode[0])
             if sink is None:
                 sink = _Sink(minari, *source, out)
-            elif source != sink.source:
+            if source != sink.source:
                 raise TrajectoryError(
-                    f"{folder} holds episodes of {source[0]} and of {sink.source[0]}, or with other arguments; a "
-                    "Minari data set has one environment: export each folder by itself."
+                    f"{folder} holds episodes of {source[0]} and of {sink.source[0]}, or with other "
+                    "arguments; a Minari data set has one environment: export each folder by itself."
                 )
-            sink.add(folder, episode)
+            sink.add(episode)
             turns += len(episode)
         if sink is not None:
             sink.write()
@@ -81,9 +78,9 @@ class _Sink:
         self.buffers: list[Any] = []
         self.count = 0
 
-    def add(self, folder: Path, episode: list[StepRecord]) -> None:
+    def add(self, episode: list[StepRecord]) -> None:
         images, texts = replay(self.env, episode)
-        buffer = importlib.import_module("minari.data_collector").EpisodeBuffer(
+        buffer = self.minari.data_collector.EpisodeBuffer(
             id=self.count, seed=episode[0].seed, observations={"image": images, "text": texts},
             actions=[encodable(record.reply) for record in episode],
             rewards=[record.reward for record in episode],
@@ -97,10 +94,10 @@ class _Sink:
             self.write()
 
     def write(self) -> None:
-        if self.buffers and self.dataset is not None:
-            self.dataset.update_dataset_from_buffer(self.buffers)
-        elif self.buffers:
+        if self.dataset is None:
             self.dataset = self._create()
+        elif self.buffers:
+            self.dataset.update_dataset_from_buffer(self.buffers)
         self.buffers = []
 
     def _create(self) -> Any:
@@ -111,14 +108,14 @@ class _Sink:
             warnings.simplefilter("ignore", UserWarning)  # about authors, who are not known here
             return self.minari.create_dataset_from_buffers(
                 DATA_SET, self.buffers, env=spec, observation_space=self.env.observation_space,
-                action_space=self.env.action_space, description=f"Recorded episodes of {env_id}", data_format="arrow",
-                jpeg_encoding=False,
+                action_space=self.env.action_space, description=f"Recorded episodes of {env_id}",
+                data_format="arrow", jpeg_encoding=False,
             )  # fmt: skip
 
 
 @contextlib.contextmanager
 def _data_sets_in(folder: Path) -> Iterator[None]:
-    """Let Minari take `folder` for the place of its data sets."""
+    """Set Minari's folder of data sets."""
     before = os.environ.get(PLACE)
     os.environ[PLACE] = str(folder.absolute())  # Minari joins a relative one twice
     try:
@@ -131,10 +128,11 @@ def _data_sets_in(folder: Path) -> Iterator[None]:
 
 
 def _describe(folder: Path, record: StepRecord) -> tuple[str, dict[str, Any]]:
-    """Return the id and the arguments of the environment that an episode was played in."""
+    """Return the id and the arguments of an episode's environment."""
     header = read_header(folder)
     parts = header.get("parts") or header.get("environments") or {}
     entry = parts.get(record.part) or parts.get(record.env_id)
     if not isinstance(entry, dict) or not isinstance(entry.get("arguments"), dict):
         raise TrajectoryError(f"{folder} does not say with which arguments {record.env_id} was made.")
-    return record.env_id, check_named({**entry["arguments"], "parser": entry["parser"]}, str(folder))
+    arguments = {**entry["arguments"], "parser": entry["parser"]}
+    return record.env_id, check_named(arguments, str(folder))

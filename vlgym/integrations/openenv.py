@@ -6,8 +6,8 @@
         seen = env.reset(seed=1).observation
         result = env.step({"reply": "<action>+</action>"})
 
-Each session has an environment in a worker process, because graphics libraries are not safe in threads. Workers are
-used again. Seen with openenv 0.10.
+Each session has an environment in a worker process, because graphics libraries are not safe in threads.
+Workers are used again. Seen with openenv 0.10.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ from starlette.websockets import WebSocket
 from ..env.arguments import to_plain
 from ..env_groups import EnvGroup, open_group
 from ..env_groups.served import HIGHEST_SEED
-from ..env_groups.tcp_server import is_loopback
+from ..env_groups.tcp import is_loopback
 from ..env_groups.workers import EnvError
 from ..errors import UserError, plain_line
 from ..registry import get_registry
 
-LARGEST_MESSAGE = 1 << 20
-"""Longest message of a client; a reply is shortened to 16,384 characters."""
+LARGEST_MESSAGE = 1 << 20  # bytes of a client; a reply is shortened to 16,384 characters
 
 _ID = re.compile(r"/([\w-]+/[\w-]+-v\d+)(?:/|$)", re.ASCII)
 
@@ -72,11 +71,7 @@ class PictureObservation(Observation):
 
 
 class WorkerPool:
-    """Worker processes for sessions.
-
-    Attributes:
-        taken: sessions that hold a worker.
-    """
+    """Worker processes for sessions, `taken` of which are in use."""
 
     def __init__(self, most: int) -> None:
         self.most, self.taken = most, 0
@@ -101,8 +96,8 @@ class WorkerPool:
             self.taken -= 1
             if good:
                 self._free.append(worker)
-                return
-        worker.close()
+        if not good:
+            worker.close()
 
     def close(self) -> None:
         """End the workers that no session holds."""
@@ -112,11 +107,7 @@ class WorkerPool:
 
 
 class Session(Environment[ReplyAction, PictureObservation, State]):
-    """One client's environment.
-
-    Args:
-        pool: where its worker comes from, at the first reset.
-    """
+    """One client's environment, in a worker of the pool from the first reset on."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -128,11 +119,14 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         self._over = False
         self._state = State(env_id=env_id, seed=None)
 
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **options: Any) -> PictureObservation:  # type: ignore[override]
+    def reset(  # type: ignore[override]
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
+    ) -> PictureObservation:
         """Begin the episode of a seed, or of one that is drawn."""
         self._check_open()
         if options:
-            raise UserError(f"A reset takes seed and episode_id, not {', '.join(options)}; leave that out.")
+            names = ", ".join(options)
+            raise UserError(f"A reset takes seed and episode_id, not {names}; leave that out.")
         if self._env is None:
             self._worker = self._pool.take()
             self._env = self._worker.make(self._env_id)
@@ -141,16 +135,16 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         self._state = State(episode_id=episode_id, env_id=self._env_id, seed=seed)
         return _show(observation, info)
 
-    def step(self, action: ReplyAction, timeout_s: float | None = None) -> PictureObservation:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, action: ReplyAction, timeout_s: float | None = None
+    ) -> PictureObservation:
         self._check_open()
         if self._env is None:
             raise UserError("Reset the environment before the first step, in the same WebSocket session.")
         observation, reward, terminated, truncated, info = self._env.step(action.reply)
         self._state.step_count += 1
-        return _show(
-            observation, info, reward=float(reward), done=terminated or truncated, terminated=terminated,
-            truncated=truncated,
-        )  # fmt: skip
+        ends = {"terminated": terminated, "truncated": truncated, "done": terminated or truncated}
+        return _show(observation, info, reward=float(reward), **ends)
 
     def _check_open(self) -> None:
         if self._over:
@@ -170,6 +164,8 @@ class Session(Environment[ReplyAction, PictureObservation, State]):
         self._worker = self._env = None
         if worker is None:
             return
+
+        # A worker whose environment cannot be closed is not used again.
         good = False
         try:
             if env is not None:
@@ -196,15 +192,18 @@ async def answer_error(request: Request, error: Exception) -> JSONResponse:
 
 
 class OpenEnvGuard:
-    """Refuses requests without the token, to an unknown id, or of more than `LARGEST_MESSAGE`; without a token, those
-    of web pages."""
+    """Refuses requests without the token (without one, of web pages), to unknown ids, or too long."""
 
     def __init__(self, app: ASGIApp, token: str | None, env_ids: Sequence[str]) -> None:
         self._app, self._token, self._ids = app, token, tuple(env_ids)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
-        refusal = None if scope["type"] == "lifespan" else self._refuse(Headers(scope=scope), scope["path"])
+        refusal = None
+        if scope["type"] != "lifespan":
+            refusal = self._refuse(Headers(scope=scope), scope["path"])
+
+        # A body is read here, up to its limit, and handed on in one piece.
         messages, body = deque[Message](), bytearray()
         while refusal is None and scope["type"] == "http" and not messages:
             message = await receive()
@@ -220,6 +219,8 @@ class OpenEnvGuard:
 
             await self._app(scope, read, send)
             return
+
+        # A refusal is one line, on either protocol.
         answer = JSONResponse({"detail": refusal[1]}, refusal[0], {"connection": "close"})
         if scope["type"] == "websocket":
             await WebSocket(scope, receive, send).send_denial_response(answer)
@@ -231,13 +232,15 @@ class OpenEnvGuard:
         host, origin = headers.get("host", ""), headers.get("origin")
         if self._token is not None:
             authorization = headers.get("authorization", "").encode("utf-8", "replace")
-            if not hmac.compare_digest(authorization, f"Bearer {self._token}".encode("utf-8", "replace")):
+            due = f"Bearer {self._token}".encode("utf-8", "replace")
+            if not hmac.compare_digest(authorization, due):
                 return 401, "This server needs the header `Authorization: Bearer TOKEN`."
         elif not is_loopback(host.rpartition(":")[0] or host) or origin not in (None, f"http://{host}"):
             return 403, "Without a token this server answers programs of this machine only."
         match = _ID.match(path)
         if (match and match[1] not in self._ids) or (not match and len(self._ids) > 1):
-            return 404, f"No environment is here; there are {', '.join(f'/{env_id}' for env_id in self._ids)}."
+            ids = ", ".join(f"/{env_id}" for env_id in self._ids)
+            return 404, f"No environment is here; there are {ids}."
         return None
 
 
@@ -251,11 +254,11 @@ def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str |
     limits = ConcurrencyConfig(max_concurrent_envs=pool.most, session_timeout=idle)
     apps = {
         env_id: create_fastapi_app(
-            partial(Session, env_id, pool), ReplyAction, PictureObservation, concurrency_config=limits, env_name=env_id
+            partial(Session, env_id, pool), ReplyAction, PictureObservation,
+            concurrency_config=limits, env_name=env_id,
         )
         for env_id in env_ids
-    }
-
+    }  # fmt: skip
     for app in apps.values():
         for kind in (HTTPException, RequestValidationError, UserError, EnvError):
             app.add_exception_handler(kind, answer_error)
@@ -270,12 +273,13 @@ def create_openenv_app(env_ids: Sequence[str], pool: WorkerPool, *, token: str |
     routes = [Mount(f"/{env_id}", app) for env_id, app in apps.items()]
     if len(apps) == 1:
         routes += [Mount("/", app) for app in apps.values()]
-    return Starlette(routes=routes, lifespan=run, middleware=[Middleware(OpenEnvGuard, token=token, env_ids=env_ids)])
+    guard = Middleware(OpenEnvGuard, token=token, env_ids=env_ids)
+    return Starlette(routes=routes, lifespan=run, middleware=[guard])
 
 
 def serve_environments(
-    env_ids: Sequence[str], listening: socket.socket, say: Callable[[], None], *, token: str | None, sessions: int,
-    idle: float,
+    env_ids: Sequence[str], listening: socket.socket, say: Callable[[], None], *, token: str | None,
+    sessions: int, idle: float,
 ) -> None:  # fmt: skip
     """Serve environments on a socket until Ctrl-C."""
     pool = WorkerPool(sessions)

@@ -1,7 +1,7 @@
 """Recorded turns as Parquet files that `datasets.load_dataset(FOLDER)` reads, pictures included.
 
-Two layouts: `hf` has one row per turn with everything that was recorded; `sft` has one chat per turn as TRL's
-SFTTrainer takes it (`prompt`, `completion`, `images`).
+Two layouts: `hf` has one row per turn with its whole record; `sft` has one chat per turn for TRL's
+SFTTrainer (`prompt`, `completion`, `images`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +18,22 @@ from ..play.trajectory import read_picture
 from ..registry.installing import import_extra
 from ..types import StepRecord
 
-SHARD = 5000
-"""Rows of a file."""
-
-ROW_GROUP = 100
-"""Rows that are held in memory and written at once."""
+SHARD, ROW_GROUP = 5000, 100  # rows of a file, and rows that are written at once
 
 COLUMN_TYPES = {
-    "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string", "reply": "string",
-    "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool", "invalid": "bool",
+    "env_id": "string", "episode": "int64", "seed": "uint64", "turn": "int64", "text": "string",
+    "reply": "string", "parse": "string", "reward": "float64", "terminated": "bool", "truncated": "bool",
+    "invalid": "bool",
 }  # fmt: skip
 
 StoredEpisode = tuple[Path, list[StepRecord]]
-"""The folder of the records, and the turns of one episode, whose prompts name their images' files
-(`read_trajectories(images=False)`)."""
+"""The folder of the records, and the turns of one episode (`read_trajectories(images=False)`)."""
 
 need = partial(import_extra, extra="export", user="This export")
-"""Imports a module of the extra `export`."""
 
 
 def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one row per turn into an empty folder: what the model was shown and said, and what came of it.
+    """Write one row per turn into an empty folder: the model's prompt and reply, and the outcome.
 
     Returns:
         the number of rows.
@@ -55,20 +51,17 @@ def write_turns(episodes: Iterable[StoredEpisode], out: Path) -> int:
 
 
 def write_chats(episodes: Iterable[StoredEpisode], out: Path) -> int:
-    """Write one chat per turn: the prompt as it was sent, and the reply as what is to be learnt.
+    """Write one chat per turn: the prompt as it was sent, and the reply as the target.
 
-    Turns whose reply could not be read, or was no legal action, are left out: they are no examples to learn from.
+    Turns whose reply could not be read, or was no legal action, are left out.
 
     Returns and raises: as `write_turns`.
     """
     datasets = need("datasets")
     text = datasets.Value("string")
     message = {"role": text, "content": datasets.List({"type": text, "text": text})}
-    columns = {
-        "prompt": datasets.List(message),
-        "completion": datasets.List(message),
-        "images": datasets.List(datasets.Image()),
-    }
+    columns = dict.fromkeys(("prompt", "completion"), datasets.List(message))
+    columns["images"] = datasets.List(datasets.Image())
     chats = (_row_of_chat(folder, record) for folder, record in _turns(episodes) if not record.invalid)
     return _write(datasets.Features(columns), chats, out)
 
@@ -115,33 +108,19 @@ def _write(features: Any, rows: Iterable[dict[str, Any]], out: Path) -> int:
     pyarrow, parquet = need("pyarrow"), need("pyarrow.parquet")
     schema = features.arrow_schema  # holds what `datasets` needs to know of the columns
     (out / "data").mkdir()
-    writer, group, count = None, [], 0
-
-    def flush() -> None:
-        if writer is not None and group:
-            writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
-            group.clear()
-
-    try:
-        for row in rows:
-            if count % SHARD == 0:
-                flush()
-                if writer is not None:
-                    writer.close()
-                writer = parquet.ParquetWriter(out / "data" / f"train-{count // SHARD:05}.parquet", schema)
-            group.append(encodable(row))
-            count += 1
-            if len(group) >= ROW_GROUP:
-                flush()
-        flush()
-    finally:
-        if writer is not None:
-            writer.close()
+    rows, count = map(encodable, rows), 0
+    while group := list(islice(rows, ROW_GROUP)):
+        path, end = out / "data" / f"train-{count // SHARD:05}.parquet", count + SHARD
+        with parquet.ParquetWriter(path, schema) as writer:
+            while group:
+                writer.write_table(pyarrow.Table.from_pylist(group, schema=schema))
+                count += len(group)
+                group = list(islice(rows, min(ROW_GROUP, end - count)))
     return count
 
 
 def encodable(value: Any) -> Any:
-    """Return a row with `?` for lone surrogates, which replies may hold and UTF-8 cannot."""
+    """Return a row with `?` for lone surrogates, which UTF-8 cannot hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):

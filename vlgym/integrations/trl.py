@@ -8,10 +8,11 @@
         environment_factory=make_factory(ENV), reward_funcs=log_episodes,
     )
 
-TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the whole reply where
-the environment reads a plan, code or a notation. An episode is what `gymnasium.make(ENV)` plays for the same seed and
-actions. TRL gives its environments to every reward function; `turns` of each has a row for each turn. The model's chat
-template must know tools (Qwen3-VL's does). TRL calls its interface experimental; seen with TRL 1.16.
+TRL lets a model act by calling tools. There is one here, `act`, whose argument is the action, or the
+whole reply where the environment reads a plan, code or a notation. An episode equals that of
+`gymnasium.make(ENV)` for the same seed and actions. TRL gives its environments to every reward function;
+`turns` of each has a row for each turn. The model's chat template must know tools (Qwen3-VL's does). TRL
+calls its interface experimental; seen with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PIL import Image as PILImage
-
 from ..env import VLEnv
 from ..env.seeding import SPLITS, episode_seed
 from ..errors import NotInstalledError, UserError, check_choice, check_number
@@ -31,15 +30,12 @@ from ..registry import get_registry
 from ..registry.installing import how_to_install
 from ..registry.making import make
 from ..types import Match, Parsed
-from .turn_rows import TurnRow, make_row, measure_rows
+from .turn_rows import TurnRow, make_row, measure_rows, show_turn
 
 HOW = "Act by calling the tool `act`; its argument is your whole reply."
 
-TRL_MODULES = ("trl", "torchvision")
-"""Modules of the extra `vlgym[trl]`; without torchvision TRL's processors take no pictures."""
-
-Blocks = list[dict[str, Any]]
-"""Parts of a message: `{"type": "image", "image": PIL image}` and `{"type": "text", "text": str}`."""
+TRL_MODULES = ("trl", "torchvision")  # without torchvision TRL's processors take no pictures
+Blocks = list[dict[str, Any]]  # parts of a message, as of `show_turn`
 
 
 class ActionParser(AutoParser):
@@ -49,7 +45,7 @@ class ActionParser(AutoParser):
     version = 2
 
     def parse(self, text: str, legal: Sequence[str] | None = None, matches: Match | None = None) -> Parsed:
-        """Return what `auto` reads, else the whole text, or failure `no_action`, `ambiguous`, `illegal_action`."""
+        """Read as `auto` does; a text without an action is the action."""
         parsed = super().parse(text, legal, matches)
         whole = text.strip()
         if whole and (parsed.form == "bare" or parsed.failure == "no_action"):
@@ -66,9 +62,6 @@ class ActionParser(AutoParser):
 class TrlGame:
     """One environment as TRL takes it: `reset`, the tool `act`, and `get_reward`.
 
-    Args:
-        env: the environment; this object closes it.
-
     Attributes:
         turns: a row for each reply (see `turn_rows`).
     """
@@ -76,18 +69,22 @@ class TrlGame:
     def __init__(self, env: VLEnv) -> None:
         self._env = env
         weakref.finalize(self, env.close)  # TRL closes nothing
-        self.total, self.over, self.success = 0.0, True, False
-        self.seed: int | None = None
+        self._begin(None)
+        self.over = True
+
+    def _begin(self, seed: int | None) -> None:
+        self.seed, self.total, self.over, self.success = seed, 0.0, False, False
         self.replies: list[str] = []
         self.turns: list[TurnRow] = []
 
     def reset(self, seed: int | None = None, **row: Any) -> Blocks:
-        """Begin the episode of a seed; TRL passes a row of the data set, the rest of which is not read."""
+        """Begin the episode of a seed; other columns of TRL's row are not read."""
         observation, _ = self._env.reset(seed=seed)
-        whole = [] if isinstance(self._env.parser, ActionParser) else [{"type": "text", "text": f"\n{HOW}"}]
-        self.total, self.over, self.success = 0.0, False, False
-        self.seed, self.replies, self.turns = seed, [], []
-        return [*_show(observation, observation["text"]), *whole]
+        self._begin(seed)
+        blocks = show_turn(observation["image"], observation["text"])
+        if not isinstance(self._env.parser, ActionParser):
+            blocks.append({"type": "text", "text": f"\n{HOW}"})
+        return blocks
 
     def act(self, reply: str) -> Blocks:
         """
@@ -108,10 +105,10 @@ class TrlGame:
         self.over, self.success = terminated or truncated, bool(info["success"])
         if self.over:
             return [{"type": "text", "text": "The episode is over."}]
-        return _show(observation, info["vlgym"]["turn_text"])
+        return show_turn(observation["image"], info["vlgym"]["turn_text"])
 
     def get_reward(self) -> float:
-        """The return of the episode, as far as it was played."""
+        """Return the rewards of the episode so far, summed."""
         return self.total
 
 
@@ -124,26 +121,24 @@ def log_episodes(*, environments: Sequence[Any], log_metric: Callable[[str, floa
 
 
 def make_factory(env_id: str, **arguments: Any) -> Callable[[], TrlGame]:
-    """Return what `GRPOTrainer(environment_factory=...)` takes.
+    """Return the argument `environment_factory` of `GRPOTrainer`.
 
     Raises:
-        UserError: TRL is not installed, the id cannot be made, or an argument is wrong; it is made once to see.
+        UserError: TRL is not installed, the id cannot be made, or an argument is wrong.
     """
     for module in TRL_MODULES:
         if importlib.util.find_spec(module) is None:
-            raise NotInstalledError(f"TRL needs {module}, which is not installed: {how_to_install('vlgym[trl]')}")
-    if get_registry().get(env_id).reply_styles[0] in ("auto", "tag", "json") and arguments.get("planner") != "global":
+            command = how_to_install("vlgym[trl]")
+            raise NotInstalledError(f"TRL needs {module}, which is not installed: {command}")
+    style = get_registry().get(env_id).reply_styles[0]
+    if style in ("auto", "tag", "json") and arguments.get("planner") != "global":
         arguments = {"parser": ActionParser(), **arguments}
-    make(env_id, **arguments).close()
-
-    def factory() -> TrlGame:
-        return TrlGame(make(env_id, **arguments))
-
-    return factory
+    make(env_id, **arguments).close()  # a wrong argument is an error before anything is trained
+    return lambda: TrlGame(make(env_id, **arguments))
 
 
 def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 0) -> list[dict[str, Any]]:
-    """Return rows of a data set, one for each episode: an empty prompt, which the environment fills, and its seed.
+    """Return rows of a data set: an empty prompt, which the environment fills, and an episode's seed.
 
     >>> make_rows("vlgym/NumberLine-v1", 1)[0]["prompt"]
     [{'role': 'user', 'content': ''}]
@@ -152,8 +147,5 @@ def make_rows(env_id: str, episodes: int, *, split: str = "train", first: int = 
     check_number("first", first, 0)
     check_choice("split", split, SPLITS)
     prompt = [{"role": "user", "content": ""}]
-    return [{"prompt": prompt, "seed": episode_seed(env_id, split, first + index)} for index in range(episodes)]
-
-
-def _show(observation: dict[str, Any], text: str) -> Blocks:
-    return [{"type": "image", "image": PILImage.fromarray(observation["image"])}, {"type": "text", "text": text}]
+    numbers = range(first, first + episodes)
+    return [{"prompt": prompt, "seed": episode_seed(env_id, split, number)} for number in numbers]

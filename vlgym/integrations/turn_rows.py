@@ -1,16 +1,24 @@
-"""One row of plain values for each turn of an episode, which integrations hand over with the return."""
+"""The parts that integrations share: a turn's message, and its row of plain values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from PIL import Image as PILImage
+
+from ..types import Image
+
 TurnRow = dict[str, Any]
 
 
+def show_turn(image: Image, text: str) -> list[dict[str, Any]]:
+    """Return the parts of a message: `{"type": "image", "image": PIL image}` and the text."""
+    return [{"type": "image", "image": PILImage.fromarray(image)}, {"type": "text", "text": text}]
+
+
 def make_row(reward: Any, info: Mapping[str, Any]) -> TurnRow:
-    """Return a turn's `reward`, `invalid` (the reply was), `form` (by which the reply was read, or `None`) and
-    `success` (so far)."""
+    """Return a turn's `reward`, `success` so far, and its reply's `form`, and `invalid` if it was."""
     return {
         "reward": float(reward),
         "invalid": bool(info["invalid_action"]),

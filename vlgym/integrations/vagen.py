@@ -1,7 +1,7 @@
-"""VAGEN: an environment in the form of its `GymImageEnv`, whose observations are `obs_str` with `multi_modal_input`.
+"""VAGEN: an environment in the form of its `GymImageEnv`, of commit c27067d9, which is not imported.
 
-VAGEN's registry of environments names the class, `vlgym: vlgym.integrations.vagen.Game`. Its interface is that of
-VAGEN at c27067d9, which need not be installed. Environments step in the event loop's thread.
+VAGEN's registry of environments names the class, `vlgym: vlgym.integrations.vagen.Game`. Environments
+step in the event loop's thread.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from PIL import Image as PILImage
 from ..registry.making import make
 from .agent import Task
 
-MARK = "<image>"
-"""Place of a picture in a text."""
+MARK = "<image>"  # place of a picture in a text
 
 
 class Game:
@@ -40,7 +39,7 @@ class Game:
         return _show(observation, info), info
 
     async def step(self, action_str: str) -> tuple[dict[str, Any], float, bool, dict[str, Any]]:
-        """Play a reply; `info` says success, truncation and whether the reply was readable, as VAGEN reads them."""
+        """Play a reply; `info` has success, `truncated` and `format_correct`, as VAGEN reads them."""
         observation, reward, terminated, truncated, info = self.env.step(action_str)
         facts = {**info, "truncated": truncated, "format_correct": info["vlgym"]["parse"] == "ok"}
         return _show(observation, info), float(reward), terminated or truncated, facts

@@ -8,9 +8,9 @@ verifiers finds both by the name of a module, so write one, `my_games.py`:
 
     vf-eval my_games --env.taskset.env vlgym/NumberLine-v1 -m MODEL --client.base-url http://127.0.0.1:8000/v1
 
-A turn is a user message of picture and text, the first with instructions. All pictures stay in the context, where
-`vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for each turn (see `turn_rows`).
-Environments step in the event loop's thread. Seen with verifiers 0.4.
+A turn is a user message of picture and text, the first with instructions. All pictures stay in the
+context, where `vlgym eval` shows as many as the card says. A trace's `info["turns"]` has a row for each
+turn (see `turn_rows`). Environments step in the event loop's thread. Seen with verifiers 0.4.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .turn_rows import TurnRow, make_row, measure_rows
 
 
 class EpisodesConfig(vf.TasksetConfig):
-    """Episodes `first` to `first + episodes - 1` of a split; `arguments` are the environment's constructor's."""
+    """Episodes `first` to `first + episodes - 1` of a split; `arguments` are the environment's."""
 
     env: str = "vlgym/NumberLine-v1"
     split: str = "train"
@@ -55,20 +55,21 @@ class Episodes(vf.Taskset[EpisodeTask, EpisodesConfig]):
     """The episodes of one environment."""
 
     def load(self) -> Iterator[EpisodeTask]:
-        """Yield a task for each episode; the environment is made once to see that it can be."""
-        config = self.config
+        """Yield a task for each episode; the environment is made once, so a wrong argument is an error."""
+        config, env_id = self.config, self.config.env
         check_choice("split", config.split, SPLITS)
         check_number("episodes", config.episodes, 1)
         check_number("first", config.first, 0)
-        make(config.env, **check_named(config.arguments, "The taskset")).close()
+        arguments = check_named(config.arguments, "The taskset")
+        make(env_id, **arguments).close()
         for number in range(config.first, config.first + config.episodes):
-            seed = episode_seed(config.env, config.split, number)
-            data = EpisodeData(name=f"{config.env} {seed}", env=config.env, seed=seed, arguments=config.arguments)
+            seed = episode_seed(env_id, config.split, number)
+            data = EpisodeData(name=f"{env_id} {seed}", env=env_id, seed=seed, arguments=arguments)
             yield EpisodeTask(data, config.task)
 
 
 class PlayConfig(vf.EnvConfig):
-    """The player is a plain chat; no code of its is run."""
+    """The player is a plain chat, which runs no code."""
 
     player: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"}, runtime={"type": "subprocess"})
 
@@ -77,11 +78,13 @@ class Play(vf.Env[PlayConfig]):
     """Plays an episode; the reward is its return."""
 
     async def run(self, task: EpisodeTask, agents: vf.Agents) -> None:
-        """Answer each reply with what it led to, until the episode or the context ends."""
+        """Answer each reply with the next observation, until the episode or the context ends."""
         env = make(task.data.env, **check_named(task.data.arguments, "A task"))
         over = False
         replies: list[str] = []
         rows: list[TurnRow] = []
+
+        # verifiers keeps the chat; every turn adds one user message.
         try:
             observation, _ = env.reset(seed=task.data.seed)
             text = observation["text"]
@@ -98,6 +101,8 @@ class Play(vf.Env[PlayConfig]):
                     text = info["vlgym"]["turn_text"]
         finally:
             env.close()
+
+        # The trace carries the return, for training, and the turns, for people.
         talk.trace.record_reward("return", env.episode_return)
         talk.trace.record_metrics(measure_rows(rows))
         talk.trace.info |= {"replies": replies, "turns": rows}

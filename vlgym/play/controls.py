@@ -2,44 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from ..env.base import GREY_LEVEL
-from ..types import Message
+from ..types import Image, Message
 
 SHOWN, GREY, SHUFFLED = "shown", "grey", "shuffled"
 CONTROLS = (GREY, SHUFFLED)
 PICTURES = (SHOWN, *CONTROLS)
-"""What a prompt shows: the environment's own pictures, plain grey ones of their size, or those of another episode."""
+"""A prompt's pictures: its own, plain grey ones of their size, or those of another episode."""
+
+
+def list_pictures(messages: Iterable[Message]) -> list[Image]:
+    """Return the pictures of a prompt, in their order."""
+    parts = [part for message in messages for part in message["content"]]
+    return [part["image"] for part in parts if part["type"] == "image"]
 
 
 def in_grey(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with plain grey pictures of the same sizes."""
-    return _replace_pictures(messages, lambda image, _: np.full_like(image, GREY_LEVEL))
+    grey = [np.full_like(image, GREY_LEVEL) for image in list_pictures(messages)]
+    return _replace_pictures(messages, grey)
 
 
 def with_pictures_of(messages: Sequence[Message], others: Sequence[Message]) -> list[Message]:
-    """Return the messages with the pictures of others, last for last; where those have fewer, with their first."""
-    pictures = [part["image"] for message in others for part in message["content"] if part["type"] == "image"]
-    count = sum(part["type"] == "image" for message in messages for part in message["content"])
-
-    def choose(image: Any, index: int) -> Any:
-        return pictures[max(0, len(pictures) - count + index)] if pictures else image
-
-    return _replace_pictures(messages, choose)
+    """Return the messages with the pictures of others, last for last, filled up with their first."""
+    own, foreign = list_pictures(messages), list_pictures(others)
+    padded = foreign[:1] * len(own) + foreign
+    return _replace_pictures(messages, padded[len(padded) - len(own) :] if foreign else own)
 
 
-def _replace_pictures(messages: Sequence[Message], choose: Callable[[Any, int], Any]) -> list[Message]:
-    index, result = 0, []
+def _replace_pictures(messages: Sequence[Message], pictures: Sequence[Image]) -> list[Message]:
+    rest, result = iter(pictures), []
     for message in messages:
-        content = []
-        for part in message["content"]:
-            if part["type"] == "image":
-                part = {"type": "image", "image": choose(part["image"], index)}
-                index += 1
-            content.append(part)
-        result.append({"role": message["role"], "content": content})
+        parts = message["content"]
+        shown = [{**part, "image": next(rest)} if part["type"] == "image" else part for part in parts]
+        result.append({"role": message["role"], "content": shown})
     return result

@@ -32,7 +32,7 @@ class Curriculum:
 
     Args:
         places: those of one environment after those of another, the easiest of each first.
-        argument: the text behind the colon of `--curriculum NAME:ARGUMENT`; a sampler without one refuses it.
+        argument: the ARGUMENT of `--curriculum NAME:ARGUMENT`; a sampler without one refuses it.
 
     Attributes:
         memory: all that it has learnt, JSON-able; checkpoints hold it.
@@ -45,25 +45,21 @@ class Curriculum:
         self.memory: dict[str, Any] = {}
 
     def weights(self) -> Sequence[float]:
-        """Return a weight of each place, in proportion to its probability; they are at least 0, and not all 0."""
+        """Return a weight of each place, proportional to its probability: >= 0, not all 0."""
         raise NotImplementedError
 
     def note(self, place: int, success: bool) -> None:
         """Learn that an episode at `places[place]` ended."""
 
     def note_error(self, place: int, error: float) -> None:
-        """Learn the mean absolute advantage of an update's turns at `places[place]` (ArCHer: TD error)."""
+        """Learn the mean absolute advantage (ArCHer: TD error) of an update's turns at a place."""
 
 
-WINDOW, UP, DOWN = 30, 0.8, 0.3
-"""Episodes of a level that decide, and the shares of them that must succeed to go up, and at most to go down."""
-EXPLORED = 0.2
-"""Share of the episodes that `learning-progress` spreads evenly."""
-FAST_RATE, SLOW_RATE = 0.1, 0.02
-"""Rates of the two running means of success whose difference is the learning progress."""
-SHARPNESS, STALE, FORGETS = 10.0, 0.1, 0.3
-"""Of `prioritized`: the exponent of 1 / rank and the share for places long unseen, the source's 1 / beta and rho, and
-the rate at which a place's error follows."""
+WINDOW, UP, DOWN = 30, 0.8, 0.3  # episodes that decide, their shares of success to move up or down
+EXPLORED = 0.2  # share of the episodes that `learning-progress` spreads evenly
+FAST_RATE, SLOW_RATE = 0.1, 0.02  # of the means of success whose difference is the progress
+SHARPNESS, STALE = 10.0, 0.1  # `prioritized`: the source's 1 / beta and rho
+FORGETS = 0.3  # rate at which a place's error follows
 
 
 class Fixed(Curriculum):
@@ -72,9 +68,9 @@ class Fixed(Curriculum):
     def __init__(self, places: Sequence[Place], argument: str = "") -> None:
         super().__init__(places)
         tops = {env_id: level for env_id, level in places if level is not None}
-        if argument and not (argument.isascii() and argument.isdigit() and int(argument) <= min(tops.values())):
-            raise UserError(f"--curriculum fixed:{argument} must name a level from 0 to {min(tops.values())}.")
-        self.chosen = [level in (None, int(argument) if argument else tops.get(env_id)) for env_id, level in places]
+        if argument:
+            tops = dict.fromkeys(tops, _read_level(argument, min(tops.values()), f"fixed:{argument}"))
+        self.chosen = [level == tops.get(env_id) for env_id, level in places]
 
     def weights(self) -> Sequence[float]:
         return [float(chosen) for chosen in self.chosen]
@@ -89,7 +85,7 @@ class Uniform(Curriculum):
 
 
 class Success(Curriculum):
-    """Each environment on one level: one up at `UP` success in the last `WINDOW` episodes there, one down at `DOWN`."""
+    """One level of each environment: up at `UP` success in `WINDOW` episodes there, down at `DOWN`."""
 
     def __init__(self, places: Sequence[Place], argument: str = "") -> None:
         super().__init__(places, argument)
@@ -100,19 +96,20 @@ class Success(Curriculum):
         return [float(self.memory[place.env_id]["at"] == at) for at, place in enumerate(self.places)]
 
     def note(self, place: int, success: bool) -> None:
-        here = self.memory[self.places[place].env_id]
+        env_id = self.places[place].env_id
+        here = self.memory[env_id]
         if place != here["at"]:
             return  # it began before the last move
         here["seen"] = [*here["seen"], bool(success)][-WINDOW:]
         share = sum(here["seen"]) / WINDOW
-        move = 0 if len(here["seen"]) < WINDOW else 1 if share >= UP else -1 if share <= DOWN else 0
-        own = [at for at, other in enumerate(self.places) if other.env_id == self.places[place].env_id]
-        if move and place + move in own:
-            here.update(at=place + move, seen=[])
+        move = 0 if len(here["seen"]) < WINDOW else (share >= UP) - (share <= DOWN)
+        target = place + move
+        if move and 0 <= target < len(self.places) and self.places[target].env_id == env_id:
+            here.update(at=target, seen=[])
 
 
 class LearningProgress(Curriculum):
-    """In proportion to how fast success changes, up or down: the difference of a fast and a slow running mean.
+    """In proportion to the change of success: the difference of a fast and a slow running mean.
 
     Source: Kanitscheider et al. 2021, arXiv 2106.14876, without its reweighting.
     """
@@ -124,7 +121,8 @@ class LearningProgress(Curriculum):
     def weights(self) -> Sequence[float]:
         progress = [abs(fast - slow) for fast, slow in zip(*self.memory.values(), strict=True)]
         total, count = sum(progress), len(progress)
-        return [EXPLORED / count + (1 - EXPLORED) * (each / total if total else 1 / count) for each in progress]
+        shares = [each / total if total else 1 / count for each in progress]
+        return [EXPLORED / count + (1 - EXPLORED) * share for share in shares]
 
     def note(self, place: int, success: bool) -> None:
         for name, rate in (("fast", FAST_RATE), ("slow", SLOW_RATE)):
@@ -132,10 +130,10 @@ class LearningProgress(Curriculum):
 
 
 class Prioritized(Curriculum):
-    """Prioritized level replay: by the rank of the critic's error, and places long unseen now and then.
+    """Prioritized level replay: by the rank of the critic's error, and sometimes places long unseen.
 
-    Source: Jiang et al. 2021, arXiv 2010.03934. Its levels are seeds; here they are places, so an error is a running
-    mean over seeds. A place without an error comes first.
+    Source: Jiang et al. 2021, arXiv 2010.03934. Its levels are seeds; here they are places, so an
+    error is a running mean over seeds. A place without an error comes first.
     """
 
     def __init__(self, places: Sequence[Place], argument: str = "") -> None:
@@ -143,16 +141,15 @@ class Prioritized(Curriculum):
         self.memory = {"error": [None] * len(places), "seen": [0] * len(places), "updates": 0}
 
     def weights(self) -> Sequence[float]:
-        errors, count = self.memory["error"], len(self.places)
+        errors, seen, count = self.memory["error"], self.memory["seen"], len(self.places)
         if None in errors:
             return [float(error is None) for error in errors]
         order = sorted(range(count), key=lambda place: -errors[place])
         ranked = [(order.index(place) + 1) ** -SHARPNESS for place in range(count)]
-        stale = [max(self.memory["seen"]) - update for update in self.memory["seen"]]
-        return [
-            (1 - STALE) * each / sum(ranked) + STALE * (age / sum(stale) if sum(stale) else 1 / count)
-            for each, age in zip(ranked, stale, strict=True)
-        ]
+        ages = [max(seen) - update for update in seen]
+        stale = [age / sum(ages) if sum(ages) else 1 / count for age in ages]
+        pairs = zip(ranked, stale, strict=True)
+        return [(1 - STALE) * rank / sum(ranked) + STALE * age for rank, age in pairs]
 
     def note_error(self, place: int, error: float) -> None:
         old = self.memory["error"][place]
@@ -174,7 +171,8 @@ def list_curricula() -> dict[str, Factory]:
     for record in get_registry().plugins:
         for name, factory in record.curricula.items():
             if name in factories:
-                raise PluginError(f"The curriculum {name!r} of {record.distribution} has the name of another one.")
+                owner = record.distribution
+                raise PluginError(f"The curriculum {name!r} of {owner} has the name of another one.")
             factories[name] = factory
     return factories
 
@@ -197,33 +195,35 @@ class Course:
     def __init__(self, name: str, env_ids: Sequence[str], *, seed: int = 0) -> None:
         sampler, _, highest = name.partition("@")
         kind, _, argument = sampler.partition(":")
-        self.limit = name.removeprefix(sampler)
+        self.name, self.seed, self.limit = name, seed, name.removeprefix(sampler)
+
+        # Places: the levels of each environment, up to the limit.
         counts = {env_id: len(get_registry().get(env_id).levels) for env_id in env_ids}
         if not any(counts.values()):
-            raise UserError(
-                f"--curriculum {name}: {', '.join(counts)} has no levels; `vlgym list` names those that do."
-            )
+            ids = ", ".join(counts)
+            raise UserError(f"--curriculum {name}: {ids} has no levels; `vlgym list` names those that do.")
         if self.limit:
-            most = max(counts.values()) - 1
-            if not (highest.isascii() and highest.isdigit() and int(highest) <= most):
-                raise UserError(f"--curriculum {name} must name a level from 0 to {most} behind the @.")
-            counts = {env_id: min(count, int(highest) + 1) for env_id, count in counts.items()}
-        self.places = [Place(env_id, level) for env_id in counts for level in range(counts[env_id]) or (None,)]
-        factories, self.name, self.seed = list_curricula(), name, seed
+            top = _read_level(highest, max(counts.values()) - 1, name)
+            counts = {env_id: min(count, top + 1) for env_id, count in counts.items()}
+        levels = {env_id: range(count) or (None,) for env_id, count in counts.items()}
+        self.places = [Place(env_id, level) for env_id in levels for level in levels[env_id]]
+
+        # The sampler's own check of its argument comes last.
+        factories = list_curricula()
         check_choice("--curriculum", kind, factories)
         self.sampler = factories[kind](self.places, argument)
 
     def choose(self, number: int) -> Place:
         """Return the place of an episode."""
         weights = [float(weight) for weight in self.sampler.weights()]
-        total = sum(weights)
-        if len(weights) != len(self.places) or not (math.isfinite(total) and total > 0 and min(weights) >= 0):
-            raise UserError(f"--curriculum {self.name} gave {weights}, no weights of {len(self.places)} places.")
+        total, count = sum(weights), len(self.places)
+        if len(weights) != count or not (math.isfinite(total) and total > 0 and min(weights) >= 0):
+            raise UserError(f"--curriculum {self.name} gave {weights}, no weights of {count} places.")
         draw = np.random.default_rng([self.seed, number])
-        return self.places[int(draw.choice(len(weights), p=[weight / total for weight in weights]))]
+        return self.places[int(draw.choice(count, p=[weight / total for weight in weights]))]
 
     def held_out(self, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of an environment in held-out episodes, which are on its highest level."""
+        """Return an environment's arguments in held-out episodes, on its highest level."""
         top = [place.level for place in self.places if place.env_id == env_id][-1]
         return kwargs if top is None else {**kwargs, LEVEL: top}
 
@@ -236,3 +236,9 @@ class Course:
         for at, place in enumerate(self.places):
             if own := [abs(error) for where, error in errors if where == place]:
                 self.sampler.note_error(at, sum(own) / len(own))
+
+
+def _read_level(text: str, highest: int, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= highest):
+        raise UserError(f"--curriculum {name}: {text!r} is not a level from 0 to {highest}.")
+    return int(text)

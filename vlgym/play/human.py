@@ -1,10 +1,19 @@
-"""A person as a policy: reads the prompt on the terminal and the pictures in files, and types replies."""
+"""A person as a policy: reads the prompt on the terminal, and types replies.
+
+Pictures go to files, and to the terminal: by kitty's protocol, as sixels, or as half blocks.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from PIL import Image as PILImage
 
 from ..env import VLEnv
 from ..env.prompts import write_messages
@@ -15,18 +24,13 @@ from ..parsers import match_legal
 from ..registry.making import unwrap
 from ..terminal import fit_words, measure_width
 from ..types import Image, Message, Reply, Turn
-from .terminal_pictures import choose_protocol, show_picture
+from .controls import list_pictures
 
-END = "."
-"""The line that ends a reply of several lines, as in mail programs."""
-
-MOST_CHOICES = 100
-"""Most legal actions numbered on the screen; the numbers of the others are valid, too."""
-
+PROTOCOLS = ("auto", "kitty", "sixel", "blocks", "none")  # `auto`: the best that the terminal has
+MOST_COLUMNS, MOST_ROWS = 64, 32  # character cells of a picture
+END = "."  # the line that ends a reply of several lines, as in mail programs
+MOST_CHOICES = 100  # legal actions shown with numbers; the numbers of the others are valid, too
 LINES_HINT = f"Write as many lines as you like; a line with nothing but {END!r} ends the reply."
-"""Note for a player where replies have several lines."""
-
-
 HELP = """\
 Type a whole reply, as a model would write it, or just a legal action or its
 number: it is then put into the reply format.
@@ -47,9 +51,8 @@ class HumanPolicy:
     """Asks the person at the terminal.
 
     Args:
-        pictures: folder for the pictures of an episode, in the order in which they come; those of the episode before
-            are written over.
-        protocol: how the newest one is drawn, of `PICTURES`.
+        pictures: folder for the pictures of an episode in their order; the next one's replace them.
+        protocol: how the newest one is drawn, of `PROTOCOLS`.
     """
 
     name = "human"
@@ -57,7 +60,8 @@ class HumanPolicy:
 
     def __init__(self, pictures: Path, protocol: str = "auto", *, oracle: bool = False) -> None:
         self.pictures, self.protocol, self.oracle = pictures, protocol, oracle
-        self._help, self._helped = "\n".join(x for x in HELP.split("\n") if oracle or ":oracle" not in x), False
+        lines = [line for line in HELP.split("\n") if oracle or ":oracle" not in line]
+        self._help, self._helped = "\n".join(lines), False
         self._files: dict[int, tuple[Image, Path]] = {}
         self._count = 0
 
@@ -77,7 +81,7 @@ class HumanPolicy:
         """Show what is new in a prompt: its last message, at the first turn all of it."""
         if turn.turn == 0:
             self._files, self._count = {}, 0
-        images = [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+        images = list_pictures(turn.messages)
         self._files = {id(image): (image, self.keep(image)) for image in images}
         new = self._write(turn.messages[-1:] if turn.turn else turn.messages)
         say(f"\n--- {turn.part}{', ' if turn.part else ''}turn {turn.turn + 1} ---\n{new}")
@@ -155,7 +159,7 @@ def read_line() -> str:
 
 
 def read_rest(first: str) -> str:
-    """Return a first line and those after it, up to one with nothing but `END`, or up to the end of the input."""
+    """Return a first line and those after it, up to a line `END` or the end of the input."""
     lines = [first]
     while lines[-1] != END and (line := sys.stdin.readline()):
         lines.append(line.rstrip("\r\n"))
@@ -163,12 +167,14 @@ def read_rest(first: str) -> str:
 
 
 def number_choices(env: VLEnv) -> str:
-    """Return the legal actions with their numbers, as many on a line as fit; none with a `notation`."""
+    """Return the numbered legal actions, as many on a line as fit; none with a `notation`."""
     actions = env.legal_actions()
     if not actions:
         return "No action is legal here."
     if env.notation:
         return "Write an action in one of the forms above."
+
+    # A choice is not broken: it starts a new line instead.
     width, lines = measure_width(sys.stdout), ["Choose:"]
     for number, action in enumerate(actions[:MOST_CHOICES], 1):
         choice = show_safe(f"#{number} {action}")
@@ -180,25 +186,73 @@ def number_choices(env: VLEnv) -> str:
 
 
 def pick_choice(text: str, actions: Sequence[str]) -> str | None:
-    """Return the action whose number was typed, as `#3` or `3`; `None` where it is no number of one."""
+    """Return the action whose number was typed, as `#3` or `3`; `None` for other text."""
     digits = text.strip().removeprefix("#")
-    if not (digits.isascii() and digits.isdigit()) or not 1 <= int(digits[:9]) <= len(actions):
-        return None
-    return actions[int(digits[:9]) - 1]
+    number = int(digits[:9]) if digits.isascii() and digits.isdigit() else 0
+    return actions[number - 1] if 1 <= number <= len(actions) else None
 
 
 def complete_reply(env: VLEnv, text: str) -> str:
-    """Return a whole reply: a bare legal action, or its number, is put into the reply format; other text stays as it
-    is.
+    """Return a whole reply: a bare legal action, or its number, is put into the reply format.
 
-    An action that is called like a number comes first; `#3` is always the third one of those that are listed.
+    A legal action named `3` comes before number 3; `#3` is always the third that is listed.
     """
     actions = env.legal_actions()
-    action = match_legal(text, actions) or pick_choice(text, [] if getattr(env, "notation", "") else actions)
+    listed = [] if getattr(env, "notation", "") else actions
+    action = match_legal(text, actions) or pick_choice(text, listed)
     return text if action is None else env.parser.format([action])
 
 
 def say(text: str) -> None:
-    """Print with terminal control characters made visible: a model or an environment wrote some of the text."""
+    """Print with control characters made visible: others wrote some of the text."""
     sys.stdout.write(fit_words(show_safe(text), sys.stdout) + "\n")
     sys.stdout.flush()
+
+
+def choose_protocol(protocol: str, stream: Any) -> str:
+    """Return how to draw on a stream; for `auto`, the best that its terminal says it can do."""
+    if protocol != "auto":
+        return protocol
+    if os.environ.get("TERM", "dumb") == "dumb" or os.environ.get("NO_COLOR"):
+        return "none"
+    keyboard = sys.__stdin__
+    if not (stream.isatty() and keyboard and keyboard.isatty()):
+        return "none"
+
+    # The terminal answers as if somebody typed.
+    renderable = _import_renderable()
+    if renderable.sixel.query_terminal_support():
+        return "sixel"
+    if renderable.tgp.query_terminal_support():
+        return "kitty"
+    return "blocks" if "utf" in (stream.encoding or "utf-8").lower() else "none"
+
+
+def show_picture(image: Image, protocol: str, stream: Any) -> None:
+    """Write a picture to a stream, `[H, W, 3] uint8`; nothing where the protocol is `none`."""
+    if protocol == "none":
+        return
+    from rich.console import Console
+
+    renderable = _import_renderable()
+    names = {"kitty": "TGPImage", "sixel": "SixelImage", "blocks": "HalfcellImage"}
+    kind = getattr(renderable, names[protocol])
+    width = min(measure_width(stream), MOST_COLUMNS)
+    console = Console(file=stream, force_terminal=True, width=width, height=MOST_ROWS, legacy_windows=False)
+    console.print(kind(PILImage.fromarray(image), width="auto", height="auto"), end="")
+    stream.flush()
+
+
+def _import_renderable() -> ModuleType:
+    """Import `textual_image.renderable` without its questions to the terminal."""
+    logging.getLogger("textual_image").setLevel(logging.ERROR)  # many terminals tell no size
+    stream, sys.__stdout__ = sys.__stdout__, None  # type: ignore[misc]
+    try:
+        from textual_image import _terminal, renderable
+    finally:
+        sys.__stdout__ = stream  # type: ignore[misc]
+    try:
+        _terminal.get_cell_size()
+    except Exception:  # the terminal has no size, or there is no keyboard to answer from
+        _terminal.get_cell_size._result = _terminal.CellSize(8, 16)  # type: ignore[attr-defined]
+    return renderable

@@ -1,5 +1,4 @@
-"""Policies that need no model: idle, random, oracle, scripted, replay. A model's policy implements the same protocol
-(see baselines)."""
+"""Policies that need no model: idle, random, oracle, scripted, replay."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from ..types import Reply, StepRecord, Turn
 
 
 class IdlePolicy:
-    """Answers nothing at all: every reply is invalid and no action is executed. The lowest row of a benchmark's
-    table."""
+    """Answers nothing at all: every reply is invalid and no action is executed."""
 
     name = "idle"
 
@@ -23,7 +21,7 @@ class IdlePolicy:
 
 
 class RandomPolicy:
-    """Draws a legal action uniformly from each environment's action space: the floor of every table."""
+    """Draws a legal action uniformly from the action space: the floor of every table."""
 
     name = "random"
 
@@ -35,8 +33,10 @@ class OraclePolicy:
     """Plays each environment's own `solve()`: the ceiling of every table.
 
     Args:
-        fallback: `True` answers with a random legal action where the oracle has none (an unsolvable hand); else that
-            raises.
+        fallback: answer with a random legal action where the oracle has none (an unsolvable hand).
+
+    Raises:
+        UserError: by `reply`: the oracle has no action in this state, and there is no fallback.
     """
 
     name = "oracle"
@@ -45,27 +45,20 @@ class OraclePolicy:
         self.fallback = fallback
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask each oracle for its next reply.
-
-        Raises:
-            UserError: an environment has no oracle, or none from this state, and there is no fallback.
-        """
         replies = []
         for turn in turns:
             text = unwrap(turn.env).solve()
-            if text is None:
-                if not self.fallback:
-                    raise UserError(
-                        f"{turn.env_id} has no oracle action in this state (seed {turn.seed}, turn {turn.turn}); "
-                        "use OraclePolicy(fallback=True) to act randomly there."
-                    )
-                text = turn.env.action_space.sample()
-            replies.append(Reply(text))
+            if text is None and not self.fallback:
+                raise UserError(
+                    f"{turn.env_id} has no oracle action in this state (seed {turn.seed}, turn {turn.turn}); "
+                    "use OraclePolicy(fallback=True) to act randomly there."
+                )
+            replies.append(Reply(turn.env.action_space.sample() if text is None else text))
         return replies
 
 
 class ScriptedPolicy:
-    """Answers turn `t` with `texts[t]`, starting over after the last one; the same for every environment."""
+    """Answers turn `t` with `texts[t]` everywhere, starting over after the last one."""
 
     name = "scripted"
 
@@ -75,33 +68,30 @@ class ScriptedPolicy:
             raise UserError("ScriptedPolicy needs at least one reply.")
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Return the scripted text of each environment's turn."""
         return [Reply(self.texts[turn.turn % len(self.texts)]) for turn in turns]
 
 
 class ReplayPolicy:
-    """Gives the replies of recorded episodes again: evaluation without a model."""
+    """Gives the replies of recorded episodes again: evaluation without a model.
+
+    Raises:
+        UserError: by `reply`: a turn was not recorded.
+    """
 
     name = "replay"
 
     def __init__(self, records: Iterable[StepRecord]) -> None:
         self._replies = {
-            (r.part or r.env_id, r.seed, r.repeat, r.turn): Reply(
-                r.reply, None, r.cut, r.refused, r.usage, r.status, r.reasoning
-            )
-            for r in records
+            _key(each): Reply(each.reply, None, each.cut, each.refused, each.usage, each.status, each.reasoning)
+            for each in records
         }
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Return the recorded reply of each environment's seed and turn.
-
-        Raises:
-            UserError: that turn was not recorded.
-        """
-        replies = []
         for turn in turns:
-            key = (turn.part or turn.env_id, turn.seed, turn.repeat, turn.turn)
-            if key not in self._replies:
+            if (key := _key(turn)) not in self._replies:
                 raise UserError(f"No recorded reply for {key[0]}, seed {turn.seed}, turn {turn.turn}.")
-            replies.append(self._replies[key])
-        return replies
+        return [self._replies[_key(turn)] for turn in turns]
+
+
+def _key(place: Turn | StepRecord) -> tuple[str, int | None, int, int]:
+    return place.part or place.env_id, place.seed, place.repeat, place.turn

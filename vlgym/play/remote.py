@@ -1,7 +1,7 @@
 """An environment that lives in another process, as its caller sees it.
 
-What a policy, a prompt and a record need is here: observation, info, legal actions, parser, card. The environment's own
-code runs elsewhere (`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.
+Policies, prompts and records find here all that they need. The environment's code runs elsewhere
+(`vlgym.env_groups`); only the parser works here, because it reads nothing but replies.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import gymnasium
@@ -23,45 +24,37 @@ from ..registry import get_registry
 from ..types import Parser
 
 Step = tuple[dict[str, Any], float, bool, bool, dict[str, Any]]
+STEP = ("observation", "reward", "terminated", "truncated", "info")  # in Gymnasium's order
 
 
 class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
-    """One environment in another process. At most one reset or step is on its way: `send_reset` and `send_step` begin
-    it, and `reset` and `step` with the same arguments wait for it; so a batch of environments works at the same time.
+    """One environment in another process.
 
-    It is made when it is first needed; what its constructor raises is raised then.
+    At most one reset or step is on its way: `send_reset` and `send_step` begin it, `reset` and
+    `step` with the same arguments wait for it; so a batch of environments works at the same time.
+    The environment is made when it is first needed; its constructor's errors are raised then.
 
     Attributes:
-        system_text: what a system message says of this episode's instructions (see `Game.system_text`).
+        system_text: see `Game.system_text`.
     """
 
     def __init__(self, caller: Any, env_id: str, arguments: Mapping[str, Any]) -> None:
         self.env_id, self._arguments, self._caller = env_id, dict(arguments), caller
-        self._facts: dict[str, Any] | None = None
         self._sent: tuple[Any, Any] | None = None
-        self._spec: EnvSpec | None = None
-        self._space: ReplySpace | None = None
         self._legal: tuple[str, ...] = ()
         self._matches: dict[str, str | None] = {}
-        self.system_text = ""
-        self._closed = False
+        self._closed, self.system_text = False, ""
         self._number = caller.open()
         self._made = caller.post(self._number, "make", id=env_id, arguments=self._arguments)
 
-    # ---- what is known of it ---------------------------------------------------------------------------------------
-
-    @property
+    @cached_property
     def facts(self) -> dict[str, Any]:
-        """The worker's facts on it once it is made: its card and its parser."""
-        if self._facts is None:
-            self._facts = self._caller.wait(self._made)
-        return self._facts
+        """The worker's answer once the environment is made: its card and its parser."""
+        return self._caller.wait(self._made)
 
-    @property
+    @cached_property
     def vlgym_spec(self) -> EnvSpec | None:
-        if self._spec is None and self.facts["spec"] is not None:
-            self._spec = EnvSpec.from_dict(self.facts["spec"])
-        return self._spec
+        return None if self.facts["spec"] is None else EnvSpec.from_dict(self.facts["spec"])
 
     @property
     def modality(self) -> str:
@@ -69,32 +62,33 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
     @property
     def parser(self) -> Parser:
-        """The parser of its replies, built here."""
         return self.action_space.parser
 
     @property
     def action_space(self) -> ReplySpace:  # type: ignore[override]
         """Samples the same replies as the environment's own."""
-        if self._space is None:
-            self._space = ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
         self._space.legal = self._legal
         return self._space
 
+    @cached_property
+    def _space(self) -> ReplySpace:
+        return ReplySpace(_rebuild(self.env_id, self._arguments, self.facts["parser"]))
+
     def legal_actions(self) -> list[str]:
-        """Legal actions of the last observation."""
+        """Return the legal actions of the last observation."""
         return list(self._legal)
 
     def match_action(self, wanted: str) -> str | None:
-        """As `Game.match_action`; asked once of an action that is not listed."""
+        """As `Game.match_action`; the worker is asked once of an action that is not listed."""
+        if wanted in self._legal:
+            return wanted
         if wanted not in self._matches:
-            self._matches[wanted] = wanted if wanted in self._legal else self._ask("match", action=wanted)
+            self._matches[wanted] = self._ask("match", action=wanted)
         return self._matches[wanted]
 
     def point_action(self, x: float, y: float) -> str | None:
         """As `Game.point_action`."""
         return self._ask("point", x=x, y=y)
-
-    # ---- playing ---------------------------------------------------------------------------------------------------
 
     def send_reset(self, seed: int, options: dict[str, Any] | None = None) -> None:
         self._send(("reset", seed, options), seed=seed, options=options)
@@ -106,7 +100,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As `VLEnv.reset`, but a seed is needed: a worker that is lost begins the episode again from it."""
+        """As `VLEnv.reset`, with a seed: a new worker replays the episode from it."""
         if seed is None:
             raise UserError(f"{self.env_id} is played in another process: reset() needs a seed there.")
         answer = self._take(("reset", seed, options), seed=seed, options=options)
@@ -115,9 +109,8 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
     def step(self, action: str) -> Step:
         """As `VLEnv.step`; `span` counts in `shorten(action)`."""
         answer = self._take(("step", action), text=shorten(action))
-        return (
-            answer["observation"], answer["reward"], answer["terminated"], answer["truncated"], answer["info"],
-        )  # fmt: skip
+        observation, reward, terminated, truncated, info = (answer[name] for name in STEP)
+        return observation, reward, terminated, truncated, info
 
     def solve(self) -> str | None:
         """As `VLEnv.solve`."""
@@ -132,12 +125,10 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return self._ask("describe", turns=turns, images=images)
 
     def close(self) -> None:
-        """Close it; what that raises there is raised here."""
+        """Close the environment; its error is raised here."""
         if not self._closed:
             self._closed = True
             self._caller.drop(self._number)
-
-    # ---- private ---------------------------------------------------------------------------------------------------
 
     def _send(self, key: Any, **fields: Any) -> Any:
         _ = self.facts  # what its constructor raised comes first
@@ -148,7 +139,6 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
         return self._sent[1]
 
     def _take(self, key: Any, **fields: Any) -> dict[str, Any]:
-        """Wait for the answer to what was sent, or send it now."""
         ticket, self._sent = self._send(key, **fields), None
         answer = self._caller.wait(ticket)
         self._legal, self.system_text, self._matches = tuple(answer["legal"]), answer["system"], {}
@@ -160,7 +150,7 @@ class RemoteEnv(gymnasium.Env[dict[str, Any], str]):
 
 
 def _rebuild(env_id: str, arguments: Mapping[str, Any], facts: Mapping[str, Any]) -> Parser:
-    """Return the parser that is known here and equals the one there; what the worker says is compared, not imported."""
+    """Return the known parser that equals the worker's; no name that it sends is imported."""
     for known in _list_parsers(env_id, arguments):
         try:
             parser = get_parser(known() if isinstance(known, type) else known)
@@ -175,7 +165,7 @@ def _rebuild(env_id: str, arguments: Mapping[str, Any], facts: Mapping[str, Any]
 
 
 def _list_parsers(env_id: str, arguments: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the candidates for the environment's parser: the requested one, the core's, its card's, its plugin's."""
+    """Yield the argument's parser, the core's, the card's and the plugin's."""
     yield from (arguments.get("parser"), *PARSERS)
     spec = get_registry().get(env_id)
     yield from spec.reply_styles

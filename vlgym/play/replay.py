@@ -11,18 +11,17 @@ from ..registry import get_registry
 from ..types import Image, StepRecord
 from .trajectory import hash_picture
 
-ROUNDING = 1e-6
-"""Rewards that differ by no more are equal: machines differ in the last bits of sines."""
+ROUNDING = 1e-6  # rewards that differ by less are equal: machines differ in the last bits of sines
 
 
 def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str]]:
-    """Play an episode again and return its pictures and texts, those of the last observation included.
+    """Play an episode again and return its pictures and texts, the last observation's included.
 
-    Texts, rewards, endings, success, scores and the reading of replies are compared; pictures too, where they were read
-    and the card says that they are exact.
+    Texts, rewards, endings, success, scores and the reading of replies are compared; pictures too,
+    where they were read and the card says that they are exact.
 
     Raises:
-        FailedError: a turn differs, or the environment fails; the message names the first such turn.
+        FailedError: a turn differs, or the environment fails; the message names the first one.
     """
     place = f"{episode[0].part}, episode {episode[0].episode}"
     try:
@@ -35,14 +34,17 @@ def replay(env: VLEnv, episode: list[StepRecord]) -> tuple[list[Image], list[str
             if record.image.size and is_exact(record.env_id):
                 live["picture"] = hash_picture(images[-1])
             observation, live["reward"], live["terminated"], live["truncated"], info = env.step(record.reply)
-            live |= {"invalid": info["invalid_action"], "success": info["success"], "score": info.get("score")}
-            live |= {name: info["vlgym"][name] for name in ("parse", "span")}
-            live["actions"] = tuple(info["vlgym"]["actions"])
+            images.append(observation["image"])
+            texts.append(observation["text"])
+
+            # Read the turn as a record does; the first field that differs is the answer.
+            details = info["vlgym"]
+            live |= {"parse": details["parse"], "span": details["span"]}
+            live |= {"actions": tuple(details["actions"]), "invalid": info["invalid_action"]}
+            live |= {"success": info["success"], "score": info.get("score")}
             if wrong := next((name for name in live if not _equal(recorded[name], live[name])), None):
                 one, other = _shorten(recorded[wrong], live[wrong])
                 raise FailedError(f"{place}: {wrong} is {one} as recorded, {other} as replayed.")
-            images.append(observation["image"])
-            texts.append(observation["text"])
     except UserError:
         raise
     except Exception as error:
@@ -64,6 +66,7 @@ def _equal(recorded: Any, value: Any) -> bool:
 def _shorten(*values: Any) -> list[str]:
     """Return values in words, texts from a little before their first difference."""
     if all(isinstance(value, str) for value in values):
-        same = next((at for at, (a, b) in enumerate(zip(*values, strict=False)) if a != b), min(map(len, values)))
+        places = enumerate(zip(*values, strict=False))
+        same = next((at for at, (a, b) in places if a != b), min(map(len, values)))
         values = tuple(value[max(0, same - 20) :] for value in values)
     return [f"{value!r:.80}" for value in values]

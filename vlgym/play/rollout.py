@@ -1,5 +1,4 @@
-"""The one place where all the stages meet: environment -> prompt -> policy -> parser (in the environment) ->
-environment -> record.
+"""The one place where all stages meet: environment, prompt, policy, parser, environment, record.
 
 Read `Runner.step` first; evaluation, imitation and the learner all run through it.
 """
@@ -26,13 +25,13 @@ from .env_failures import ENV_ERROR, EnvFailures, close_env
 from .policies import Policy
 from .remote import RemoteEnv
 
+AnyEnv = gymnasium.Env[Any, Any]
+
 
 @dataclass
 class _Slot:
-    """One environment and where its episode stands."""
-
     index: int
-    env: gymnasium.Env[Any, Any]
+    env: AnyEnv
     env_id: str
     builder: PromptBuilder
     episode: int = -1
@@ -41,89 +40,80 @@ class _Slot:
     turn: int = 0
     observation: dict[str, Any] = field(default_factory=dict)
     info: dict[str, Any] = field(default_factory=dict)
-    history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, where the environment has seats
+    history: dict[Any, list[PastTurn]] = field(default_factory=dict)  # by the seat, if any
     replies: list[str] = field(default_factory=list)
     active: bool = False
     twin: _Slot | None = None  # the episode whose pictures are shown instead,
-    shown: list[Message] = field(default_factory=list)  # and its prompt, the last one when it has ended
+    shown: list[Message] = field(default_factory=list)  # and its prompt, when it has ended the last
 
 
 class Runner:
     """Steps several environments with one policy, batch by batch, and records every turn.
 
-    Episode number `n` has the seed `episode_seed(env_id, split, n // repeats)`, and an environment that ends is reset
-    at once with its next number. With `episodes`, numbers are handed out in the order in which environments become
-    free; without an end, environment `i` plays `first_episode + i`, `first_episode + i + stride`, ..., so that what it
-    plays does not depend on the others.
+    Episode number `n` has the seed `episode_seed(env_id, split, n // repeats)`, and an environment
+    that ends is reset at once with its next number. With `episodes`, the environment that is free
+    first takes the next number; without an end, environment `i` plays `first_episode + i`,
+    `first_episode + i + stride`, ..., so that its episodes do not depend on the others.
 
     Args:
         envs: environments, made by `gymnasium.make` or `vlgym.make`; of one id or several.
         episodes: how many to begin in all; `None` for no end.
         builder: prompt layout; by default each environment's own history defaults.
         repeats: how many consecutive episode numbers share one seed.
-        stride: see above; by default the number of environments. Several runners that share the episodes of one
-            training give the number of all their environments.
-        remake: makes environment `i` again. With it, an environment that raises is noted in `failures` and replaced,
-            and its episode ends as truncated (parse `"env_error"`, reward 0). An episode that cannot begin is left
-            out if `episodes` is `None`, else begun again. Without it, the error is raised.
+        stride: see above; by default the number of environments. Several runners that share the
+            episodes of one training give the number of all their environments.
+        remake: makes environment `i` again. With it, an environment that raises is noted in
+            `failures` and replaced, and its episode ends as truncated (parse `"env_error"`, reward
+            0). An episode that cannot begin is left out if `episodes` is `None`, else begun again.
+            Without it, the error is raised.
         failures: notes and counts them (see `vlgym.play.env_failures`); by default a new one.
         part: part of the evaluation that the episodes belong to, for the records.
-        pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those of the episode with the
-            next seed, which gets the same replies in an environment of `twins`.
-        twins: an environment more for each, for shuffled pictures; by default `remake` makes them.
-        course: chooses the environment and the level of each start; by default environments keep their own.
+        pictures: of the prompts: `shown`, their own; `grey`, plain grey ones; `shuffled`, those of the
+            episode with the next seed, which gets the same replies in an environment of `twins`.
+        twins: a second environment for each, for shuffled pictures; by default `remake` makes them.
+        course: chooses environment and level of each start; by default environments keep their own.
         seed: of all episodes, in place of those of the split.
-        exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of another one, which
-            it returns; `remake` then gets that id, too.
+        exchange: with a course of several ids: takes environment `i`, which it keeps, and the id of
+            another one, which it returns; `remake` then gets that id, too.
 
     Attributes:
         seconds: wall time spent in the environments' steps and resets so far.
 
     Raises:
-        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of several; shuffled
-            pictures without `twins` or `remake`.
-        FailedError: an environment failed three times in a row; `step`, `advance` and `set_state` raise it,
-            too.
+        UserError: no environments, or one that is not a `VLEnv`; no `exchange` for a course of
+            several; shuffled pictures without `twins` or `remake`.
+        FailedError: an environment failed three times in a row, here or in a method.
     """
 
     def __init__(
-        self,
-        envs: Sequence[gymnasium.Env[Any, Any]],
-        *,
-        split: str = "train",
-        first_episode: int = 0,
-        episodes: int | None = None,
-        builder: PromptBuilder | None = None,
-        repeats: int = 1,
-        stride: int | None = None,
-        remake: Callable[..., gymnasium.Env[Any, Any]] | None = None,
-        failures: EnvFailures | None = None,
-        part: str = "",
-        pictures: str = SHOWN,
-        twins: Sequence[gymnasium.Env[Any, Any]] = (),
-        course: Course | None = None,
-        seed: int | None = None,
-        exchange: Callable[[int, gymnasium.Env[Any, Any], str], gymnasium.Env[Any, Any]] | None = None,
-    ) -> None:
+        self, envs: Sequence[AnyEnv], *, split: str = "train", first_episode: int = 0,
+        episodes: int | None = None, builder: PromptBuilder | None = None, repeats: int = 1,
+        stride: int | None = None, remake: Callable[..., AnyEnv] | None = None,
+        failures: EnvFailures | None = None, part: str = "", pictures: str = SHOWN,
+        twins: Sequence[AnyEnv] = (), course: Course | None = None, seed: int | None = None,
+        exchange: Callable[[int, AnyEnv, str], AnyEnv] | None = None,
+    ) -> None:  # fmt: skip
         if not envs:
             raise UserError("A Runner needs at least one environment.")
         if pictures == SHUFFLED and remake is None and len(twins) != len(envs):
             raise UserError("Shuffled pictures are those of a second environment for each: give twins, or remake.")
         if course is not None and exchange is None and len({place.env_id for place in course.places}) > 1:
-            raise UserError(
-                "A Runner with a course of several environments needs `exchange`, which makes the next one."
-            )
+            raise UserError("A Runner with a course of several environments needs `exchange`: it makes the next one.")
 
         # Numbers, seeds and parts follow from these alone, so runs can be resumed.
-        self.split, self.repeats, self.remake, self.part = split, repeats, remake, part
+        self.split, self.repeats, self.part, self.pictures = split, repeats, part, pictures
         self.stride = len(envs) if stride is None else stride
-        self.builder, self.course, self.exchange, self.pictures, self.seed = builder, course, exchange, pictures, seed
-        self.failures = failures or EnvFailures()
+        self.builder, self.course, self.seed = builder, course, seed
+        self.remake, self.exchange, self.failures = remake, exchange, failures or EnvFailures()
         self.first_episode = self._next = first_episode
         self._end = None if episodes is None else first_episode + episodes
-        self.slots = [
-            _Slot(i, env, _name(env), PromptBuilder.for_env(unwrap(env), builder)) for i, env in enumerate(envs)
-        ]
+
+        # Slots, each with the twin whose pictures it shows.
+        self.slots: list[_Slot] = []
+        for index, env in enumerate(envs):
+            inner = unwrap(env)
+            name = inner.vlgym_spec.id if inner.vlgym_spec is not None else type(inner).__name__
+            self.slots.append(_Slot(index, env, name, PromptBuilder.for_env(inner, builder)))
         if pictures == SHUFFLED:
             for slot in self.slots:
                 env = twins[slot.index] if twins else self._remake(slot)
@@ -151,7 +141,7 @@ class Runner:
         return [self._turn(slot) for slot in self.slots if slot.active]
 
     def step(self, policy: Policy) -> list[StepRecord]:
-        """Let the policy answer every active environment once; return one record each, in slot order."""
+        """Let the policy answer every active environment once; return the records, in slot order."""
         turns = self.turns()
         return self.advance(turns, policy.reply(turns), policy.name)
 
@@ -160,10 +150,14 @@ class Runner:
         check_replies(replies, len(turns), name)
         replies = [cut_reply(reply) for reply in replies]
         start = time.perf_counter()
+
+        # Workers step at the same time: all steps are sent before one is waited for.
         active = [slot for slot in self.slots if slot.active]
         for slot, reply in zip(active, replies, strict=True):
             if isinstance(slot.env, RemoteEnv):
-                slot.env.send_step(reply.text)  # all of them work at the same time
+                slot.env.send_step(reply.text)
+
+        # Resets, too.
         records = []
         for slot, turn, reply in zip(active, turns, replies, strict=True):
             record = self._record(slot, turn, reply)
@@ -175,15 +169,18 @@ class Runner:
         return records
 
     def _record(self, slot: _Slot, turn: Turn, reply: Reply) -> StepRecord:
-        """Step the environment and return the turn's record."""
         record = make_record(turn, reply, slot.episode, slot.observation["image"])
-        record.level, record.truncated = slot.level, True
-        record.final_messages = turn.messages  # an episode that broke off is worth what its last state was worth
+        record.level = slot.level
+
+        # A broken episode is truncated; a learner bootstraps from its last prompt.
+        record.truncated, record.final_messages = True, turn.messages
         try:
             record.terminated, record.truncated, record.reward = self._act(slot, reply.text)
         except Exception as error:
             self._replace(slot, error, reply.text)
             return record
+
+        # The reply was read: the outcome of the step.
         add_outcome(record, slot.info)
         record.success = slot.info["success"]
         record.final_messages = self._turn(slot).messages if record.truncated else None
@@ -192,24 +189,19 @@ class Runner:
         return record
 
     def get_state(self) -> dict[str, Any]:
-        """Return JSON-able data from which `set_state` restores every episode exactly, in any process."""
-        return {
-            "next": self._next,
-            "slots": [
-                {
-                    "episode": slot.episode,
-                    "place": [slot.env_id, slot.level],
-                    "active": slot.active,
-                    "replies": list(slot.replies),
-                    "samples": slot.env.action_space.np_random.bit_generator.state,
-                }
-                for slot in self.slots
-            ],
-        }
+        """Return JSON-able data from which `set_state` restores every episode exactly."""
+        slots = [
+            {
+                "episode": slot.episode, "place": [slot.env_id, slot.level], "active": slot.active,
+                "replies": list(slot.replies),
+                "samples": slot.env.action_space.np_random.bit_generator.state,
+            }
+            for slot in self.slots
+        ]  # fmt: skip
+        return {"next": self._next, "slots": slots}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore `get_state`'s episodes by replaying their replies, which is exact because an episode is a function
-        of its seed.
+        """Restore `get_state`'s episodes exactly, by replaying their replies from their seeds.
 
         Raises:
             UserError: the state has another number of environments.
@@ -227,7 +219,8 @@ class Runner:
 
     def envs(self) -> list[Any]:
         """Return every environment, then the twins."""
-        return [*(slot.env for slot in self.slots), *(slot.twin.env for slot in self.slots if slot.twin is not None)]
+        twins = [slot.twin for slot in self.slots if slot.twin is not None]
+        return [slot.env for slot in (*self.slots, *twins)]
 
     def close(self) -> None:
         """Close every environment, whatever one of them raises."""
@@ -237,18 +230,20 @@ class Runner:
     def _reset(self, slot: _Slot) -> None:
         """Send the reset of the slot's next episode, if there is one; `_finish` begins it."""
         if self._end is None:
-            slot.active = True
-            episode = self.first_episode + slot.index if slot.episode < 0 else slot.episode + self.stride
+            slot.active, skip = True, self.stride
+            episode = self.first_episode + slot.index if slot.episode < 0 else slot.episode + skip
         else:
-            slot.active, episode = self._next < self._end, self._next
+            slot.active, skip, episode = self._next < self._end, 0, self._next
             self._next += slot.active
-        if slot.active:
-            skip = self.stride if self._end is None else 0
-            if self.course is not None:
-                self._move(slot, self.course.choose(episode // self.repeats))
-            if isinstance(slot.env, RemoteEnv):
-                slot.env.send_reset(self._seed(slot, episode), _options(slot))
-            self._begun.append((slot, episode, skip))
+        if not slot.active:
+            return
+
+        # The course may give the slot another environment, so it comes before the reset is sent.
+        if self.course is not None:
+            self._move(slot, self.course.choose(episode // self.repeats))
+        if isinstance(slot.env, RemoteEnv):
+            slot.env.send_reset(self._seed(slot, episode), _options(slot))
+        self._begun.append((slot, episode, skip))
 
     def _move(self, slot: _Slot, place: Place) -> None:
         """Give the slot the environment and the level of its next episode."""
@@ -270,10 +265,7 @@ class Runner:
             self._start(slot, episode, skip=skip)
 
     def _start(self, slot: _Slot, episode: int, replies: Sequence[str] = (), skip: int = 0) -> None:
-        """Begin an episode and play it up to where it stood.
-
-        If the environment raises, begin again in a new one, `skip` episodes on.
-        """
+        """Begin an episode with replies; in a new environment if one raises, `skip` episodes on."""
         while True:
             text = None
             try:
@@ -287,12 +279,11 @@ class Runner:
 
     def _replace(self, slot: _Slot, error: Exception, reply: str | None) -> None:
         """Note a failure of the environment and put a new one in its place; or raise it."""
-        if self.remake is None:
-            raise error
-        while True:
+        # A new one may fail as well; `note` ends the third try in a row.
+        while self.remake is not None:
             self.failures.note(
-                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode, seed=slot.seed, turn=slot.turn,
-                reply=reply, part=self.part,
+                slot.index, error, slot.env, env_id=slot.env_id, episode=slot.episode,
+                seed=slot.seed, turn=slot.turn, reply=reply, part=self.part,
             )  # fmt: skip
             try:
                 slot.env = self._remake(slot)
@@ -302,8 +293,9 @@ class Runner:
                 return
             except Exception as failure:
                 error = failure
+        raise error
 
-    def _remake(self, slot: _Slot) -> gymnasium.Env[Any, Any]:
+    def _remake(self, slot: _Slot) -> AnyEnv:
         assert self.remake is not None
         return self.remake(slot.index, *[slot.env_id] * (self.exchange is not None))
 
@@ -334,22 +326,20 @@ class Runner:
         return bool(terminated), bool(truncated), float(reward)
 
     def _turn(self, slot: _Slot) -> Turn:
-        details = slot.info["vlgym"]
-        messages = self._prompt(slot)
+        details, messages = slot.info["vlgym"], self._prompt(slot)
         if self.pictures == GREY:
             messages = in_grey(messages)
         elif self.pictures == SHUFFLED:
             messages = with_pictures_of(messages, slot.shown)
         return Turn(
-            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats, self.part,
-            slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
+            messages, slot.env, slot.env_id, slot.seed, slot.turn, slot.episode % self.repeats,
+            self.part, slot.observation["text"], tuple(details["legal_actions"]), details["feedback"],
         )  # fmt: skip
 
     def _prompt(self, slot: _Slot) -> list[Message]:
-        details = slot.info["vlgym"]
+        details, past = slot.info["vlgym"], slot.history.get(slot.info.get("seat"), [])
         return slot.builder.build(
-            details["instructions"], details["turn_text"], slot.observation["image"],
-            slot.history.get(slot.info.get("seat"), []),
+            details["instructions"], details["turn_text"], slot.observation["image"], past,
             system=unwrap(slot.env).system_text,
         )  # fmt: skip
 
@@ -357,23 +347,24 @@ class Runner:
 def make_record(turn: Turn, reply: Reply, episode: int, image: Image) -> StepRecord:
     """Return the record of a reply that no environment has read yet."""
     return StepRecord(
-        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (), ENV_ERROR,
-        reward=0.0, terminated=False, truncated=False, invalid=False, success=False, cut=reply.cut,
-        refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage, status=reply.status,
-        reasoning=reply.reasoning, extra=reply.extra,
+        turn.env_id, episode, turn.seed or 0, turn.turn, turn.messages, image, turn.text, reply.text, (),
+        ENV_ERROR, reward=0.0, terminated=False, truncated=False, invalid=False, success=False,
+        cut=reply.cut, refused=reply.refused, repeat=turn.repeat, part=turn.part, usage=reply.usage,
+        status=reply.status, reasoning=reply.reasoning, extra=reply.extra,
     )  # fmt: skip
 
 
 def add_outcome(record: StepRecord, info: dict[str, Any]) -> None:
     """Add to a record how an environment read the reply, as `info` after the step says."""
     details = info["vlgym"]
-    record.actions, record.parse, record.invalid = tuple(details["actions"]), details["parse"], info["invalid_action"]
-    record.score, record.span, record.form = info.get("score"), details["span"], details["form"]
-    record.point = details["point"]
+    record.invalid, record.score = info["invalid_action"], info.get("score")
+    record.actions = tuple(details["actions"])
+    for name in ("parse", "span", "form", "point"):
+        setattr(record, name, details[name])
 
 
 def cut_reply(reply: Reply) -> Reply:
-    """Return a reply as far as an environment reads it, marked as cut where that is not all; see `shorten`."""
+    """Return a reply as `shorten` leaves it, marked as cut where something that is read is lost."""
     if len(reply.text) <= MAX_REPLY:
         return reply
     unread = len(blank_thoughts(reply.text)) < len(reply.text)
@@ -381,17 +372,13 @@ def cut_reply(reply: Reply) -> Reply:
 
 
 def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
-    """Check what a policy gave: one `Reply` with a text for each prompt.
-
-    Raises:
-        UserError: it gave something else.
-    """
+    """Raise a `UserError` if a policy did not give one `Reply` with a text for each prompt."""
     due = f"one vlgym.types.Reply for each of the {count} prompts"
     if not isinstance(replies, Sequence) or isinstance(replies, str):
         raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
     for reply in replies:
-        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-            kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+        kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
+        if kind != "Reply(str)":
             hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
             raise UserError(f"Policy {name!r} gave {kind}; its reply() returns {due}.{hint}")
     if len(replies) != count:
@@ -411,8 +398,3 @@ def run_episodes(runner: Runner, policy: Policy) -> Iterator[list[StepRecord]]:
 
 def _options(slot: _Slot) -> dict[str, Any] | None:
     return None if slot.level is None else {LEVEL: slot.level}
-
-
-def _name(env: gymnasium.Env[Any, Any]) -> str:
-    inner = unwrap(env)
-    return inner.vlgym_spec.id if inner.vlgym_spec is not None else type(inner).__name__

@@ -1,11 +1,10 @@
-"""Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read, and that evaluation and imitation
-read back.
+"""Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read.
 
-    run.json           what was run: environments with all their arguments, hashes, parser, history; package versions
-    metadata.jsonl     one line per turn, an episode's lines together; `file_name` points at the turn's image
-    images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
+    run.json           environments with their arguments, hashes, parser, history; package versions
+    metadata.jsonl     one line per turn, an episode's lines together; `file_name` is the turn's
+    image images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
 
-run.json and every line hold a checksum, and a picture has its name: what is damaged is an error when it is read.
+run.json and every line hold a checksum, and a picture has its name: damage is an error in reading.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import json
 import numbers
 import time
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,71 +36,56 @@ from ..types import Image, LearnerNotes, Message, StepRecord, Usage
 from .remote import RemoteEnv
 
 FORMAT = 4
-READABLE = (3, 4)
-"""Formats of runs that are read; format 3 had no checksums."""
+READABLE = (3, 4)  # formats of runs that are read; format 3 had no checksums
 SEED_RULE = "vlgym.episode_seed(environment id, split, episode number)"
 HEADER, METADATA = "run.json", "metadata.jsonl"
-_NAMES = ("name", "version")
 _FIELDS = (
-    "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated", "truncated",
-    "invalid", "success", "score",
+    "env_id", "episode", "seed", "turn", "text", "reply", "actions", "parse", "reward", "terminated",
+    "truncated", "invalid", "success", "score",
 )  # fmt: skip
 SYNC_EVERY = 1.0  # seconds
 NO_PICTURE = np.zeros((0, 0, 3), np.uint8)
-MALFORMED = (ValueError, KeyError, TypeError, RecursionError)
-"""Errors that `read_record` raises on a malformed line."""
+MALFORMED = (ValueError, KeyError, TypeError, RecursionError)  # errors of `read_record`
 _SINCE_FORMAT_3 = ("part", "repeat", "cut", "refused", "after")
-_IF_ANY = ("level", "form", "point", "status", "reasoning")
-"""Fields that a line has only where they differ from `StepRecord`'s default."""
+_IF_ANY = ("level", "form", "point", "status", "reasoning")  # absent where they are the default
 
 
 def describe_run(
-    envs: Iterable[VLEnv],
-    *,
-    builder: PromptBuilder | None = None,
-    policy: Any = None,
-    split: str | None = None,
-    episodes: tuple[int, int] | None = None,
-    **more: Any,
+    envs: Iterable[VLEnv], *, builder: PromptBuilder | None = None, policy: Any = None, **more: Any
 ) -> dict[str, Any]:
-    """Return what identifies a run's numbers, as plain data in which nothing is null that has a value.
+    """Return what identifies a run's numbers, as plain data.
 
-    For each environment: its class and distribution, all constructor arguments in force, hashes of spec and prompt, the
-    parser and the history setting; and the versions of the core, of the plugins in use and of what these require.
+    For each environment: class and distribution, all constructor arguments in force, hashes of spec
+    and prompt, parser and history; and the versions of the core, the plugins in use and their needs.
 
     Args:
         envs: one environment or more of each id; those of one id are built alike.
         builder: prompt layout; by default each environment's own.
-        policy: who answers; what its `describe()` says is recorded, if it has one, else its name.
-        episodes: number of the first episode, and of the one after the last.
-        **more: whatever else belongs to the run; made plain by `vlgym.env.arguments.to_plain`, `None` left out.
+        policy: recorded by its `describe()`, if it has one, else by its name.
+        **more: whatever else belongs to the run; made plain by `to_plain`, `None` left out.
 
     Raises:
         TrajectoryError: two environments of one id are not built alike.
     """
     described: dict[str, Any] = {}
-    owners = set()
     for env in envs:
         name = env.vlgym_spec.id if env.vlgym_spec else type(env).__name__
         entry = {key: value for key, value in describe_env(env, builder).items() if key != "code"}
         if described.setdefault(name, entry) != entry:
             raise TrajectoryError(f"Two environments {name} have different arguments; write each to its own folder.")
-        owners.add(entry["distribution"])
-    run: dict[str, Any] = {"environments": described, "versions": list_versions(owners - {None}), "split": split}
-    if policy is not None:
-        run["policy"] = describe_policy(policy)
-    if episodes is not None:
-        run["episodes"] = {"first": episodes[0], "end": episodes[1], "seeds": SEED_RULE}
-    return without_none(to_plain({"format": FORMAT, **run, **more}))
+    owners = {entry["distribution"] for entry in described.values()} - {None}
+    player = {} if policy is None else {"policy": describe_policy(policy)}
+    run = {"format": FORMAT, "environments": described, "versions": list_versions(owners)}
+    return without_none(to_plain({**run, **player, **more}))
 
 
 def describe_policy(policy: Any) -> dict[str, Any]:
-    """Return what a run's record says of who answers: its `describe()`, if it has one, else its name."""
+    """Return a policy's entry in a run's record: its `describe()`, if it has one, else its name."""
     return policy.describe() if hasattr(policy, "describe") else {"name": policy.name}
 
 
 def without_none(value: Any) -> Any:
-    """Return plain data without the entries of dicts that are `None`: what is left out has no value."""
+    """Return plain data without the entries of dicts that are `None`."""
     if isinstance(value, dict):
         return {name: without_none(item) for name, item in value.items() if item is not None}
     return [without_none(item) for item in value] if isinstance(value, list) else value
@@ -110,8 +94,8 @@ def without_none(value: Any) -> Any:
 class TrajectoryWriter:
     """Appends episodes to a folder; a kill loses none that `write` has returned from.
 
-    Their lines are flushed to the disk once a second and by `sync`: a machine that loses its power may lose the last
-    second's. Pictures are left to the system, which takes some seconds: there are too many.
+    Lines are flushed to the disk once a second and by `sync`: a power cut may lose the last second's.
+    Pictures are left to the system, which takes some seconds: there are too many.
 
     Args:
         folder: made if missing; must be empty or hold a run that `run` equals.
@@ -125,39 +109,39 @@ class TrajectoryWriter:
         self.folder = Path(folder)
         header = self.folder / HEADER
         if header.exists():
-            recorded = read_header(self.folder)
-            if recorded != json.loads(json.dumps(run)):
+            recorded, plain = read_header(self.folder), json.loads(json.dumps(run))
+            if recorded != plain:
                 raise TrajectoryError(
                     f"{self.folder} holds the trajectories of another run; choose another folder. "
-                    f"Different: {', '.join(find_differences(recorded, json.loads(json.dumps(run))))}."
+                    f"Different: {', '.join(find_differences(recorded, plain))}."
                 )
         elif list_folder(self.folder):
             raise TrajectoryError(f"{self.folder} is not empty and holds no run.json; choose another folder.")
-        self._names: dict[int, str] = {}  # by `id`, within one episode: a history shows the same arrays again and again
+
+        # The header is whole before the first line.
         make_folder(self.folder / "images")
         if not header.exists():
             write_whole(header, encode_header(run))
+        self._names: dict[int, str] = {}  # by `id`, in one episode: a history repeats its arrays
         self._synced = time.monotonic()
 
     def write(self, episode: list[StepRecord]) -> None:
         """Append one episode's records: images first, then the lines that name them."""
-        lines = []
         self._names.clear()
-        for record in episode:
-            row: dict[str, Any] = {"file_name": self._store(record.image)}
-            row.update({field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)})
-            values = {field: getattr(record, field) for field in _IF_ANY}
-            row.update({field: value for field, value in values.items() if value != getattr(StepRecord, field)})
-            row["actions"] = list(record.actions)
-            row["span"] = None if record.span is None else list(record.span)
-            row["usage"] = None if record.usage is None else asdict(record.usage)
-            if record.learner is not None:
-                row["learner"] = asdict(record.learner)
-            row["prompt"] = json.dumps([self._without_images(message) for message in record.messages])
-            lines.append(json.dumps(seal(row)) + "\n")
+        lines = [json.dumps(seal(self._write_row(record))) + "\n" for record in episode]
         append_whole(self.folder / METADATA, "".join(lines))
         if time.monotonic() - self._synced >= SYNC_EVERY:
             self.sync()
+
+    def _write_row(self, record: StepRecord) -> dict[str, Any]:
+        fields = {field: getattr(record, field) for field in (*_FIELDS, *_SINCE_FORMAT_3)}
+        more = {field: getattr(record, field) for field in _IF_ANY}
+        row = {"file_name": self._store(record.image), **fields}
+        row |= {field: value for field, value in more.items() if value != getattr(StepRecord, field)}
+        row |= {"span": record.span, "usage": record.usage and asdict(record.usage)}
+        if record.learner is not None:
+            row["learner"] = asdict(record.learner)
+        return {**row, "prompt": json.dumps([self._without_images(message) for message in record.messages])}
 
     def sync(self) -> None:
         """Flush all lines to the disk."""
@@ -191,12 +175,12 @@ def read_trajectories(
 
     Args:
         folder: of a `TrajectoryWriter`.
-        images: `False` only checks that the image files are there, which is many times faster: `image` is then
-            empty, and the image parts of `messages` hold `file_name`, relative to the folder, instead of `image`.
-        unfinished: `False` leaves out what a kill leaves at the end: a line without its end, an episode without one.
+        images: `False` only looks for the files, which is many times faster: `image` is then empty,
+            and image parts of `messages` hold `file_name`, relative to the folder.
+        unfinished: `False` leaves out a line or an episode without its end: a kill leaves them.
 
     Raises:
-        TrajectoryError: a line or an image is missing, damaged or malformed; the message names the line.
+        TrajectoryError: a line or an image is missing or damaged; the message names the line.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -213,60 +197,45 @@ def read_trajectories(
 def read_numbered(folder: Path, *, images: bool, unfinished: bool) -> Iterator[tuple[int, list[StepRecord]]]:
     """As `read_trajectories`, each episode with the byte of metadata.jsonl after it."""
     path = folder / METADATA
+    if not path.exists():
+        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
+    required, known = is_sealed(read_header(folder)), _Images(folder, images)
     episode: list[StepRecord] = []
-    read: Callable[[Path], Any] = _read_image if images else _find_image
-    known = _Images(folder, read)
-    for number, end, row in read_lines(folder, unfinished=unfinished):
-        try:
-            record = read_record(row, known, images)
-        except (*MALFORMED, OSError, SyntaxError, DecompressionBombError) as error:
-            raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
-        episode.append(record)
-        if record.terminated or record.truncated:
-            yield end, episode
-            episode = []
-            if images:
-                known.clear()
+    end = 0
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not unfinished and is_cut(line):
+                return
+            try:
+                row = unseal(json.loads(line.decode("utf-8")), required=required)
+                record = read_record(row, known, images)
+            except (*MALFORMED, OSError, SyntaxError, DecompressionBombError) as error:
+                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
+            end += len(line)
+            episode.append(record)
+
+            # An episode's last line says so; its pictures are forgotten, names of files are not.
+            if record.terminated or record.truncated:
+                yield end, episode
+                episode = []
+                if images:
+                    known.clear()
     if episode and unfinished:
         yield end, episode
 
 
-def read_lines(folder: Path, *, unfinished: bool) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield the lines of a folder: number, the byte after it, and what it says, without its checksum.
-
-    Args:
-        unfinished: `False` leaves out the beginning of a line that a kill leaves at the end.
-
-    Raises:
-        TrajectoryError: there are none, or one is damaged; the message names the line.
-    """
-    path = folder / METADATA
-    if not path.exists():
-        raise TrajectoryError(f"{folder} holds no {METADATA}; is it a trajectory folder?")
-    header = read_header(folder)
-    required = is_sealed(header)
-    end = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            end += len(line)
-            if not unfinished and is_cut(line):
-                break
-            try:
-                row = unseal(json.loads(line.decode("utf-8")), required=required)
-            except (ValueError, RecursionError) as error:
-                raise TrajectoryError(f"{path}, line {number}: {type(error).__name__}: {error}") from None
-            yield number, end, row
-
-
 class _Images(dict[str, Any]):
-    """Cache of image files by name, each read once."""
+    """Image files by name, each read once, or only looked for."""
 
-    def __init__(self, folder: Path, read: Callable[[Path], Any]) -> None:
+    def __init__(self, folder: Path, read: bool) -> None:
         super().__init__()
         self.folder, self.read = folder, read
 
     def __missing__(self, name: str) -> Any:
-        self[name] = self.read(_image_path(self.folder, name))
+        path = _image_path(self.folder, name)
+        if not self.read and not path.is_file():
+            raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
+        self[name] = _read_image(path) if self.read else NO_PICTURE
         return self[name]
 
 
@@ -290,15 +259,8 @@ def _read_image(path: Path) -> Any:
     return image
 
 
-def _find_image(path: Path) -> Any:
-    if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, "No such image", str(path))
-    return NO_PICTURE
-
-
 def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool = False) -> StepRecord:
-    """Return the record that a line holds, every value of the type that `StepRecord` states and every number
-    finite.
+    """Return the record that a line holds, with values of `StepRecord`'s types and finite numbers.
 
     Args:
         known: name of an image -> the image.
@@ -310,8 +272,10 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
     image = known[row["file_name"]]
     messages = [_with_images(message, known, images) for message in json.loads(row["prompt"])]
     values = {name: row[name] for name in _FIELDS}
+    values |= {name: row[name] for name in (*_SINCE_FORMAT_3, *_IF_ANY) if name in row}
+
+    # JSON has lists and dicts for tuples and dataclasses.
     values["actions"] = tuple(values["actions"])
-    values.update({name: row[name] for name in (*_SINCE_FORMAT_3, *_IF_ANY) if name in row})
     if row.get("span") is not None:
         start, end = row["span"]
         values["span"] = (int(start), int(end))
@@ -319,11 +283,11 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
         values["point"] = tuple(values["point"])
     if row.get("usage") is not None:
         values["usage"] = Usage(**row["usage"])
-    if row.get("learner") is not None:
-        notes = row["learner"]
-        values["learner"] = LearnerNotes(
-            notes["value"], notes["advantage"], tuple(notes["tokens"]), tuple(notes["log_probs"])
-        )
+    if (notes := row.get("learner")) is not None:
+        lists = tuple(notes["tokens"]), tuple(notes["log_probs"])
+        values["learner"] = LearnerNotes(notes["value"], notes["advantage"], *lists)
+
+    # Whoever wrote the file, no other type goes further.
     check_record_values(values)
     for each in filter(None, (values.get("usage"), values.get("learner"))):
         check_record_values(vars(each), type(each))
@@ -331,8 +295,7 @@ def read_record(row: Mapping[str, Any], known: Mapping[str, Any], images: bool =
 
 
 def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> None:
-    """Refuse values that have not the type that a record states for their names, and numbers that are not finite or
-    are beyond `GREATEST`.
+    """Refuse values of other types than a record states, and numbers beyond `GREATEST`.
 
     Raises:
         ValueError: there is one; the message names it.
@@ -341,15 +304,12 @@ def check_record_values(values: Mapping[str, Any], kind: type = StepRecord) -> N
     for name, value in values.items():
         hint = hints[name]
         if type(value) is hint and hint not in (int, float):
-            continue
-        if not fits(value, hint) or not _is_finite(value):
+            continue  # which is quicker
+        items = value if isinstance(value, tuple) else (value,)
+        reals: list[Any] = [each for each in items if isinstance(each, numbers.Real)]
+        finite = all(abs(each if isinstance(each, int) else float(each)) <= GREATEST for each in reals)
+        if not finite or not fits(value, hint):
             raise ValueError(f"{name} is {value!r:.80}, not {describe_hint(hint)}")
-
-
-def _is_finite(value: Any) -> bool:
-    items = value if isinstance(value, tuple) else (value,)
-    reals: list[Any] = [item for item in items if isinstance(item, numbers.Real)]
-    return all(abs(item if isinstance(item, int) else float(item)) <= GREATEST for item in reals)
 
 
 @functools.cache
@@ -358,14 +318,15 @@ def _read_hints(kind: type) -> dict[str, Any]:
 
 
 def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, Any]:
-    """Return what one environment contributes to `describe_run`."""
+    """Return an environment's entry of `describe_run`."""
     if isinstance(env, RemoteEnv):
         return env.describe(*(() if builder is None else (builder.history_turns, builder.history_images)))
     spec, parser = env.vlgym_spec, env.parser
     layout = PromptBuilder.for_env(env, builder)
-    public = {name: getattr(parser, name) for name in dir(parser) if not name.startswith("_")}
-    settings = {name: value for name, value in public.items() if name not in _NAMES and not callable(value)}
     owner = get_registry().owner.get(spec.id) if spec else None
+    names = [name for name in dir(parser) if not name.startswith("_")]
+    public = {name: getattr(parser, name) for name in names if name not in ("name", "version")}
+    settings = {name: value for name, value in public.items() if not callable(value)}
     return {
         "class": to_plain(type(env)),
         "distribution": owner or find_distribution(type(env).__module__),
@@ -399,7 +360,7 @@ def is_sealed(header: Any) -> bool:
 
 
 def read_header(folder: Path) -> Any:
-    """Return what a folder's run.json says, without its checksum.
+    """Return the content of a folder's run.json, without its checksum.
 
     Raises:
         TrajectoryError: it cannot be read.
@@ -409,9 +370,8 @@ def read_header(folder: Path) -> Any:
         header = json.loads(path.read_text(encoding="utf-8"))
         return unseal(header, required=is_sealed(header)) if isinstance(header, dict) else header
     except (ValueError, OSError, RecursionError) as error:
-        raise TrajectoryError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); choose another folder."
-        ) from None
+        why = f"{type(error).__name__}: {error}"
+        raise TrajectoryError(f"{path} cannot be read ({why}); choose another folder.") from None
 
 
 def _image_path(folder: Path, name: str) -> Path:
@@ -437,8 +397,6 @@ def find_differences(recorded: Any, run: Any, place: str = "") -> list[str]:
     """Return where two headers differ, as dotted names; the first five."""
     if not (isinstance(recorded, dict) and isinstance(run, dict)):
         return [] if recorded == run else [place or "all of it"]
-    names = sorted({*recorded, *run})
-    inner = [
-        find_differences(recorded.get(name), run.get(name), f"{place}.{name}" if place else name) for name in names
-    ]
+    places = {name: f"{place}.{name}" if place else name for name in sorted({*recorded, *run})}
+    inner = [find_differences(recorded.get(name), run.get(name), where) for name, where in places.items()]
     return [line for lines in inner for line in lines][:5]

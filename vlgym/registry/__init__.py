@@ -1,7 +1,4 @@
-"""Environments that exist, installed or known from registry.yaml, and the way from an id to an environment.
-
-Plugins are found here; nothing is played.
-"""
+"""Environments, installed or known from registry.yaml, and the way from an id to an environment."""
 
 from .hookspecs import hookimpl
 from .lookup import FIRST_PARTY, Registry, build_registry, get_registry, list_problems, normal_name

@@ -1,7 +1,6 @@
 """Installation commands of this project's distributions, the same on every page, list and error.
 
-No package index has them yet, so a clone of the repository works. At the release set `RELEASED`; the tests then name
-each page that still shows the old command.
+No package index has them yet. At the release set `RELEASED`; tests then name old pages.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from ..errors import NotInstalledError
 
 RELEASED = False
 CORE = "vlgym"
-CLONE = Path(__file__).parents[2]
-"""The clone that this copy of vlgym runs from; without a folder `plugins`, it runs from none."""
+CLONE = Path(__file__).parents[2]  # where this copy runs from; no clone has no folder `plugins`
 
 
 def how_to_install(distribution: str, *, clone: Path = CLONE, here: Path | None = None) -> str:
-    """Return the command that installs or updates a distribution of this project, and where to run it if not here.
+    """Return the command that installs or updates a distribution of this project, and its folder.
 
-    Args:
-        distribution: `vlgym`, one of the plugins' (`vlgym-cards`), or `vlgym[train]` for what the learners need.
-        here: the folder that the user stands in; default the current one.
+    `distribution` is `vlgym`, a plugin's (`vlgym-cards`), or `vlgym[train]` with an extra. `here`
+    is the folder that the user stands in; default the current one.
     """
     if RELEASED:
         return f"pip install --upgrade {shlex.quote(distribution)}"
     name, bracket, extras = distribution.partition("[")
     folder = "." if name == CORE else f"plugins/{name.removeprefix(CORE + '-')}"
+
+    # Without a clone at hand the command says where it holds.
     if not ((clone / "plugins").is_dir() and (clone / folder / "pyproject.toml").is_file()):
         return f"in a clone of vlgym's repository: pip install -e {shlex.quote(folder + bracket + extras)}"
     if clone.resolve() != (here or Path.cwd()).resolve():
@@ -49,10 +48,7 @@ def how_to_install_all(*, clone: Path = CLONE, here: Path | None = None) -> str:
 
 
 def import_extra(module: str, extra: str, user: str) -> Any:
-    """Import a module that one of the core's extras brings.
-
-    Args:
-        user: what needs it; the message begins with it.
+    """Import a module that one of the core's extras brings, for `user`.
 
     Raises:
         NotInstalledError: it is not installed; the message says how to install it.

@@ -1,6 +1,6 @@
 """YAML from files and command lines, read by a safe loader and within limits.
 
-A few lines of YAML may stand for billions of nodes by aliases, or nest so deep that the process dies of reading them.
+A few lines may stand for billions of nodes by aliases, or nest too deep for the process.
 """
 
 from __future__ import annotations
@@ -9,19 +9,14 @@ from typing import Any
 
 import yaml
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The fastest safe loader that there is."""
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the fastest safe one
 
 MOST_CHARACTERS = 4_000_000
 DEEPEST = 40
 
 
 def read_yaml(text: str, most_characters: int = MOST_CHARACTERS) -> Any:
-    """Return the data of a YAML text.
-
-    Raises:
-        yaml.YAMLError: it is not YAML, too long, nests too deep, or has an alias.
-    """
+    """Return the data of a YAML text; `yaml.YAMLError` if it is long, deep, or has an alias."""
     if len(text) > most_characters:
         raise yaml.YAMLError(f"it has {len(text)} characters, more than the {most_characters} that are read")
     depth = 0

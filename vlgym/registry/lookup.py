@@ -1,5 +1,4 @@
-"""id -> spec. Look-up in stages: installed; installed but broken; known but not installed; unknown, with the nearest
-ids."""
+"""id -> spec: installed; broken; known but not installed; unknown, with the nearest ids."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from .registry_file import read_registry
 from .suites import SuitePart
 from .versions import read_requirements
 
-FIRST_PARTY = "vlgym"
-"""Namespace of this project's ids."""
+FIRST_PARTY = "vlgym"  # namespace of this project's ids
 
 OWNERSHIP = (
     "ids of vlgym/ belong to the distributions that registry.yaml names, and new ones to this project's; "
@@ -35,7 +33,7 @@ class Registry:
         specs: id -> spec of everything that `make` can build.
         owner: id -> distribution.
         clashes: id -> the distributions that claim it; such an id cannot be made.
-        refused: id -> distributions that claim it without a right to it: ids of `vlgym/` belong to this project.
+        refused: id -> distributions without a right to it: ids of `vlgym/` are this project's.
         project: this project's distributions, in normal form (see `normal_name`).
     """
 
@@ -52,39 +50,39 @@ class Registry:
         """Return the spec of an id that can be made.
 
         Raises:
-            PluginError: two plugins claim the id, a plugin claims it that may not, or the plugin that holds it failed
-                to load.
-            NotInstalledError: a first-party id whose distribution is not installed (or switched off).
+            PluginError: two plugins claim the id, one that may not, or its plugin failed to load.
+            NotInstalledError: a first-party id's distribution is not installed, or switched off.
             UnknownEnvError: anything else; the message names the nearest ids.
         """
         if env_id in self.specs:
             return self.specs[env_id]
+
+        # An id that someone knows fails for a reason that the user can remove.
         if env_id in self.clashes:
+            owners = self.clashes[env_id]
             raise PluginError(
-                f"{env_id} is claimed by two plugins: {' and '.join(self.clashes[env_id])}. "
-                f"Uninstall one, or load one only: {SWITCH}={self.clashes[env_id][0]}."
+                f"{env_id} is claimed by two plugins: {' and '.join(owners)}. "
+                f"Uninstall one, or load one only: {SWITCH}={owners[0]}."
             )
         if env_id in self.known:
             self._explain_known(env_id)
         if env_id in self.refused:
-            raise PluginError(
-                f"{env_id} is claimed by {' and '.join(self.refused[env_id])}, refused: {OWNERSHIP} See: vlgym doctor."
-            )
-        match = ID_PATTERN.match(env_id)
-        if match is None:
+            claimants = " and ".join(self.refused[env_id])
+            raise PluginError(f"{env_id} is claimed by {claimants}, refused: {OWNERSHIP} See: vlgym doctor.")
+
+        # Others are mistyped, of another version, or of a plugin that is broken.
+        if ID_PATTERN.match(env_id) is None:
             raise UnknownEnvError(
                 f"{env_id!r} is not an environment id; ids look like namespace/Name-vN, for example vlgym/OneRoom-v0."
                 f"{nearest(env_id, self.specs)}"
             )
-        versions = [other for other in self.specs if other.rsplit("-v", 1)[0] == env_id.rsplit("-v", 1)[0]]
-        if versions:
-            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {', '.join(sorted(versions))}.")
-        broken = "; ".join(f"{record.distribution}: {record.error}" for record in self.plugins if record.error)
+        name = env_id.rpartition("-v")[0]
+        if versions := ", ".join(sorted(each for each in self.specs if each.rpartition("-v")[0] == name)):
+            raise UnknownEnvError(f"{env_id} does not exist in that version; there is {versions}.")
+        broken = "; ".join(f"{each.distribution}: {each.error}" for each in self.plugins if each.error)
         hint = f" Broken plugin(s), which might hold it: {broken}" if broken else ""
-        choices = sorted({*self.specs, *self.known})
-        raise UnknownEnvError(
-            f"No environment {env_id!r} is known.{nearest(env_id, choices)} All ids: vlgym list.{hint}"
-        )
+        near = nearest(env_id, sorted({*self.specs, *self.known}))
+        raise UnknownEnvError(f"No environment {env_id!r} is known.{near} All ids: vlgym list.{hint}")
 
     def current(self) -> dict[str, EnvSpec]:
         """Return id -> spec of the installed environments that no newer version replaces."""
@@ -103,18 +101,15 @@ class Registry:
         raise NotInstalledError(f"{place}, but version {record.version}, which is installed, lacks it: {remedy}")
 
     def suite(self, name: str) -> tuple[SuitePart, ...]:
-        """Return the parts of a suite that the installed plugins contribute, sorted by id.
-
-        Raises:
-            UnknownEnvError: no installed plugin contributes to it; the message names the suites there are.
-        """
-        parts = [part for record in self.plugins for part in record.suites if part.env_id in self.specs]
-        chosen = tuple(sorted((part for part in parts if part.suite == name), key=lambda part: part.env_id))
+        """Return the parts of a suite, sorted by id; `UnknownEnvError` if there are none."""
+        every = [part for record in self.plugins for part in record.suites]
+        parts = [part for part in every if part.env_id in self.specs]
+        chosen = [part for part in parts if part.suite == name]
         if not chosen:
             names = sorted({part.suite for part in parts})
             there = f"there are {', '.join(names)}" if names else "the installed plugins contribute none"
             raise UnknownEnvError(f"No suite {name!r}; {there}.{nearest(name, names)}")
-        return chosen
+        return tuple(sorted(chosen, key=lambda part: part.env_id))
 
 
 def build_registry(
@@ -125,21 +120,24 @@ def build_registry(
 ) -> Registry:
     """Combine loaded plugins; an id that two of them claim is set aside, and both are named.
 
-    An id of `vlgym/` goes to the distribution that registry.yaml records for it. One that is not recorded yet may be
-    claimed by any distribution of this project: those that registry.yaml names, and those in `extras`. A name that
-    begins with vlgym- proves nothing, since anyone may publish one.
+    An id of `vlgym/` goes to the distribution in registry.yaml. A new one may be of any
+    distribution of this project: those in registry.yaml and in `extras`. A name that begins
+    with vlgym- proves nothing, since anyone may publish one.
     """
     known = known or {}
-    project = frozenset(normal_name(name) for name in (*extras, *(entry["distribution"] for entry in known.values())))
+    recorded = {env_id: normal_name(entry["distribution"]) for env_id, entry in known.items()}
+    project = frozenset({*map(normal_name, extras), *recorded.values()})
     claims: dict[str, list[tuple[str, EnvSpec]]] = {}
     refused: dict[str, tuple[str, ...]] = {}
     for record in records:
         for spec in record.specs:
-            owners = {normal_name(known[spec.id]["distribution"])} if spec.id in known else project
+            owners = {recorded[spec.id]} if spec.id in recorded else project
             if spec.namespace == FIRST_PARTY and normal_name(record.distribution) not in owners:
                 refused[spec.id] = (*refused.get(spec.id, ()), record.distribution)
             else:
                 claims.setdefault(spec.id, []).append((record.distribution, spec))
+
+    # One claim makes an owner.
     specs, owner, clashes = {}, {}, {}
     for env_id in sorted(claims):
         if len(claims[env_id]) > 1:
@@ -150,12 +148,12 @@ def build_registry(
 
 
 def normal_name(distribution: str) -> str:
-    """Return a distribution's name in the form in which equal names are equal (PEP 503)."""
+    """Return a distribution's name in normal form (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _list_extras() -> list[str]:
-    """The distributions that vlgym's own metadata names as extras: where this project lists its families first."""
+    """Return the distributions among vlgym's extras, where a new family is listed first."""
     names = (re.match(r"vlgym-[\w.-]+", line) for line in read_requirements("vlgym") if "extra" in line)
     return [match[0] for match in names if match]
 
@@ -199,12 +197,13 @@ def list_problems(registry: Registry) -> list[str]:
         f"{env_id} is claimed by {' and '.join(owners)}; uninstall one, or load one only: {SWITCH}={owners[0]}"
         for env_id, owners in registry.clashes.items()
     ]
+
+    # One line for each distribution, whatever the number of its ids.
     claimed: dict[str, list[str]] = {}
-    for env_id, distributions in registry.refused.items():
-        for distribution in distributions:
+    for env_id in sorted(registry.refused):
+        for distribution in registry.refused[env_id]:
             claimed.setdefault(distribution, []).append(env_id)
-    problems += [
-        f"{distribution} claims {', '.join(sorted(env_ids))}, refused: {OWNERSHIP}"
-        for distribution, env_ids in sorted(claimed.items())
-    ]
-    return [*problems, *find_misspelt(registry.plugins), *([registry.file_error] if registry.file_error else [])]
+    for distribution in sorted(claimed):
+        problems.append(f"{distribution} claims {', '.join(claimed[distribution])}, refused: {OWNERSHIP}")
+    problems += find_misspelt(registry.plugins)
+    return [*problems, registry.file_error] if registry.file_error else problems

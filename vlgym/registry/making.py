@@ -1,8 +1,8 @@
 """spec -> environment, and the registration of every id with Gymnasium.
 
-Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported; each with one string entry point,
-`construct`, which imports the environment's code only when it is made. Known ids that are not installed are
-registered too, so that making one says what to install.
+Gymnasium has no look-up hook, so ids are registered when `vlgym` is imported, all with the entry
+point `construct`, which imports the environment's code. Known ids that are not installed are
+registered, too: making one says what to install.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from .lookup import Registry, get_registry
 
 
 def construct(vlgym_id: str, **kwargs: Any) -> VLEnv:
-    """Build the environment `vlgym_id`; the entry point of every Gymnasium registration.
+    """Build an environment; the entry point of every Gymnasium registration.
 
     Raises:
-        UserError: the id cannot be made (see `Registry.get`), its code fails to import, or an argument is unknown or
-            out of range.
+        UserError: the id cannot be made (`Registry.get`), or an argument is wrong.
     """
     return build(get_registry().get(vlgym_id), **kwargs)
 
 
 def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
-    """Import a spec's entry point and construct it with the spec's kwargs, overridden by `kwargs`."""
+    """Import a spec's entry point and construct it; `kwargs` override the spec's."""
     cls = load_class(spec)
     if isinstance(kwargs.get("parser"), str):
         get_parser(kwargs["parser"])
     check_argument_types(spec.id, cls, kwargs)
+
+    # Python's own words on a wrong argument name the constructor, not the id.
     try:
         return cls(**{**spec.kwargs, **kwargs}, vlgym_spec=spec)
     except TypeError as error:
@@ -47,20 +48,13 @@ def build(spec: EnvSpec, **kwargs: Any) -> VLEnv:
             raise UserError(f"{spec.id} sets {match.group(1)!r} itself; leave it out.") from error
         if "unexpected keyword argument" not in str(error):
             raise
-        wrong = str(error).split("'")[1]
-        raise UserError(
-            f"{spec.id} has no argument {wrong!r}; it takes {', '.join(list_arguments(cls))}."
-            f"{nearest(wrong, list_arguments(cls))}"
-        ) from error
+        wrong, names = str(error).split("'")[1], list_arguments(cls)
+        words = f"{spec.id} has no argument {wrong!r}; it takes {', '.join(names)}.{nearest(wrong, names)}"
+        raise UserError(words) from error
 
 
 def load_class(spec: EnvSpec) -> type[VLEnv]:
-    """Import the class that a spec names.
-
-    Raises:
-        PluginError: the module fails to import, or the class is missing or not a `VLEnv`.
-        UserError: a system part is missing (the environment's own message passes through).
-    """
+    """Import the class of a spec, or raise `PluginError`; a `UserError` passes through."""
     module_name, _, class_name = spec.entry_point.partition(":")
     try:
         cls = getattr(importlib.import_module(module_name), class_name)
@@ -74,7 +68,7 @@ def load_class(spec: EnvSpec) -> type[VLEnv]:
 
 
 def make(env_id: str, **kwargs: Any) -> VLEnv:
-    """Build an environment without Gymnasium's wrappers: what `gymnasium.make(env_id, **kwargs).unwrapped` gives.
+    """Build an environment without Gymnasium's wrappers: `gymnasium.make(...).unwrapped`.
 
     >>> env = make("vlgym/NumberLine-v1")
     >>> observation, info = env.reset(seed=1)
@@ -87,7 +81,7 @@ def make(env_id: str, **kwargs: Any) -> VLEnv:
 
 
 def register_all(registry: Registry) -> None:
-    """Register `remote` and every id, installed or merely known, with Gymnasium; doing it twice changes nothing."""
+    """Register `remote` and every id, installed or known, with Gymnasium; twice changes nothing."""
     last = WrapperSpec("refuse_time_limit", "vlgym.registry.making:refuse_time_limit", {})
     add = partial(register, additional_wrappers=(last,))
     if "remote" not in gymnasium_registry:
@@ -98,7 +92,7 @@ def register_all(registry: Registry) -> None:
 
 
 def refuse_time_limit(env: Any) -> Any:
-    """Return what `gymnasium.make` has built; a limit that the environment's texts do not tell is refused."""
+    """Return what `gymnasium.make` has built; a limit that the texts do not tell is refused."""
     if isinstance(env, TimeLimit):
         env.close()
         limit = env._max_episode_steps
@@ -107,8 +101,7 @@ def refuse_time_limit(env: Any) -> Any:
 
 
 def unwrap(env: Any) -> VLEnv:
-    """Return the `VLEnv` under any wrappers; a seat of a game of several agents (`Table.turn`) and an environment of
-    another process stay what they are."""
+    """Return the `VLEnv` under any wrappers, or its stand-in: a seat, a worker's."""
     inner = env.unwrapped
     if not hasattr(inner, "vlgym_spec"):
         raise UserError(

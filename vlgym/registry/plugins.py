@@ -1,8 +1,7 @@
-"""Finding and loading plugins, each in isolation: a broken one is recorded and reported, and never breaks the rest.
+"""Finding and loading plugins, each in isolation: a broken one never breaks the rest.
 
-A plugin is a distribution with an entry point in the group `vlgym`; the entry point names a module that holds hook
-implementations.
-Environment code is not imported here. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads
+A plugin is a distribution with an entry point in the group `vlgym`, which names a module of hook
+implementations. `VLGYM_PLUGINS=none` loads nothing; `VLGYM_PLUGINS=cards,vlgym-miniworld` loads
 those only, named by entry point or by distribution.
 """
 
@@ -33,9 +32,8 @@ class PluginRecord:
     """One plugin and the result of loading it.
 
     Attributes:
-        curricula: its samplers of curricula, name to factory.
         error: `None`, or one line that says what failed.
-        unfinished: the module is being imported right now (someone imported the plugin before vlgym); look again later.
+        unfinished: someone imported the plugin before vlgym; it is half loaded: look later.
     """
 
     name: str
@@ -51,7 +49,7 @@ class PluginRecord:
 
 
 def find_plugins() -> list[tuple[str, str, str, Any]]:
-    """Return (name, distribution, version, entry point) of every installed plugin, sorted, without importing any."""
+    """Return (name, distribution, version, entry point) of every plugin, without importing any."""
     plugins = {}
     for point in metadata.entry_points(group=GROUP):
         assert point.dist is not None
@@ -63,34 +61,35 @@ def find_plugins() -> list[tuple[str, str, str, Any]]:
 def load_plugins(
     candidates: Iterable[tuple[str, str, str, Any]] | None = None, switch: str | None = None
 ) -> list[PluginRecord]:
-    """Load every plugin that the switch allows.
+    """Load every plugin among the `candidates`, by default all, that the switch allows.
 
     Args:
-        candidates: as from `find_plugins` (the default).
         switch: value of `VLGYM_PLUGINS`; the environment variable by default.
     """
     allowed = _read_switch(switch)
     records = []
     for name, distribution, version, point in find_plugins() if candidates is None else candidates:
         record = PluginRecord(name, distribution, version)
+        records.append(record)
         if allowed is not None and not _names(record) & allowed:
             record.enabled = False
-        else:
-            try:
-                with contextlib.redirect_stdout(sys.stderr):
-                    _load(record, point)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # a plugin may fail in any way; it must not take the others with it
-                record.specs, record.suites, record.policies, record.curricula = (), (), {}, {}
-                message = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
-                record.error = plain_line(message).rstrip(": ")
-        records.append(record)
+            continue
+
+        # A plugin may fail in any way; it must not take the others with it.
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                _load(record, point)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            record.specs, record.suites, record.policies, record.curricula = (), (), {}, {}
+            message = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+            record.error = plain_line(message).rstrip(": ")
     return records
 
 
 def find_misspelt(records: Iterable[PluginRecord], switch: str | None = None) -> list[str]:
-    """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) that is no installed plugin's."""
+    """Return one line for each name in `VLGYM_PLUGINS` (or `switch`) of no installed plugin."""
     wanted = _read_switch(switch) or set()
     names = {name for record in records for name in _names(record)}
     there = ", ".join(sorted(record.name for record in records)) or "none is installed"
@@ -106,7 +105,7 @@ def _names(record: PluginRecord) -> set[str]:
 
 
 def _read_switch(switch: str | None) -> set[str] | None:
-    """Return the names in a value of `VLGYM_PLUGINS`, by default the variable's; `None` where it allows all."""
+    """Return the names in a value of `VLGYM_PLUGINS`; `None` where it allows all."""
     value = os.environ.get(SWITCH, "") if switch is None else switch
     names = {item.strip() for item in value.split(",") if item.strip()}
     return None if not value.strip() else set() if names == {"none"} else names
@@ -117,10 +116,14 @@ def _load(record: PluginRecord, point: Any) -> None:
     if getattr(getattr(module, "__spec__", None), "_initializing", False):
         record.unfinished = True
         return
+
+    # pluggy passes over hooks that it does not know, so a misspelt one is refused here.
     manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     manager.register(module)
     _refuse_unknown_hooks(module)
+
+    # An environment of another contract would fail in the middle of an episode.
     specs = list(chain(*manager.hook.vlgym_envs()))
     for spec in specs:
         if spec.contract != CONTRACT:
@@ -129,7 +132,8 @@ def _load(record: PluginRecord, point: Any) -> None:
                 "install versions of vlgym and the plugin that belong together."
             )
     record.specs = tuple(sorted(specs, key=lambda spec: spec.id))
-    record.suites = tuple(sorted(chain(*manager.hook.vlgym_suites()), key=lambda part: (part.suite, part.env_id)))
+    parts = chain(*manager.hook.vlgym_suites())
+    record.suites = tuple(sorted(parts, key=lambda part: (part.suite, part.env_id)))
     for policies in manager.hook.vlgym_policies():
         record.policies.update(policies)
     for curricula in manager.hook.vlgym_curricula():

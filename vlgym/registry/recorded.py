@@ -1,7 +1,4 @@
-"""Compare an installed environment's card, prompt and parser with registry.yaml.
-
-The environment is made, but not played: `vlgym check` compares its fingerprint.
-"""
+"""Compare an installed environment's card, prompt and parser with registry.yaml."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ class Comparison:
     """State of an installed environment against registry.yaml.
 
     Attributes:
-        live: `spec_hash`, `prompt_hash` and `parser_hash` as they are; empty where the environment cannot be made.
-        options: what its `reset` takes, by name; `None` where it cannot be made.
-        differences: one line for each difference from registry.yaml; empty too where that does not know the id.
-        error: why the environment cannot be made, if so.
+        live: `spec_hash`, `prompt_hash` and `parser_hash` of the environment.
+        options: what its `reset` takes, by name.
+        differences: one line for each; none where registry.yaml does not know the id.
+        error: why the environment cannot be made; `live` is empty then, and `options` is `None`.
     """
 
     live: dict[str, str] = field(default_factory=dict)
@@ -40,7 +37,7 @@ def hash_texts(env: VLEnv) -> dict[str, str]:
 
 
 def compare_recorded(registry: Registry, env_id: str) -> Comparison:
-    """Make an installed environment with its default arguments and compare it with its entry in registry.yaml."""
+    """Make an installed environment with its default arguments and compare it with its entry."""
     spec = registry.specs[env_id]
     try:
         env = build(spec)
@@ -49,6 +46,8 @@ def compare_recorded(registry: Registry, env_id: str) -> Comparison:
     hashes = hash_texts(env)
     options = {name: f"{option.meaning} ({option.valid})" for name, option in env.reset_options.items()}
     env.close()
+
+    # An id that is not recorded differs from nothing.
     entry: dict[str, Any] = {"distribution": registry.owner[env_id], "spec": spec, **hashes}
     known = registry.known.get(env_id)
     differences = compare_registries({env_id: known}, {env_id: entry}) if known else []

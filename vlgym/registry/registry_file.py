@@ -1,7 +1,7 @@
-"""registry.yaml: the generated catalogue of first-party environments; read it, write it, compare it.
+"""registry.yaml, the generated catalogue of first-party environments: read, write, compare it.
 
-registry.lock, next to it, holds the small pictures. Pure data: measuring what stands in it is `vlgym.testing`'s
-business, and at run time the live hooks are the truth.
+registry.lock, next to it, holds the small pictures. `vlgym.testing` measures its figures. At
+run time the live hooks are the truth.
 """
 
 from __future__ import annotations
@@ -22,47 +22,46 @@ BANNER = (
     "Do not edit: the plugins' specs are the source.\n"
 )
 FORMAT, LOCK_SUFFIX = 1, ".lock"
+Entries = dict[str, dict[str, Any]]  # by id, or by suite
 PACKAGED = Path(__file__).parents[1] / "registry.yaml"
+AGAIN = "Write it again: vlgym registry."
 FLOOR_FIELDS = ("return", "se", "success", "episodes")
-"""Fields of a floor or a ceiling: mean return, its standard error, share of successes, number of episodes."""
+"""Fields of a floor or a ceiling: mean return, its standard error, share of successes, episodes."""
 BLIND_FIELDS = (*FLOOR_FIELDS, "policy", "success_policy")
-"""Fields of a blind floor: the best return and the best success of all blind policies, and which reached them."""
-
-_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
-_LATER = {"blind", "levels"}
-"""Fields that an entry may lack, if they are not measured or the card has no levels."""
+"""Fields of a blind floor: the best return and success of blind policies, and who reached them."""
 LEVEL_FIELDS = ("oracle", "length", "se", "random", "blind", "episodes")
-"""Fields of a level: success of the oracle, mean turns of its episodes and their standard error, success of random
+"""Fields of a level: the oracle's success, mean turns and their standard error, success of random
 play and of the best blind player, number of episodes."""
+_ENTRY_KEYS = {"distribution", "spec", "prompt_hash", "parser_hash", "fingerprint", "floor", "ceiling"}
+_LATER = {"blind", "levels"}  # entries may lack these
 
 
-def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> dict[str, dict[str, Any]]:
-    """Return id -> entry (`distribution`, `spec` as an EnvSpec, hashes, `floor`, `ceiling`, `fingerprint`; `blind`
-    and `levels` where they were measured; `pictures` where these are asked for).
+def read_registry(path: Path = PACKAGED, *, pictures: bool = False) -> Entries:
+    """Return id -> entry, with `spec` as an EnvSpec and, where asked for, `pictures`.
 
     Raises:
-        RegistryFileError: the file is missing, not YAML, or malformed; the message names the place.
+        RegistryFileError: the file is missing or malformed; the message names the place.
     """
     sheets = read_pictures(path) if pictures else {}
-    data = _load(path)
     entries = {}
-    for env_id, entry in data["environments"].items():
+    for env_id, entry in _load(path)["environments"].items():
         try:
             _check_entry(entry)
             spec = EnvSpec.from_dict({**entry["spec"], "id": env_id})
         except (SpecError, TypeError, AttributeError, ValueError) as error:
-            raise RegistryFileError(f"{path.name}: entry {env_id!r}: {error} Write it again: vlgym registry.") from None
-        entries[str(env_id)] = {**entry, "spec": spec, **({"pictures": sheets.get(env_id, "")} if pictures else {})}
+            raise RegistryFileError(f"{path.name}: entry {env_id!r}: {error} {AGAIN}") from None
+        shown = {"pictures": sheets.get(env_id, "")} if pictures else {}
+        entries[str(env_id)] = {**entry, "spec": spec, **shown}
     return entries
 
 
 def read_pictures(path: Path = PACKAGED) -> dict[str, str]:
-    """Return id -> small pictures (see `vlgym.env.pictures`) of the registry.lock next to a registry.yaml."""
+    """Return id -> small pictures (`vlgym.env.pictures`) of a registry.yaml's registry.lock."""
     return _load(path.resolve().with_suffix(LOCK_SUFFIX))["environments"]
 
 
 def _check_entry(entry: Any) -> None:
-    """Raise `ValueError` or `TypeError` where an entry lacks something, or holds something else."""
+    """Raise `ValueError` or `TypeError` where an entry lacks something, or holds more."""
     if set(entry) - _LATER != _ENTRY_KEYS:
         raise ValueError(f"it must have exactly the keys {', '.join(sorted(_ENTRY_KEYS))}.")
     for key, names in (("floor", FLOOR_FIELDS), ("ceiling", FLOOR_FIELDS), ("blind", BLIND_FIELDS)):
@@ -73,79 +72,81 @@ def _check_entry(entry: Any) -> None:
         raise ValueError(f"each of levels must hold {', '.join(LEVEL_FIELDS)}.")
 
 
-def read_suites(path: Path = PACKAGED) -> dict[str, dict[str, Any]]:
+def read_suites(path: Path = PACKAGED) -> Entries:
     """Return suite -> id -> what is recorded of that part (`SuitePart.to_dict`)."""
     suites = _load(path).get("suites", {})
     if not isinstance(suites, dict) or not all(isinstance(parts, dict) for parts in suites.values()):
-        raise RegistryFileError(f"{path.name}: `suites` must be a mapping of mappings. Write it again: vlgym registry.")
+        raise RegistryFileError(f"{path.name}: `suites` must be a mapping of mappings. {AGAIN}")
     return suites
 
 
 def find_edit(path: Path = PACKAGED) -> str | None:
-    """Return a line if the file is not as `write_registry` left it. Look-ups do not ask, as it takes longer."""
+    """Return a line if the file was changed by hand. It takes longer than look-ups should."""
     try:
         for each in (path, path.resolve().with_suffix(LOCK_SUFFIX)):
             unseal(_load(each))
     except ValueError as error:
-        return f"{path} was changed: {error}. Write it again: vlgym registry."
+        return f"{path} was changed: {error}. {AGAIN}"
     return None
 
 
-def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what registry.yaml records of the suites' parts that play exactly these items of an environment."""
+def find_suite_parts(env_id: str, planner: str, items: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Return registry.yaml's records of suites' parts of exactly these items."""
     digest = hash_items(items)
     records = [parts[env_id] for parts in _packaged_suites().values() if env_id in parts]
     return [each for each in records if each["items_hash"] == digest and planner in each["planners"]]
 
 
 @cache
-def _packaged_suites() -> dict[str, dict[str, Any]]:
+def _packaged_suites() -> Entries:
     return read_suites()
 
 
-def write_registry(
-    entries: dict[str, dict[str, Any]], path: Path, suites: dict[str, dict[str, Any]] | None = None
-) -> None:
-    """Write entries (as from `read_registry`) and suites (as from `read_suites`; `None` keeps the file's), sorted.
+def write_registry(entries: Entries, path: Path, suites: Entries | None = None) -> None:
+    """Write entries and suites, sorted; suites that are `None` stay.
 
-    A link (such as the repository's `registry.yaml`) stays one: what it points at is written. Entries without
+    A link (the repository's `registry.yaml`) stays one: its target is written. Entries without
     `pictures` keep those in registry.lock.
     """
     path = path.resolve()
     if suites is None:
         suites = read_suites(path) if path.exists() else {}
+
+    # The file holds no fields that are empty, or that do not describe behaviour.
     environments = {}
     for env_id in sorted(entries):
         spec = entries[env_id]["spec"].to_dict()
         for name in ("id", *NOT_RECORDED, *([] if spec["levels"] else ["levels"])):
             del spec[name]
         environments[env_id] = {**entries[env_id], "spec": spec}
+
+    # Pictures stand in a file of their own: look-ups do not read them.
     lock = path.with_suffix(LOCK_SUFFIX)
     known = read_pictures(path) if lock.exists() else {}
-    pictures = {env_id: entry.pop("pictures", known.get(env_id, "")) for env_id, entry in environments.items()}
-    written = {lock: {"environments": pictures}, path: {"environments": environments, "suites": suites}}
+    sheets = {id_: entry.pop("pictures", known.get(id_, "")) for id_, entry in environments.items()}
+    written = {lock: {"environments": sheets}, path: {"environments": environments, "suites": suites}}
     for place, content in written.items():
         data = seal({"format": FORMAT, **content})
-        write_whole(place, BANNER + json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
+        write_whole(place, f"{BANNER}{text}\n")
 
 
-def find_behaviour_changes(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line for each id of both whose behaviour fingerprint changed, or else its pictures, where these were
-    measured."""
+def find_behaviour_changes(recorded: Entries, live: Entries) -> list[str]:
+    """Return a line for each id of both whose fingerprint or measured pictures changed."""
     lines = []
     for env_id in sorted(set(recorded) & set(live)):
         old, new = recorded[env_id], live[env_id]
         if "fingerprint" not in new:
             continue
-        change: str | None = None
+
+        # Fingerprints hold no pixels.
+        change = ""
         if old["fingerprint"] != new["fingerprint"]:
             change = f"the behaviour fingerprint changed from {old['fingerprint']} to {new['fingerprint']}"
-        elif pictures := _compare_pictures(
-            old["pictures"] if "pictures" in old else read_pictures().get(env_id, ""),
-            new["pictures"],
-            new["spec"].pictures == "exact",
-        ):
-            change = f"the pictures are not those that were recorded: {pictures}"
+        else:
+            sheet = old["pictures"] if "pictures" in old else read_pictures().get(env_id, "")
+            if pictures := _compare_pictures(sheet, new["pictures"], new["spec"].pictures == "exact"):
+                change = f"the pictures are not those that were recorded: {pictures}"
         if change:
             lines.append(f"{env_id}: {change}; scores may have moved: bump the id's version, then write the file.")
     return lines
@@ -160,11 +161,8 @@ def _compare_pictures(old: str, new: str, exact: bool) -> str | None:
         return str(error)
 
 
-def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict[str, Any]]) -> list[str]:
-    """Return one line per difference, empty when the file is fresh.
-
-    A changed fingerprint, and other pictures, are called out: scores may have moved, so the id needs a new version.
-    """
+def compare_registries(recorded: Entries, live: Entries) -> list[str]:
+    """Return one line per difference, those of `find_behaviour_changes` included."""
     problems = []
     for env_id in sorted(set(recorded) | set(live)):
         if env_id not in live:
@@ -173,6 +171,8 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
         if env_id not in recorded:
             problems.append(f"{env_id}: provided by {live[env_id]['distribution']}, but not recorded.")
             continue
+
+        # Behaviour comes first: scores may have moved, so the id needs a new version.
         old, new = recorded[env_id], live[env_id]
         problems += find_behaviour_changes({env_id: old}, {env_id: new})
         for key in ("distribution", "prompt_hash", "parser_hash", "floor", "blind", "ceiling", "levels"):
@@ -184,28 +184,12 @@ def compare_registries(recorded: dict[str, dict[str, Any]], live: dict[str, dict
     return problems
 
 
-def _parse(text: str) -> Any:
-    """Return the data of the file: written as JSON, which is read ten times as fast as other YAML."""
-    try:
-        return json.loads(text.removeprefix(BANNER))
-    except ValueError:
-        from .limited_yaml import read_yaml, yaml  # not needed for the file as it is written
-
-        try:
-            return read_yaml(text)
-        except yaml.YAMLError as error:
-            raise ValueError(str(error)) from None
-
-
 def _load(path: Path) -> dict[str, Any]:
+    """Return the file's data, written as JSON: that is read ten times as fast as other YAML."""
     try:
-        data = _parse(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RegistryFileError(
-            f"{path} cannot be read: {plain_line(str(error))}. Write it again: vlgym registry."
-        ) from None
+        data = json.loads(path.read_text(encoding="utf-8").removeprefix(BANNER))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RegistryFileError(f"{path} cannot be read: {plain_line(str(error))}. {AGAIN}") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("environments"), dict):
-        raise RegistryFileError(
-            f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. Write it again: vlgym registry."
-        )
+        raise RegistryFileError(f"{path.name} must hold `format: {FORMAT}` and a mapping `environments`. {AGAIN}")
     return data

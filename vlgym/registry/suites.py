@@ -1,7 +1,6 @@
-"""SuitePart: a plugin's share of a named benchmark: which environment, which items of it, how often each.
+"""SuitePart: a plugin's share of a named benchmark: an environment, its items, how often each.
 
-A suite (`magebench-mini`) is the union of the parts that the installed plugins contribute through the hook
-`vlgym_suites`; no plugin and no core module knows the whole list.
+A suite (`magebench-mini`) is the union of the parts from the hook `vlgym_suites` of the plugins.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class SuitePart:
         items: constructor arguments of each item, for example `({"level": "small-v0/90"},)`.
         repeats: how often each seed of an item is played by default.
         planners: settings in which it is reported, for example `("global", "online")`.
-        bounds: mean returns of random play and of the oracle over the items, where these are not the id's own.
+        bounds: mean returns of random play and of the oracle, where these are not the id's own.
     """
 
     suite: str
@@ -53,7 +52,7 @@ class SuitePart:
             raise SpecError(f"{place}: planners {self.planners} must be of {PLANNERS}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what registry.yaml records: numbers of items, seeds and repeats, planners, and a hash of the items."""
+        """Return numbers of items, seeds and repeats, planners and a hash, for registry.yaml."""
         several = {"episodes": self.episodes} if self.episodes > 1 else {}
         bounds = {"bounds": list(self.bounds)} if self.bounds else {}
         return {
@@ -63,6 +62,6 @@ class SuitePart:
 
 
 def hash_items(items: Sequence[Mapping[str, Any]]) -> str:
-    """Return the hash of items, as registry.yaml records it."""
+    """Return the hash of items, as in registry.yaml."""
     text = json.dumps([dict(item) for item in items], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,5 +1,4 @@
 """Products of finished records: a run's report, the comparison of runs, the leaderboard.
 
-Plays nothing and changes no record. Its results are a function of run.json, metadata.jsonl and the floors and ceilings
-of registry.yaml.
+Plays nothing and changes no record. Results depend on the records and on registry.yaml's bounds.
 """

@@ -1,4 +1,4 @@
-"""Positions of a curve's points and ticks, in percent of its box; the template `marks.html` draws them."""
+"""Positions of a curve's points and ticks, in percent of its box; `marks.html` draws them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from .text import write_short
 
 CURVE_POINTS = 300  # of a curve
 FEW = 10  # values below which none counts as a spike
-Ticks = list[tuple[float, str]]
-"""Place and label of each tick of an axis."""
+Ticks = list[tuple[float, str]]  # place and label of each tick of an axis
 
 
 @dataclass(frozen=True)
@@ -42,23 +41,24 @@ def draw_curve(
 ) -> Curve:
     """Return the curve through points `(x, y)`, in the order of `x`.
 
-    `ends` are those of the axis upwards. By default it holds all values, but for single spikes that would flatten the
-    others.
+    `ends` of the axis upwards hold by default all values but single spikes.
     """
     at, values = np.array(points, float).T
     low, high = ends or _find_ends(np.sort(values))
     indices = np.unique(np.linspace(0, len(at) - 1, min(len(at), CURVE_POINTS)).astype(int))
     places = zip(_place(at[indices], at[0], at[-1]), _place(values[indices], low, high), strict=True)
-    beyond = [write_short(value) for value in (values.min(), values.max()) if not low <= value <= high]
-    return Curve(
-        title, " ".join(f"{x:.2f},{100 - y:.2f}" for x, y in places), _tick(at[0], at[-1], 1.0), _tick(low, high), unit,
-        values[0], values[-1], f"cut off: {' and '.join(beyond)}" if beyond else "",
-    )  # fmt: skip
+    beyond = [write_short(each) for each in (values.min(), values.max()) if not low <= each <= high]
+    line = " ".join(f"{x:.2f},{100 - y:.2f}" for x, y in places)
+    cut = f"cut off: {' and '.join(beyond)}" if beyond else ""
+    across, up = _tick(at[0], at[-1], 1.0), _tick(low, high)
+    return Curve(title, line, across, up, unit, values[0], values[-1], cut)
 
 
 def _place(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return where values stand, in percent; beyond the ends, at the edge, and in the middle of no range."""
-    return np.clip(100 * (values - low) / (high - low), 0, 100) if high > low else np.full(len(values), 50.0)
+    """Return the places of values in percent: within the box, and in the middle of no range."""
+    if high <= low:
+        return np.full(len(values), 50.0)
+    return np.clip(100 * (values - low) / (high - low), 0, 100)
 
 
 def _find_ends(values: np.ndarray) -> tuple[float, float]:
@@ -72,12 +72,12 @@ def _find_ends(values: np.ndarray) -> tuple[float, float]:
 
 
 def _tick(low: float, high: float, least: float = 0.0) -> Ticks:
-    """Return up to five ticks at round numbers, `least` or more from each other; one where the axis is a point."""
+    """Return up to five ticks at round numbers, `least` or more apart; one on a point's axis."""
     width = high - low
     if width <= 1e-12 * max(abs(low), abs(high)):
         return [(50.0, write_short(low))]
     size = 10.0 ** math.floor(math.log10(width / 4))
-    step = max(least, next(factor * size for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5))
+    step = max(least, size * next(factor for factor in (1, 2, 5, 10, 20) if width / (factor * size) < 5))
     numbers = step * np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)
     places = _place(numbers, low, high).round(2).tolist()
     return [(place, write_short(number)) for place, number in zip(places, numbers, strict=True)]

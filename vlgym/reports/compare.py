@@ -1,6 +1,6 @@
-"""Comparison of two runs on the same episodes: wins of one that the other lost, and tests against chance.
+"""Comparison of two runs on the same episodes: wins of one alone, and tests against chance.
 
-Episodes are paired by part, item, seed and repeat; parts that were not played under equal conditions are refused.
+Episodes are paired by part, item, seed and repeat. Parts of unequal conditions are refused.
 """
 
 from __future__ import annotations
@@ -33,18 +33,17 @@ from .records import Episode, RecordedPart, RecordedRun, read_run
 from .sampling import Groups, average_intervals
 from .verification import CARD_FIELDS, is_verified
 
-CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")
-"""Fields of run.json that are equal if two parts are the same task."""
+CONDITIONS = (*CARD_FIELDS, "prompt_hash", "history", "changed")  # equal for the same task
 
 
 def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     """Return the comparison of each two of the runs, as plain data.
 
-    `runs` holds their names; `pairs` for each two of them `first`, `second`, `verified` (see `is_verified`), `foreign`
-    (see `find_foreign`), `parts` and `overall`. Differences are first minus second.
+    `runs` holds their names, `pairs` for each two of them `first`, `second`, `verified`, `foreign`,
+    `parts` and `overall`. Differences are first minus second.
 
     Raises:
-        UserError: fewer than two folders, nothing in common, or a part was played under different conditions.
+        UserError: fewer than two folders, nothing in common, or conditions of a part differ.
         TrajectoryError: a folder is no evaluation, or a record is malformed.
     """
     if len(folders) < 2:
@@ -53,7 +52,10 @@ def compare_runs(folders: Sequence[Path | str]) -> dict[str, Any]:
     for first, second in combinations(runs, 2):
         check_comparable(first, second)
         if not first.parts.keys() & second.parts.keys():
-            raise UserError(f"No part of {first.folder} is in {second.folder} ({', '.join([*first.parts][:3])} ...).")
+            keys = ", ".join([*first.parts][:3])
+            raise UserError(f"No part of {first.folder} is in {second.folder} ({keys} ...).")
+
+    # Policies name runs where that tells them apart.
     names = name_runs(runs)
     pairs = [
         {
@@ -78,7 +80,7 @@ def name_runs(runs: Sequence[RecordedRun]) -> list[str]:
 
 
 def check_comparable(first: RecordedRun, second: RecordedRun) -> None:
-    """Check that two runs are of one split, and the parts that they have in common of equal conditions."""
+    """Check that two runs are of one split, and their common parts of equal conditions."""
     where = f"{first.folder} and {second.folder} cannot be compared:"
     if first.split != second.split:
         raise UserError(f"{where} one played split {first.split}, the other {second.split}.")
@@ -93,7 +95,7 @@ def check_comparable(first: RecordedRun, second: RecordedRun) -> None:
 
 def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
     parts: dict[str, dict[str, Any]] = {}
-    places = []
+    places, names = [], ("first", "second")
     for key in [key for key in first.parts if key in second.parts]:
         part = first.parts[key]
         sides = [index_pairs(run.parts[key], run.played[key]) for run in (first, second)]
@@ -108,18 +110,20 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
             continue
 
         # Only episodes that both have ended are compared, seed by seed.
-        wins, returns = ([group_pairs(side, both, value) for side in sides] for value in (won, returns_of))
+        wins = [group_pairs(side, both, won) for side in sides]
+        returns = [group_pairs(side, both, returns_of) for side in sides]
         lists = [_list_won(second.parts[key] if i else part, sides[i], sides[1 - i], both) for i in (0, 1)]
         row["mcnemar_p"] = find_mcnemar_p(*map(len, lists))
-        row["success"] = agree(describe_pairs(wins, ("first", "second"), shares=True), row["mcnemar_p"])
-        row["return"] = describe_pairs(returns, ("first", "second"), shares=False)
+        row["success"] = agree(describe_pairs(wins, names, shares=True), row["mcnemar_p"])
+        row["return"] = describe_pairs(returns, names, shares=False)
         row["won_by_first"], row["won_by_second"] = lists
         row["replies"] = {
             name: describe_replies(run.parts[key], [side[pair] for pair in both])
-            for name, run, side in zip(("first", "second"), (first, second), sides, strict=True)
+            for name, run, side in zip(names, (first, second), sides, strict=True)
         }
         row["repeated"] = len(both) > len(wins[0])
-        if part.pictures == SHOWN and (one := normalize(part, returns[0])) and (two := normalize(part, returns[1])):
+        one, two = (normalize(part, values) for values in returns)
+        if part.pictures == SHOWN and one and two:
             places.append(subtract(one, two))
 
     # Parts of one run alone are named, and count nowhere.
@@ -127,25 +131,22 @@ def _compare(first: RecordedRun, second: RecordedRun) -> dict[str, Any]:
         "first": [key for key in first.parts if key not in second.parts],
         "second": [key for key in second.parts if key not in first.parts],
     }
-    counted = [row for key, row in parts.items() if row["pairs"] and first.parts[key].pictures == SHOWN]
+    shown = [row for key, row in parts.items() if first.parts[key].pictures == SHOWN]
+    counted = [row for row in shown if row["pairs"]]
     return {"parts": parts, "only_parts": others, "overall": _sum_up(counted, places)}
 
 
 def find_mcnemar_p(first: int, second: int) -> float:
-    """Return the two-sided p value of McNemar's exact test.
-
-    Args:
-        first: pairs that the first won and the second lost.
-        second: pairs that the second won and the first lost.
-    """
+    """Return the two-sided p value of McNemar's exact test of the pairs that one side alone won."""
     trials = first + second
-    return min(1.0, 2 * sum(math.comb(trials, k) for k in range(max(first, second), trials + 1)) / 2**trials)
+    tail = sum(math.comb(trials, k) for k in range(max(first, second), trials + 1))
+    return min(1.0, 2 * tail / 2**trials)
 
 
 def agree(success: Mapping[str, Any], p: float) -> dict[str, Any]:
-    """Return a difference whose interval reaches 0 where McNemar's exact test does not reject at 5 %.
+    """Return a difference whose interval reaches 0 where McNemar's test does not reject at 5 %.
 
-    Newcombe's interval is approximate: of two pairs, both won by one side, it leaves out 0, while p is 0.5.
+    Newcombe's interval is approximate: of two pairs that one side won, it leaves out 0.
     """
     reach = {"low": min(success["low"], 0.0), "high": max(success["high"], 0.0)} if p >= 0.05 else {}
     return {**success, **reach}
@@ -162,30 +163,29 @@ def write_play_command(part: Mapping[str, Any]) -> str:
 def _list_won(
     part: RecordedPart, ours: Mapping[Pair, Episode], theirs: Mapping[Pair, Episode], pairs: Sequence[Pair]
 ) -> list[dict[str, Any]]:
-    """The episodes that this side won and the other lost."""
     planner = {} if part.planner == "online" else {"planner": part.planner}
     return [
         {
-            "env_id": part.env_id,
-            "seed": seed,
-            "repeat": repeat,
-            "episode": ours[item, seed, repeat][0].episode,
-            "arguments": {**json.loads(item), **planner},
+            "env_id": part.env_id, "seed": seed, "repeat": repeat,
+            "episode": ours[item, seed, repeat][0].episode, "arguments": {**json.loads(item), **planner},
         }
         for item, seed, repeat in pairs
         if won(ours[item, seed, repeat]) and not won(theirs[item, seed, repeat])
-    ]
+    ]  # fmt: skip
 
 
 def _sum_up(rows: Sequence[Mapping[str, Any]], places: Sequence[Groups]) -> dict[str, Any]:
-    """Return the results over the parts with their pictures, each counting once."""
+    """Return the means over the parts with their pictures, each counting once."""
     if not rows:
         return {"parts": 0}
     success = [row["success"] for row in rows]
     low, high = average_intervals([(row["difference"], row["low"], row["high"]) for row in success])
+    sides = ("first", "second", "difference")
+    means = {name: sum(row[name] for row in success) / len(rows) for name in sides}
+
+    # The exact test has the last word on the interval.
     discordant = [sum(len(row[side]) for row in rows) for side in ("won_by_first", "won_by_second")]
     p = find_mcnemar_p(*discordant)
-    means = {name: sum(row[name] for row in success) / len(rows) for name in ("first", "second", "difference")}
     return {
         "parts": len(rows),
         "success": agree({**means, "low": low, "high": high}, p),

@@ -1,7 +1,6 @@
-"""All numbers of a run's report, computed from its records: `compute_report` is a pure function of run.json,
-metadata.jsonl and the floors, blind floors and ceilings of registry.yaml.
+"""All numbers of a run's report: a pure function of its records and of registry.yaml's bounds.
 
-Nothing in it depends on the clock, so two runs with equal replies have equal reports.
+Nothing depends on the clock, so two runs with equal replies have equal reports.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..evaluation.meter import MILLION
 from ..evaluation.plan import name_part
+from ..evaluation.run import MILLION
 from ..evaluation.summary import changes_bounds
 from ..parsers import AutoParser
 from ..play.controls import SHOWN
@@ -38,20 +37,16 @@ from .sampling import (
 
 FORMAT = 1
 
-Pair = tuple[str, int | None, int]
-"""Item (as JSON), seed and repeat."""
-
-LEAST = ("floor", "blind")
-"""Zero of a normalized score, and zero of a sight score."""
+Pair = tuple[str, int | None, int]  # item (as JSON), seed and repeat
+LEAST = ("floor", "blind")  # zero of a normalized score, and zero of a sight score
 
 
 def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     """Return the report of a run, or of its folder, as plain data; what has no value is left out.
 
-    `parts` holds a row for each part of the run, `overall` the means over the parts whose pictures were shown,
-    `sight` what each control (grey or shuffled pictures) loses against the part that it belongs to, `spent` the tokens
-    and the money of all of it, `foreign` the replies that are not the model's, and `can_it_see` what was found of the
-    model's sight.
+    `parts` holds a row for each part, `overall` means over the parts whose pictures were shown,
+    `sight` the loss of each control, `spent` tokens and money, `foreign` the replies of others
+    than the model, and `can_it_see` the verdict on the model's sight.
 
     Raises:
         TrajectoryError: the folder is no evaluation, or a record is malformed.
@@ -59,26 +54,17 @@ def compute_report(run: RecordedRun | Path) -> dict[str, Any]:
     run = run if isinstance(run, RecordedRun) else read_run(run)
     prices = run.header.get("prices")
     parts = {key: _describe_part(part, run.played[key], prices) for key, part in run.parts.items()}
-    every = [record for episodes in run.played.values() for episode in episodes for record in episode]
-    return without_none(
-        {
-            "format": FORMAT,
-            "policy": run.header["policy"],
-            "split": run.split,
-            "seed": run.header.get("seed"),
-            "prices": prices,
-            "can_it_see": find_verdict(run.header),
-            "parts": parts,
-            "overall": _describe_all(run, prices),
-            "sight": _compare_sight(run),
-            "foreign": find_foreign(run),
-            "spent": {"replies": len(every), **_count_tokens(every, prices)},
-        }
-    )
+    every = [*chain(*chain(*run.played.values()))]
+    return without_none({
+        "format": FORMAT, "policy": run.header["policy"], "split": run.split, "seed": run.header.get("seed"),
+        "prices": prices, "can_it_see": find_verdict(run.header), "parts": parts,
+        "overall": _describe_all(run, prices), "sight": _compare_sight(run), "foreign": find_foreign(run),
+        "spent": {"replies": len(every), **_count_tokens(every, prices)},
+    })  # fmt: skip
 
 
 def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what `can-it-see` said of the model before it played: `sees` and `warnings`; `None` if nobody looked."""
+    """Return what `can-it-see` found: `sees` and `warnings`; `None` where it did not run."""
     try:
         verdict = header["sessions"][-1]["can_it_see"]
         return {"sees": verdict["sees"], "warnings": [*map(str, verdict["warnings"])]}
@@ -88,9 +74,7 @@ def find_verdict(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def find_foreign(run: RecordedRun) -> dict[str, Any] | None:
     """Return how many replies are not the model's, by status, of how many; `None` where all are."""
-    counts = count_kinds(
-        record.status for episodes in run.played.values() for episode in episodes for record in episode
-    )
+    counts = count_kinds(record.status for record in chain(*chain(*run.played.values())))
     statuses = {status: count for status, count in counts.items() if status not in MODEL_STATUSES}
     return {"statuses": statuses, "replies": sum(counts.values())} if statuses else None
 
@@ -101,10 +85,10 @@ def find_bounds(part: RecordedPart) -> dict[str, dict[str, float]]:
     A part with other arguments has the bounds of the suite that plays the same, if any.
     """
     if part.changed:
-        arguments = {
-            name: value for name, value in part.arguments.items() if changes_bounds(part.env_id, {name: value})
-        }
-        shares = find_suite_parts(part.env_id, part.planner, [{**arguments, **item} for item in part.items])
+        values = part.arguments.items()
+        arguments = {name: value for name, value in values if changes_bounds(part.env_id, {name: value})}
+        items = [{**arguments, **item} for item in part.items]
+        shares = find_suite_parts(part.env_id, part.planner, items)
         bounds = next((share["bounds"] for share in shares if "bounds" in share), None)
         return {"floor": {"return": bounds[0]}, "ceiling": {"return": bounds[1]}} if bounds else {}
     known = get_registry().known.get(part.env_id)
@@ -134,18 +118,15 @@ def group_by_seed(
 def _describe_part(
     part: RecordedPart, episodes: Sequence[Episode], prices: Mapping[str, float] | None
 ) -> dict[str, Any]:
-    bounds = find_bounds(part)
     head: dict[str, Any] = {
-        "env_id": part.env_id,
-        "planner": part.planner,
-        "pictures": part.pictures,
-        "planned": part.total,
-        "episodes": len(episodes),
-        **bounds,
-    }
+        "env_id": part.env_id, "planner": part.planner, "pictures": part.pictures, "planned": part.total,
+        "episodes": len(episodes), **find_bounds(part),
+    }  # fmt: skip
     if not episodes:
         return head
-    records = [record for episode in episodes for record in episode]
+
+    # Repeats of one seed depend on each other, so values are grouped by seed.
+    records = [*chain(*episodes)]
     returns = group_by_seed(part, episodes, returns_of)
     return {
         **head,
@@ -165,24 +146,27 @@ def _describe_part(
 
 
 def describe_replies(part: RecordedPart, episodes: Sequence[Episode]) -> dict[str, Any]:
-    """Return how a part's replies were read: invalid ones by code, `forms` by which actions were read, the form `asked`
-    for, the success of the episodes without an invalid reply (`all_valid`), and how many replies were of other kinds.
+    """Return how a part's replies were read: invalid ones, `forms`, and replies of other kinds.
+
+    `asked` is the prompt's form; `all_valid` is of episodes without an invalid reply.
     """
-    records = [record for episode in episodes for record in episode]
+    records = [*chain(*episodes)]
+
+    # What a server did makes no reply invalid.
     own = [record for record in records if record.status in MODEL_STATUSES]
-    valid = [
-        episode for episode in episodes if not any(each.invalid and each.status in MODEL_STATUSES for each in episode)
-    ]
+    invalid = [record for record in own if record.invalid]
+    numbers = {record.episode for record in invalid}
+    valid = [episode for episode in episodes if episode[0].episode not in numbers]
     success = _describe_success(group_by_seed(part, valid, won)) if valid else {}
     return {
         "invalid": {
-            "rate": fmean(record.invalid for record in own) if own else 0.0,
-            "codes": count_kinds(record.parse for record in own if record.invalid),
+            "rate": len(invalid) / len(own) if own else 0.0,
+            "codes": count_kinds(record.parse for record in invalid),
         },
         "forms": count_kinds(record.form for record in own if record.form),
         "asked": "tag" if (style := part.entry.get("parser")) == AutoParser.name else style,
         "all_valid": {**success, "episodes": len(valid)},
-        "statuses": count_kinds(record.status for record in records if record.status != "model") or None,
+        "statuses": count_kinds(each.status for each in records if each.status != "model") or None,
         "refused": fmean(record.refused for record in records),
         "empty": fmean(not record.reply.strip() for record in records),
         "cut": fmean(record.cut for record in records),
@@ -197,14 +181,14 @@ def count_kinds(kinds: Iterable[str]) -> dict[str, int]:
 
 
 def normalize(part: RecordedPart, returns: Groups, least: str = "floor") -> dict[int, list[float]] | None:
-    """Return `(return - least) / (ceiling - least)` of each episode; `None` where registry.yaml has no such bounds.
+    """Return `(return - least) / (ceiling - least)` of each episode; `None` without such bounds.
 
-    `least` is `floor` (random play) for the normalized score, `blind` (play without the picture) for the sight score.
+    `least` is `floor` (random play) for the normalized score, `blind` for the sight score.
     """
     if (scale := find_scale(find_bounds(part), least)) is None:
         return None
     low, high = scale
-    return {seed: [(value - low) / (high - low) for value in values] for seed, values in returns.items()}
+    return {seed: [(each - low) / (high - low) for each in values] for seed, values in returns.items()}
 
 
 def _describe_success(groups: Groups) -> dict[str, Any]:
@@ -231,7 +215,7 @@ def _bounded(described: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return mean and interval cut to [-1, 1], where a sight score lies."""
     if described is None:
         return None
-    ends = {name: described[name] for name in ("mean", "low", "high") if described[name] is not None}
+    ends = {key: described[key] for key in ("mean", "low", "high") if described[key] is not None}
     return {**described, **{name: max(-1.0, min(1.0, value)) for name, value in ends.items()}}
 
 
@@ -255,15 +239,16 @@ def _won_within(episodes: Sequence[Episode]) -> list[float]:
 
 
 def _describe_all(run: RecordedRun, prices: Mapping[str, float] | None) -> dict[str, Any]:
-    """Means over the parts whose pictures were shown and of which an episode ended, each part counting once."""
+    """Means over the parts with pictures of which an episode ended, each part counting once."""
     sighted = {key: part for key, part in run.parts.items() if part.pictures == SHOWN}
     ended = {key: part for key, part in sighted.items() if run.played[key]}
-    records = [record for key in ended for episode in run.played[key] for record in episode]
+    records = [*chain(*(episode for key in ended for episode in run.played[key]))]
+
+    # A part counts once, whatever its number of episodes, and not at all where it says too little.
     success = [group_by_seed(part, run.played[key], won) for key, part in ended.items()]
     earned = {key: group_by_seed(part, run.played[key], returns_of) for key, part in ended.items()}
-    places, sights = (
-        leave_out_wide([normalize(part, earned[key], least) for key, part in ended.items()]) for least in LEAST
-    )
+    scales = [[normalize(part, earned[key], least) for key, part in ended.items()] for least in LEAST]
+    places, sights = map(leave_out_wide, scales)
     return {
         "parts": len(ended),
         "episodes": sum(len(run.played[key]) for key in ended),
@@ -277,45 +262,46 @@ def _describe_all(run: RecordedRun, prices: Mapping[str, float] | None) -> dict[
 
 
 def leave_out_wide(strata: Sequence[Groups | None]) -> list[Groups | None]:
-    """Leave out, of several parts, each whose own interval is wider than the way from floor to ceiling: it says nothing
-    and would drown the others."""
+    """Return the parts, with `None` for each whose interval is wider than the way from floor to
+    ceiling: it says nothing and would drown the others."""
     described = [describe_mean([groups]) for groups in strata]
     wide = [each is not None and each["low"] is not None and each["high"] - each["low"] > 1 for each in described]
-    return [None if far and len(strata) > 1 else groups for far, groups in zip(wide, strata, strict=True)]
+    counts = [len(strata) == 1 or not each for each in wide]
+    return [groups if count else None for groups, count in zip(strata, counts, strict=True)]
 
 
 def describe_shares(strata: Sequence[Groups]) -> dict[str, Any] | None:
-    """Return the mean of the shares of several parts, each counting once, with its interval; `None` for no part."""
+    """Return the mean of the shares of several parts, each counting once; `None` for no part."""
+    if not strata:
+        return None
+    shares = [(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata]
+    low, high = average_intervals(shares)
+    mean = sum(share for share, _, _ in shares) / len(shares)
+    return {"mean": mean, "low": low, "high": high, "parts": len(shares)}
 
-    def find_interval(*strata: Groups) -> tuple[float, float]:
-        return average_intervals([(pooled_mean(groups), *success_interval(groups)[:2]) for groups in strata])
 
-    return describe_mean(strata, find_interval=find_interval)
-
-
-def describe_mean(
-    strata: Sequence[Groups | None],
-    name: str = "mean",
-    find_interval: Callable[..., tuple[float, float] | None] = mean_interval,
-) -> dict[str, Any] | None:
-    """Return the mean of the means of strata by a name, with its interval; strata that are `None` are left out."""
+def describe_mean(strata: Sequence[Groups | None], name: str = "mean") -> dict[str, Any] | None:
+    """Return the mean of the means of strata by a name; strata that are `None` are left out."""
     members = [groups for groups in strata if groups is not None]
     if not members:
         return None
-    low, high = find_interval(*members) or (None, None)
-    return {name: sum(map(pooled_mean, members)) / len(members), "low": low, "high": high, "parts": len(members)}
+    low, high = mean_interval(*members) or (None, None)
+    mean = sum(map(pooled_mean, members)) / len(members)
+    return {name: mean, "low": low, "high": high, "parts": len(members)}
 
 
 def _compare_sight(run: RecordedRun) -> list[dict[str, Any]]:
-    """Return each control's loss against the part with its pictures, on the seeds that both ended."""
-    rows = []
+    """Return each control's loss against the part with pictures, on the seeds that both ended."""
+    rows: list[dict[str, Any]] = []
     for key, part in run.parts.items():
         sighted = run.parts.get(name_part(part.env_id, part.planner, SHOWN))
         if part.pictures == SHOWN or sighted is None:
             continue
+
+        # Only seeds that both parts have ended are compared.
         sides = [index_pairs(each, run.played[each.key]) for each in (sighted, part)]
         both = [pair for pair in sides[0] if pair in sides[1]]
-        row: dict[str, Any] = {"part": sighted.key, "control": key, "pictures": part.pictures, "pairs": len(both)}
+        row = {"part": sighted.key, "control": key, "pictures": part.pictures, "pairs": len(both)}
         for name, value in (("success", won), ("return", returns_of)) if both else ():
             groups = [group_pairs(side, both, value) for side in sides]
             row[name] = describe_pairs(groups, ("shown", "control"), shares=value is won)
@@ -326,20 +312,19 @@ def _compare_sight(run: RecordedRun) -> list[dict[str, Any]]:
 def index_pairs(part: RecordedPart, episodes: Sequence[Episode]) -> dict[Pair, Episode]:
     """Return a part's episodes by what makes them equal to those of another part."""
     items = [json.dumps(item, sort_keys=True) for item in part.items]
-    return {
-        (items[episode[0].episode // part.repeats // part.episodes], episode[0].seed, episode[0].repeat): episode
-        for episode in episodes
-    }
+    length = part.repeats * part.episodes
+    return {(items[each[0].episode // length], each[0].seed, each[0].repeat): each for each in episodes}
 
 
 def group_pairs(
     side: Mapping[Pair, Episode], pairs: Sequence[Pair], value: Callable[[Episode], float]
 ) -> dict[int, list[float]]:
-    """Return values by seed, numbered in the order of the pairs, which is the same on both sides."""
+    """Return values by seed, numbered in the order of the pairs: the same on both sides."""
     numbers: dict[tuple[str, int | None], int] = {}
     groups: dict[int, list[float]] = {}
     for item, seed, repeat in pairs:
-        groups.setdefault(numbers.setdefault((item, seed), len(numbers)), []).append(value(side[item, seed, repeat]))
+        number = numbers.setdefault((item, seed), len(numbers))
+        groups.setdefault(number, []).append(value(side[item, seed, repeat]))
     return groups
 
 
@@ -351,10 +336,11 @@ def subtract(first: Groups, second: Groups) -> dict[int, list[float]]:
 def describe_pairs(sides: Sequence[Groups], names: tuple[str, str], *, shares: bool) -> dict[str, Any]:
     """Return the means of two sides on the same seeds, their difference and its 95 % interval.
 
-    Shares get Newcombe's interval; other values the bootstrap's, in which seeds are drawn with both their values.
+    Shares get Newcombe's interval, others the bootstrap's, which draws pairs of values.
     """
     differences = subtract(*sides)
-    low, high = (share_difference_interval(*sides) if shares else mean_interval(differences)) or (None, None)
+    interval = share_difference_interval(*sides) if shares else mean_interval(differences)
+    low, high = interval or (None, None)
     means = dict(zip(names, map(pooled_mean, sides), strict=True))
     return {**means, "difference": pooled_mean(differences), "low": low, "high": high}
 
@@ -364,7 +350,8 @@ def _count_tokens(records: Sequence[StepRecord], prices: Mapping[str, float] | N
     usages = [record.usage for record in records if record.usage is not None]
     if not usages:
         return {}
-    prompt, reply = sum(usage.prompt_tokens for usage in usages), sum(usage.completion_tokens for usage in usages)
+    prompt = sum(usage.prompt_tokens for usage in usages)
+    reply = sum(usage.completion_tokens for usage in usages)
     counted: dict[str, Any] = {
         "prompt_tokens": {"total": prompt, "mean": prompt / len(usages)},
         "reply_tokens": {"total": reply, "mean": reply / len(usages)},

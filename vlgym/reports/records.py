@@ -1,7 +1,6 @@
-"""A run of `vlgym eval` on disk, read and checked: what was planned (run.json) and which episodes ended
-(metadata.jsonl).
+"""A run of `vlgym eval` on disk, read and checked: its plan (run.json) and its finished episodes.
 
-Reads only. What a kill left at the end of the records (a line cut short, an episode without its last turn) is left out.
+What a kill left at the end (a line cut short, an episode without its last turn) is left out.
 """
 
 from __future__ import annotations
@@ -27,20 +26,15 @@ FIELDS: dict[str, Callable[[Any], Any]] = {
     "env_id": lambda value: isinstance(value, str) and ID_PATTERN.match(value),
     "planner": lambda value: value in PLANNERS,
     "pictures": lambda value: value in PICTURES,
-    "items": lambda value: isinstance(value, list) and value and all(isinstance(item, dict) for item in value),
+    "items": lambda value: isinstance(value, list) and value and all(isinstance(each, dict) for each in value),
     "episodes": lambda value: type(value) is int and value > 0,
     "repeats": lambda value: type(value) is int and value > 0,
-}
-"""What run.json says of a part, and whether a value can be meant."""
+}  # fields of a part in run.json, and their valid values
 
 
 @dataclass(frozen=True)
 class RecordedPart(plan.Part):
-    """One environment of a run, in one planner setting and with one kind of pictures.
-
-    Attributes:
-        entry: all that run.json says of it.
-    """
+    """One environment of a run, with a planner and a kind of pictures; `entry` is its run.json."""
 
     entry: Mapping[str, Any] = field(default_factory=dict)
 
@@ -62,15 +56,15 @@ class RecordedRun:
 
     @cached_property
     def played(self) -> dict[str, list[Episode]]:
-        """Key -> the part's finished episodes in the order of their numbers, without prompts and pictures.
+        """Key -> the part's finished episodes by number, without prompts and pictures.
 
         Raises:
-            TrajectoryError: a line is malformed, a picture is missing, or a record is none of this run's.
+            TrajectoryError: a line is malformed or of another run, or a picture is missing.
         """
         by_part: dict[str, dict[int, Episode]] = {key: {} for key in self.parts}
         for _, episode in read_episodes(self.folder, self.header):
-            by_part[episode[0].part][episode[0].episode] = [without_images(record) for record in episode]
-        return {key: [episodes[number] for number in sorted(episodes)] for key, episodes in by_part.items()}
+            by_part[episode[0].part][episode[0].episode] = [*map(without_images, episode)]
+        return {key: [episodes[at] for at in sorted(episodes)] for key, episodes in by_part.items()}
 
 
 def read_run(folder: Path | str) -> RecordedRun:
@@ -81,27 +75,25 @@ def read_run(folder: Path | str) -> RecordedRun:
     """
     folder = Path(folder)
     if not (folder / HEADER).is_file():
-        what = "holds no run.json" if folder.is_dir() else "is not a folder"
-        raise TrajectoryError(f"{folder} {what}; name the folder that `vlgym eval --out` wrote.")
+        problem = "holds no run.json" if folder.is_dir() else "is not a folder"
+        raise TrajectoryError(f"{folder} {problem}; name the folder that `vlgym eval --out` wrote.")
     header = read_header(folder)
     if not isinstance(header, dict) or header.get("kind") != "evaluation":
         raise TrajectoryError(f"{folder} holds no evaluation; name the folder that `vlgym eval --out` wrote.")
     if header.get("format") not in READABLE:
         known = " and ".join(map(str, READABLE))
         raise TrajectoryError(f"{folder / HEADER} has format {header.get('format')!r}; this version reads {known}.")
+
+    # A run.json from elsewhere may hold anything.
     try:
         policy, split = header["policy"]["name"], header["split"]
         _require(isinstance(policy, str) and policy.isprintable(), "policy.name", policy)
         _require(split in SPLITS, "split", split)
         _require(isinstance(header["parts"], dict) and bool(header["parts"]), "parts", header["parts"])
         parts = {key: _read_part(key, header["parts"][key], split) for key in sorted(header["parts"])}
-        prices = header.get("prices")
-        _require(
-            prices is None
-            or all(fits(each, float) and 0 <= each <= GREATEST for each in (prices["in"], prices["out"])),
-            "prices",
-            prices,
-        )
+        if (prices := header.get("prices")) is not None:
+            valid = all(fits(each, float) and 0 <= each <= GREATEST for each in (prices["in"], prices["out"]))
+            _require(valid, "prices", prices)
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise TrajectoryError(f"{folder / HEADER} is malformed: {reason}.") from None
@@ -115,9 +107,8 @@ def _read_part(key: str, entry: Any, split: str) -> RecordedPart:
     arguments = entry.get("given", {})
     _require(isinstance(arguments, dict), f"{key}: given", arguments)
     values = {name: entry[name] for name in FIELDS}
-    part = RecordedPart(
-        **values, split=split, arguments=arguments, fresh_seeds=bool(entry.get("fresh_seeds")), entry=entry
-    )
+    fresh = bool(entry.get("fresh_seeds"))
+    part = RecordedPart(**values, split=split, arguments=arguments, fresh_seeds=fresh, entry=entry)
     _require(key == part.key, "the name of a part", key)
     return part
 

@@ -1,10 +1,8 @@
-"""Intervals of means whose episodes depend on each other, and the scores of a benchmark as MageBench reports them.
+"""Intervals of means whose episodes depend on each other, and scores as MageBench reports them.
 
-The repeats of one seed are drawn together. The bootstrap takes percentiles and has a fixed generator, so equal records
-give equal intervals.
-
-MageBench (arXiv 2412.04531: section on evaluation, figure 7) is the source of the repeats and of the two thresholds of
-the instruction-following error; the half-width's formula is not published there, ours is stated below.
+Repeats of one seed are drawn together. The bootstrap takes percentiles, with a fixed generator.
+MageBench (arXiv 2412.04531, figure 7) is the source of the repeats and of the thresholds of the
+instruction error. It publishes no formula of the half-width; `measure_half_width` states ours.
 """
 
 from __future__ import annotations
@@ -20,12 +18,8 @@ from ..types import StepRecord
 
 RESAMPLES = 9999
 _BATCH = 500  # resamples at once: memory stays small with many episodes
-_SEED = 0
-UNPARSABLE_ABOVE = 0.9
-SAME_ACTION_FROM = 0.9
-
-Groups = Mapping[int, Sequence[float]]
-"""Values of each seed's episodes, by the seed's index."""
+UNPARSABLE_ABOVE = SAME_ACTION_FROM = 0.9
+Groups = Mapping[int, Sequence[float]]  # values of each seed's episodes, by the seed's index
 
 
 def pooled_mean(groups: Groups) -> float:
@@ -35,10 +29,10 @@ def pooled_mean(groups: Groups) -> float:
 
 
 def standard_error(groups: Groups) -> float | None:
-    """Return the standard error of `pooled_mean`, seeds being independent of each other and repeats not.
+    """Return the standard error of `pooled_mean`, repeats of one seed being dependent.
 
-    With one value in each group it is the usual one, `sd / sqrt(n)`. In general it is the linearised error of a ratio
-    of sums over groups. `None` with one group.
+    It is the linearised error of a ratio of sums over groups; with one value in each group that is
+    `sd / sqrt(n)`. `None` with one group.
     """
     count = len(groups)
     if count < 2:
@@ -49,10 +43,9 @@ def standard_error(groups: Groups) -> float | None:
 
 
 def success_interval(groups: Groups) -> tuple[float, float, float]:
-    """Return the ends of the 95 % Wilson interval of a share, and how many independent trials it counts.
+    """Return the ends of the 95 % Wilson interval of a share, and its number of independent trials.
 
-    Without repeats these are the episodes. With repeats they are those that would have the standard error that is
-    seen: at least the seeds, at most the episodes.
+    With repeats, so many trials have the standard error that is seen.
     """
     episodes, share = sum(len(group) for group in groups.values()), pooled_mean(groups)
     trials: float = episodes
@@ -65,10 +58,9 @@ def success_interval(groups: Groups) -> tuple[float, float, float]:
 
 
 def share_difference_interval(first: Groups, second: Groups) -> tuple[float, float]:
-    """Return the 95 % interval of the difference of two shares on the same seeds (Newcombe 1998, method 10).
+    """Return the 95 % interval of the difference of two shares on the same seeds.
 
-    It is made of the shares' own intervals and of the correlation between the seeds' values, so it keeps a width where
-    all pairs agree.
+    Newcombe 1998, method 10: of the shares' own intervals and the correlation of the seeds' values.
     """
     (p, (p_low, p_high, _)), (q, (q_low, q_high, _)) = (
         (pooled_mean(groups), success_interval(groups)) for groups in (first, second)
@@ -80,10 +72,7 @@ def share_difference_interval(first: Groups, second: Groups) -> tuple[float, flo
 
 
 def average_intervals(values: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """Return the interval of the mean of independent values, each given with its own ends (Zou and Donner 2008).
-
-    The distances from the values to their ends add up as standard errors do.
-    """
+    """Return the interval of the mean of independent values with ends (Zou and Donner 2008)."""
     middle = sum(value for value, _, _ in values)
     below = sum((value - low) ** 2 for value, low, _ in values)
     above = sum((high - value) ** 2 for value, _, high in values)
@@ -91,30 +80,29 @@ def average_intervals(values: Sequence[tuple[float, float, float]]) -> tuple[flo
 
 
 def mean_interval(*strata: Groups) -> tuple[float, float] | None:
-    """Return the 95 % bootstrap interval of the mean over strata of `pooled_mean`; seeds are drawn within each.
+    """Return the 95 % bootstrap interval of the mean over strata of `pooled_mean`.
 
-    `None` where a stratum has a single seed, which says nothing of the spread.
+    Seeds are drawn within each stratum. `None` where one has a single seed: there is no spread.
     """
     if not strata or any(len(groups) < 2 for groups in strata):
         return None
     sums = [np.array([sum(group) for group in groups.values()]) for groups in strata]
     counts = [np.array([len(group) for group in groups.values()]) for groups in strata]
 
-    rng, means = np.random.default_rng(_SEED), []
+    # Resampling in batches bounds the memory.
+    rng, means = np.random.default_rng(0), []
     for begun in range(0, RESAMPLES, _BATCH):
         size = min(_BATCH, RESAMPLES - begun)
         drawn = [rng.integers(len(total), size=(size, len(total))) for total in sums]
-        pooled = [
-            total[index].sum(axis=1) / count[index].sum(axis=1)
-            for total, count, index in zip(sums, counts, drawn, strict=True)
-        ]
+        parts = zip(sums, counts, drawn, strict=True)
+        pooled = [total[at].sum(axis=1) / count[at].sum(axis=1) for total, count, at in parts]
         means.append(sum(pooled) / len(pooled))
     low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
     return float(low), float(high)
 
 
 def _correlate(first: Groups, second: Groups) -> float:
-    """Correlation between the seeds' means, a positive one corrected for continuity; 0 where one does not vary."""
+    """Return the correlation of the seeds' means, a positive one corrected for continuity."""
     seeds = sorted(first.keys() & second.keys())
     means = [np.array([sum(groups[seed]) / len(groups[seed]) for seed in seeds]) for groups in (first, second)]
     spread = float(means[0].std() * means[1].std())
@@ -129,9 +117,8 @@ def summarize_items(
 ) -> dict[str, float | str | list[float] | None]:
     """Summarise `scores[item][repeat]` of one policy, and the episodes that they came from.
 
-    Returns:
-        `mean`, `half_width` (of its 95 % interval; `None` with one repeat), `repeats`, `instruction_error` (see
-        `find_instruction_error`) and `best_of` (expected best score of 1, 2, ... repeats, averaged over items).
+    `half_width` is of the mean's 95 % interval (`None` with one repeat), `best_of` the expected
+    best score of 1, 2, ... repeats, averaged over items.
     """
     columns = [sum(column) / len(column) for column in zip(*scores, strict=True)]
     return {
@@ -144,17 +131,16 @@ def summarize_items(
 
 
 def measure_half_width(means: Sequence[float]) -> float | None:
-    """Return `t * sd / sqrt(n)`, the half-width of the 95 % interval of the mean of `means`, one for each repeat.
+    """Return `t * sd / sqrt(n)`, the half-width of the 95 % interval of a mean over repeats.
 
-    Items are fixed, so the spread between repeats is what a repetition of the whole evaluation would show. `None`
-    with one repeat.
+    Items are fixed: the spread is that of a repeated evaluation. `None` with one repeat.
     """
     error = standard_error({number: [mean] for number, mean in enumerate(means)})
     return None if error is None else student_t(len(means) - 1) * error
 
 
 def expect_best(scores: Sequence[float], n: int) -> float:
-    """Return the expected maximum of `n` of the scores drawn without replacement: the unbiased best-of-N estimate.
+    """Return the expected maximum of `n` scores drawn without replacement (unbiased best-of-N).
 
     The k-th smallest of `m` scores is the maximum in `C(k-1, n-1)` of the `C(m, n)` draws.
 
@@ -167,14 +153,11 @@ def expect_best(scores: Sequence[float], n: int) -> float:
 
 
 def find_instruction_error(episodes: Sequence[Sequence[StepRecord]]) -> str | None:
-    """Return why the policy failed to follow the instructions, or `None`.
+    """Return why the policy failed to follow the instructions, or `None` (MageBench's rule).
 
-    MageBench's rule: more than 90 % of the replies cannot be parsed, or at least 90 % of the executed actions are the
-    same one (several actions must have been executed for that).
+    Over 90 % of the replies cannot be parsed, or at least 90 % of several actions are the same one.
     """
     replies = [record for episode in episodes for record in episode]
-    if not replies:
-        return None
     unparsable = sum(record.invalid for record in replies) / len(replies)
     if unparsable > UNPARSABLE_ABOVE:
         return f"{unparsable:.0%} of the replies could not be parsed"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-NONE = "–"
-"""Stands for a missing value."""
-
+NONE = "–"  # stands for a missing value
 LONGEST_TEXT = 60_000  # characters of a text in one piece
 
 
 def write_number(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number with `digits` digits after the point; `NONE` for none. There is no minus zero."""
+    """Return a number with `digits` digits after the point; there is no minus zero."""
     if value is None:
         return NONE
     text = f"{value:{'+' if signed else ''}.{digits}f}"
@@ -22,12 +20,10 @@ def write_number(value: float | None, digits: int = 2, *, signed: bool = False) 
 
 
 def write_interval(value: Mapping[str, Any] | None, name: str = "mean", *, signed: bool = False) -> str:
-    """Return `0.53 [0.43, 0.63]` of a mapping with `low` and `high`; the mean alone where these are missing."""
+    """Return `0.53 [0.43, 0.63]` of a mapping; the mean alone without `low` and `high`."""
     if value is None:
         return NONE
-    middle = write_number(value[name], signed=signed)
-    ends = write_ends(value, signed=signed)
-    return f"{middle} {ends}" if ends else middle
+    return f"{write_number(value[name], signed=signed)} {write_ends(value, signed=signed)}".rstrip()
 
 
 def write_ends(value: Mapping[str, Any] | None, *, signed: bool = False) -> str:
@@ -91,7 +87,7 @@ def split_reply(reply: str, span: Sequence[int] | None) -> list[tuple[str, bool]
 
 
 def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return the text, or its beginning and its end where it has more characters than a page shows."""
+    """Return the text, or its beginning and its end where it is longer than a page shows."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -100,7 +96,7 @@ def cut_middle(text: str, longest: int = LONGEST_TEXT) -> str:
 
 def write_kinds(counts: Mapping[str, int]) -> str:
     """Return counts by name, the highest first: `tag 40, boxed 2`."""
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1])) or NONE
+    return ", ".join(f"{name} {count}" for name, count in Counter(counts).most_common()) or NONE
 
 
 def write_all_valid(value: Mapping[str, Any]) -> str:
@@ -113,6 +109,7 @@ def _write_middle(name: str, row: Mapping[str, Any]) -> str:
 
 
 Row = list[str]
+Headed = tuple[Row, Mapping[str, Any]]  # first cells of a row, and a part of a report
 COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "episodes": write_episodes,
     "success": lambda row: write_interval(row.get("success"), "rate" if "invalid" in row else "mean"),
@@ -124,9 +121,7 @@ COLUMNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "turns": lambda row: write_number(row.get("turns", {}).get("mean"), 1),
     "tokens": lambda row: write_count(row.get("reply_tokens", {}).get("mean")),
     "cost": lambda row: write_money(row.get("cost")),
-}
-"""What a row of the results says of a part, or of all parts."""
-
+}  # cells of a row on a part, or on all parts
 BRIEF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "ended": lambda row: NONE if row["episodes"] == row["planned"] else write_episodes(row),
     "success": COLUMNS["success"],
@@ -134,62 +129,49 @@ BRIEF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "norm.": partial(_write_middle, "normalized"),
     "sight": partial(_write_middle, "sight_score"),
     **{name: COLUMNS[name] for name in ("invalid", "turns", "cost")},
-}
-"""The same for a terminal of 80 columns: no interval but that of success."""
-
+}  # the same for a terminal of 80 columns: no interval but that of success
 READINGS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "invalid": lambda row: write_kinds(row["invalid"]["codes"]),
     "forms": lambda row: write_kinds(row["forms"]),
     "other": lambda row: write_kinds(_count_others(row)),
     "success where valid": lambda row: write_all_valid(row["all_valid"]),
-}
-"""How the replies of a part were read."""
-
-OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}
-"""Kinds of replies that are counted in addition to the failure codes."""
-
+}  # how the replies of a part were read
+OTHERS = {"refused": "refused", "empty": "empty reply", "cut": "cut off"}  # without a failure code
 PROTOCOL_NOTE = (
-    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is none) over items and "
-    "repeats, the half-width of its 95 % interval between repeats, and the expected best of n repeats."
+    "MageBench's protocol: the mean of the benchmark's own score (of the return, where there is "
+    "none) over items and repeats, the half-width of its 95 % interval between repeats, and the "
+    "expected best of n repeats."
 )
 SIGHT_NOTE = (
-    "The same episodes were played again without their pictures: plain grey ones, or those of another episode. What is "
-    "lost then was seen."
+    "The same episodes were played again without their pictures: plain grey ones, or those of "
+    "another episode. What is lost then was seen."
 )
 READING_NOTE = (
-    "Replies of the model from which no legal action was read, by the parser's failure code; the forms by which the "
-    "others were read; and all replies that were refused, empty or cut off, or that came as a native tool_call. Not "
-    "the model's, and not invalid: reasoning_only (thoughts without a text), filtered, refused (a prompt that the "
-    "server does not take). Last, success among the episodes without an invalid reply, which are no random choice: a "
-    "long episode has more replies that can be invalid."
+    "Replies of the model from which no legal action was read, by the parser's failure code; the "
+    "forms by which the others were read; and all replies that were refused, empty or cut off, or "
+    "that came as a native tool_call. Not the model's, and not invalid: reasoning_only (thoughts "
+    "without a text), filtered, refused (a prompt that the server does not take). Last, success among "
+    "the episodes without an invalid reply, which are no random choice: a long episode has more "
+    "replies that can be invalid."
 )
-
-
-@dataclass(frozen=True)
-class TextTable:
-    """A table of a report, as text."""
-
-    title: str
-    headers: Sequence[str]
-    rows: list[Row]
-    note: str = ""
 
 
 def list_rows(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of the table of parts; a column in which nothing has a value is left out."""
-    return _fill(["part"], [([key], part) for key, part in [*report["parts"].items(), ("over all", report["overall"])]])
+    """Return headers and cells of the table of parts."""
+    parts = {**report["parts"], "over all": report["overall"]}
+    return _fill(["part"], [([key], part) for key, part in parts.items()])
 
 
 def list_brief(report: Mapping[str, Any]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of the terminal's table: one row for each part, then the mean."""
+    """Return headers and cells of the terminal's table: a row for each part, then the mean."""
     parts = [([key.removeprefix("vlgym/")], part) for key, part in report["parts"].items()]
     return _fill(["environment"], [*parts, (["mean"], report["overall"])], BRIEF)
 
 
 def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
-    """Return headers and cells of one table of named reports: over all first, then part by part, best return first.
+    """Return headers and cells of one table of named reports: over all, then part by part.
 
-    Over all, who played more parts is first, then who has the higher success.
+    Over all, more parts are first, then the higher success; in a part, the best return.
     """
 
     def rank(named: tuple[str, Mapping[str, Any]]) -> tuple[int, float]:
@@ -197,18 +179,19 @@ def list_results(reports: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Row,
         return -overall["parts"], -overall.get("success", {"mean": 0.0})["mean"]
 
     reports = sorted(reports, key=rank)
-    words = {True: "over all, verified", False: "over all"}  # not in the run's column, which holds a folder's name
-    rows = [([words[bool(report.get("verified"))], name], report["overall"]) for name, report in reports]
+    words = {True: "over all, verified", False: "over all"}  # not in the column with folders' names
+    rows = [([words[bool(each.get("verified"))], name], each["overall"]) for name, each in reports]
     for key in dict.fromkeys(key for _, report in reports for key in report["parts"]):
-        part_rows = [([key, name], report["parts"][key]) for name, report in reports if key in report["parts"]]
+        named = [(name, report["parts"].get(key)) for name, report in reports]
+        part_rows = [([key, name], part) for name, part in named if part]
         rows += sorted(part_rows, key=lambda row: -row[1]["return"]["mean"])
     return _fill(["part", "run"], rows)
 
 
-def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> tuple[Row, list[Row]]:
+def list_readings(names: Row, rows: Sequence[Headed]) -> tuple[Row, list[Row]]:
     """Return headers and cells of the table on how replies were read (see `describe_replies`).
 
-    Rows in which every reply was valid, of the form asked for and of no other kind are left out.
+    Rows whose replies were all valid, of the form asked for and of no other kind are left out.
     """
     unusual = [
         (head, row)
@@ -218,7 +201,7 @@ def list_readings(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]]) -> 
     return _fill(names, unusual, READINGS)
 
 
-def _fill(names: Row, rows: Sequence[tuple[Row, Mapping[str, Any]]], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
+def _fill(names: Row, rows: Sequence[Headed], writers: Any = COLUMNS) -> tuple[Row, list[Row]]:
     """Return headers and cells of a table; a column in which nothing has a value is left out."""
     columns = {name: [write(row) for _, row in rows] for name, write in writers.items()}
     columns = {name: cells for name, cells in columns.items() if {*cells} != {NONE}}
@@ -246,15 +229,15 @@ def explain_foreign(foreign: Mapping[str, Any]) -> str:
     return f"{sum(kinds.values())} of {foreign['replies']} replies are not the model's: {write_kinds(kinds)}."
 
 
-def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
-    """Return the tables that follow the results; those without rows are left out."""
+def list_tables(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return title, headers, rows and note of the tables that follow the results and have rows."""
     parts = {key: part for key, part in report["parts"].items() if "invalid" in part}
 
     # Repeats as MageBench reports them, where a part has any.
     protocol = [
         [
             key, f"{row['items']} x {row['repeats']}",
-            write_number(row["mean"]) + (f" ± {write_number(row['half_width'])}" if "half_width" in row else ""),
+            write_mean({"mean": row["mean"], "se": row.get("half_width")}),
             ", ".join(map(write_number, row["best_of"])), row.get("instruction_error", "followed"),
         ]
         for key, part in parts.items()
@@ -272,26 +255,22 @@ def list_tables(report: Mapping[str, Any]) -> list[TextTable]:
         if "success" in row
     ]  # fmt: skip
 
-    # Tables without rows are left out: most runs have one or none.
-    headers, read = list_readings(["part"], [([key], part) for key, part in parts.items()])
-    tables = [
-        TextTable(
-            "Repeats",
-            ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"),
-            protocol,
-            PROTOCOL_NOTE,
-        ),
-        TextTable(
+    # Most runs have rows for one of these tables, or for none.
+    headers, readings = list_readings(["part"], [([key], part) for key, part in parts.items()])
+    tables: list[tuple[str, Sequence[str], list[Row], str]] = [
+        ("Repeats", ("part", "items x repeats", "score", "best of 1, 2, ...", "instructions"), protocol, PROTOCOL_NOTE),
+        (
             "How much needs sight",
             ("control", "pairs", "with pictures", "without", "difference", "of return", ""), sight, SIGHT_NOTE,
         ),
-        TextTable("How replies were read", headers, read, READING_NOTE),
+        ("How replies were read", headers, readings, READING_NOTE),
     ]  # fmt: skip
-    return [table for table in tables if table.rows]
+    names = ("title", "headers", "rows", "note")
+    return [dict(zip(names, table, strict=True)) for table in tables if table[2]]
 
 
 def _count_others(part: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many replies were of each kind that is counted in addition to the failure codes."""
+    """Return how many replies were of each kind without a failure code."""
     counts = {words: round(part[name] * part["replies"]) for name, words in OTHERS.items()}
     counts["environment failed"] = part["env_errors"]
     counts |= {f"status {status}": count for status, count in part.get("statuses", {}).items()}

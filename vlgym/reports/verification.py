@@ -1,6 +1,6 @@
-"""Replay of a run: the installed environments get the seeds and replies of its records, and each turn is compared.
+"""Replay of a run: the installed environments get its seeds and replies, and turns are compared.
 
-Checksums find accidental damage alone. A record that was edited and sealed again differs from its replay.
+Checksums find accidental damage alone. A record that was edited and sealed differs from its replay.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from ..registry import get_registry
 from ..registry.versions import hash_code
 from .records import RecordedPart, RecordedRun, read_run
 
-CARD_FIELDS = (
+CARD_FIELDS = (  # fields in run.json that follow from the installed environment and the arguments
     "class", "arguments", "spec_hash", "prompt_version", "parser", "parser_version", "parser_settings", "reply_ends",
 )  # fmt: skip
-"""Fields of a part in run.json that follow from the installed environment and the part's arguments."""
 FOREIGN = re.compile(r'"class": "[^"]*"|"[^"]*/(?![A-Za-z][\w-]*-v\d+")[^"]*"')
-"""An object in JSON, or a text with a slash that is no environment id: a device or a server may never answer."""
+"""An object in JSON, or a text with a slash and no id: a device or a server may never answer."""
 
 
 def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None) -> str:
-    """Replay a run's finished episodes, note in the user's cache that they passed, and return a line with the counts.
+    """Replay a run's finished episodes, mark them in the user's cache, and return a line of counts.
 
     Prompts, tokens, costs and the name of the policy are not replayed.
 
@@ -41,14 +40,16 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
         advance: called after each episode.
 
     Raises:
-        FailedError: a turn, or run.json, differs from the installed environment; the message names the first one.
-        UserError: an environment is not installed, run.json holds an import string, or the records are malformed.
+        FailedError: a turn, or run.json, differs from the installed environment.
+        UserError: an environment is missing, run.json names code, or records are malformed.
     """
     run = read_run(folder)
     mark = find_mark(run)
     check_writable("The cache folder", find_cache("verified"))
     for part in run.parts.values():
         _check_part(run, part)
+
+    # Environments are kept between the episodes of an item: making one may take seconds.
     envs: dict[tuple[str, int], VLEnv] = {}
     episodes = turns = 0
     try:
@@ -65,6 +66,8 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
     finally:
         for env in envs.values():
             env.close()
+
+    # The mark is written last, and only where something was replayed.
     if mark is None or not episodes:
         raise TrajectoryError(f"{run.folder} holds no finished episode.")
     mark.parent.mkdir(parents=True, exist_ok=True)
@@ -75,15 +78,16 @@ def verify_run(folder: Path | str, advance: Callable[[], object] = lambda: None)
 
 
 def find_mark(run: RecordedRun) -> Path | None:
-    """Return the file that marks a run's records as verified with the installed code; `None` where there can be none.
+    """Return the file that marks a run's records as verified with the installed code.
 
-    It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of the records, which
-    hold the hashes of the pictures, and of the code.
+    It lies outside of the run's folder, so no folder can bring it along. Its name is a digest of
+    the code and of the records, which hold the hashes of the pictures.
     """
     specs = [get_registry().specs.get(part.env_id) for part in run.parts.values()]
     if None in specs or not (run.folder / METADATA).is_file():
         return None
-    code = [hash_code(name) for name in sorted({"vlgym", *(spec.entry_point for spec in specs if spec)})]
+    places = {"vlgym", *(spec.entry_point for spec in specs if spec)}
+    code = [hash_code(place) for place in sorted(places)]
     header = {name: value for name, value in run.header.items() if name != SESSIONS}
     digest = hashlib.sha256(json.dumps([header, code], sort_keys=True).encode())
     with (run.folder / METADATA).open("rb") as file:
@@ -98,7 +102,7 @@ def is_verified(run: RecordedRun) -> bool:
 
 
 def _check_part(run: RecordedRun, part: RecordedPart) -> None:
-    """Compare what run.json says of a part with the installed environment."""
+    """Compare run.json's entry of a part with the installed environment."""
     for arguments in (part.arguments, *part.items):
         check_named(arguments, str(run.folder / HEADER))
         if foreign := FOREIGN.search(json.dumps(arguments)):
@@ -106,6 +110,8 @@ def _check_part(run: RecordedRun, part: RecordedPart) -> None:
                 f"{run.folder / HEADER} says {foreign[0][:80]}: no object, path or address of a record is used; "
                 "the run cannot be replayed."
             )
+
+    # Only now is it safe to construct the environment.
     env = part.make()
     live = json.loads(json.dumps(without_none(to_plain(describe_env(env)))))
     env.close()

@@ -1,6 +1,6 @@
-"""Write report.json and report.html of a run into its folder, or one table of several runs; the templates of all pages.
+"""Report and table files of runs, and the templates of all pages.
 
-Everything that comes from a record passes through jinja2's escaping; report.html's own policy also forbids scripts.
+Values of records pass through jinja2's escaping; report.html's own policy also forbids scripts.
 """
 
 from __future__ import annotations
@@ -30,27 +30,25 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 
 def write_report(folder: Path | str) -> dict[str, Any]:
-    """Compute a run's report, write its two files into the folder and return it (see `compute_report`).
+    """Compute a run's report, write report.json and report.html, and return it (`compute_report`).
 
     Raises:
-        TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written then.
+        TrajectoryError: the folder is no evaluation, or a record is malformed; nothing is written.
         RegistryFileError: registry.yaml, which holds floors and ceilings, was changed.
     """
     run = read_run(folder)
     check_writable("the run's folder", run.folder)
     if edit := find_edit():
         raise RegistryFileError(edit)
+
+    # Both files are complete before the first is written.
     report = compute_report(run)
-    results = describe_results(run, report)
-    texts = {
-        REPORT: json.dumps(report, indent=2) + "\n",
-        PAGE: render(
-            "report.html", **results, episodes=show_episodes(run, choose_episodes(run)), rule=RULE,
-            record=json.dumps(run.header, indent=2),
-        ),
-    }  # fmt: skip
-    for name, written in texts.items():
-        write_whole(run.folder / name, written)
+    page = render(
+        "report.html", **describe_results(run, report), episodes=show_episodes(run, choose_episodes(run)), rule=RULE,
+        record=json.dumps(run.header, indent=2),
+    )  # fmt: skip
+    write_whole(run.folder / REPORT, json.dumps(report, indent=2) + "\n")
+    write_whole(run.folder / PAGE, page)
     return report
 
 
@@ -65,21 +63,22 @@ def write_table(folders: Sequence[Path], path: Path) -> None:
     runs = [read_run(folder) for folder in folders]
     for first, second in combinations(runs, 2):
         check_comparable(first, second)
-    headers, rows = text.list_results(
-        [(run.folder.resolve().name, {**_read_report(run), "verified": is_verified(run)}) for run in runs]
-    )
+    reports = [(run.folder.resolve().name, {**_read_report(run), "verified": is_verified(run)}) for run in runs]
+    headers, rows = text.list_results(reports)
     write_whole(path, render("results.html", split=runs[0].split, headers=headers, rows=rows))
 
 
 def _read_report(run: RecordedRun) -> dict[str, Any]:
-    """The report of a run: computed, or what was written where its records are not here."""
+    """Return the report of a run: computed, or the written one where its records are missing."""
     try:
         if (run.folder / METADATA).is_file():
             report = compute_report(run)
         else:
             report = json.loads((run.folder / REPORT).read_text(encoding="utf-8"))
-        parts = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN and row["episodes"]}
-        report = {**report, "parts": parts}
+
+        # A report from elsewhere may hold anything: the table is filled on trial.
+        shown = {key: row for key, row in report["parts"].items() if row["pictures"] == SHOWN}
+        report = {**report, "parts": {key: row for key, row in shown.items() if row["episodes"]}}
         text.list_results([("", report)])
     except FileNotFoundError:
         raise TrajectoryError(f"{run.folder} holds neither {METADATA} nor {REPORT}.") from None
@@ -101,8 +100,8 @@ def _open_templates() -> Any:
         loader=jinja2.FileSystemLoader([TEMPLATES / "pages", TEMPLATES / "static"]), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.globals.update({name: getattr(text, name) for name in dir(text) if name.startswith("write_")})
-    environment.globals["split_reply"] = text.split_reply
+    names = [name for name in dir(text) if name.startswith(("write_", "split_reply"))]
+    environment.globals.update({name: getattr(text, name) for name in names})
     environment.filters["shorten"] = text.cut_middle
     return environment
 
@@ -112,16 +111,9 @@ def describe_results(run: RecordedRun, report: Mapping[str, Any]) -> dict[str, A
     headers, rows = text.list_rows(report)
     ended = {key: part for key, part in report["parts"].items() if part["episodes"]}
     return {
-        "name": run.policy,
-        "report": report,
-        "overall": report["overall"],
-        "headers": headers,
-        "rows": rows,
-        "ended": ended,
-        "curves": [
+        "name": run.policy, "report": report, "overall": report["overall"], "headers": headers, "rows": rows,
+        "ended": ended, "tables": text.list_tables(report), "curves": [
             draw_curve(key, [(0.0, 0.0), *enumerate(part["won_within"], 1)], "turns", (0.0, 1.0))
-            for key, part in ended.items()
-            if part["pictures"] == SHOWN
+            for key, part in ended.items() if part["pictures"] == SHOWN
         ],
-        "tables": text.list_tables(report),
-    }
+    }  # fmt: skip

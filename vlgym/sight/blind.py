@@ -1,9 +1,10 @@
 """Blind players: policies that see the text and the legal actions, but not the picture.
 
-A player gets a text, the legal actions, the last feedback and a generator: no environment, no reward, no seed. Its
-attributes hold what it remembers of its one episode. `blind_policies` runs one. This module has two kinds that fit any
-environment, `blind_learner` has two that learn, and `EnvSpec.blind` names better ones of a family. Those import this
-module and the standard library only, so that they cannot reach the state of a game.
+A player gets a text, the legal actions, the last feedback and a generator: no environment, no
+reward, no seed. Its attributes are its memory of its one episode. This module has two kinds that
+fit any environment, `blind_learner` has two that learn, and `EnvSpec.blind` names better ones of a
+family. Those import this module and the standard library only, so that they cannot reach the state
+of a game. `blind_policies` runs them.
 """
 
 from __future__ import annotations
@@ -20,11 +21,7 @@ _SEPARATORS = (", ", "\n", "; ", " ")
 
 
 class BlindPlayer:
-    """Plays one episode without its picture. Subclass it, name it, and define `choose`.
-
-    Attributes:
-        name: of the class: what registry.yaml and tables call it.
-    """
+    """Plays one episode without its picture. Subclass it, name it, and define `choose`."""
 
     name: ClassVar[str] = ""
 
@@ -32,15 +29,10 @@ class BlindPlayer:
         self.rng = rng
 
     def hear(self, feedback: str) -> None:
-        """Take `info["vlgym"]["feedback"]` of the last action before each choice. By default nothing is kept."""
+        """Take `info["vlgym"]["feedback"]` of the last action before each choice; by default ignore it."""
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the next action.
-
-        Args:
-            text: `observation["text"]` of this turn.
-            legal: the legal actions, as `info["vlgym"]["legal_actions"]` lists them; may be empty.
-        """
+        """Return the next action; `text` is `observation["text"]`, `legal` may be empty."""
         raise TypeError(f"{type(self).__name__} must define choose()")
 
 
@@ -56,10 +48,10 @@ class Constant(BlindPlayer):
 
 
 class Searcher(BlindPlayer):
-    """Tries the legal actions in turn: first untried ones in this situation, then those that share the rarest words
-    with the text, then those that the last action made possible, then the least used.
+    """Tries the legal actions in turn.
 
-    A situation is the set of legal actions.
+    First come untried ones in this situation (the set of legal actions), then those that share the
+    rarest words with the text, then those that the last action made possible, then the least used.
     """
 
     name = "searcher"
@@ -103,4 +95,5 @@ def weigh_words(text: str, legal: Sequence[str]) -> dict[str, float]:
     present = set(_WORD.findall(text.lower()))
     words = {action: set(_WORD.findall(action.lower())) for action in legal}
     common = Counter(word for own in words.values() for word in own)
-    return {action: sum(math.log(len(words) / common[word]) for word in own & present) for action, own in words.items()}
+    weights = {word: math.log(len(words) / count) for word, count in common.items()}
+    return {action: sum(weights[word] for word in own & present) for action, own in words.items()}

@@ -1,8 +1,9 @@
-"""Blind players that learn on the train split, for any environment: a table of returns and a list of moves.
+"""Blind players that learn on the train split: a table of returns and a list of moves.
 
-Both learn epsilon-greedily from the mean return that followed each action. The table looks its action up by the text,
-the legal actions and the last feedback; where it does not know the text, by the other two. The list has one action for
-each turn, whatever is said. Neither sees a picture, and what they play on other splits does not depend on rewards.
+Both learn epsilon-greedily from the mean return that followed each action. The table looks its
+action up by the text, the legal actions and the last feedback; where it does not know the text, by
+the other two. The list has one action for each turn. Neither sees a picture, and their play on
+other splits does not depend on rewards.
 """
 
 from __future__ import annotations
@@ -16,29 +17,17 @@ from ..env.seeding import episode_seed
 from ..env.spec import EnvSpec
 from .blind import BlindPlayer
 
-LEARNING_EPISODES, LEARNING_TURNS = 1000, 10_000
-"""Budget of each learner: so many episodes of train, fewer where their turns would be more."""
-
-SLOW_EPISODES = 30
-"""Budget where the card has `figure_episodes`, which says that an episode is slow."""
-
-LEAST_EPSILON = 0.1
-"""Share of random actions from the middle of the budget on; from the start it falls from 1 in a straight line."""
-
-KNOWN = 3
-"""Visits from which a row of the table is looked at."""
-
-Row = dict[str, list[float]]
-"""Action -> sum of the returns that followed it, and their number."""
+LEARNING_EPISODES, LEARNING_TURNS = 1000, 10_000  # budget of each learner, whichever ends first
+SLOW_EPISODES = 30  # budget where the card has `figure_episodes`: an episode is slow
+LEAST_EPSILON = 0.1  # share of random actions, to which it falls from 1 until half of the budget
+KNOWN = 3  # visits from which a row of the table is looked at
+Row = dict[str, list[float]]  # action -> sum of the returns that followed it, and their number
 
 
 class Memory:
-    """The result of learning.
+    """The result of learning: key of a situation -> its row.
 
-    Attributes:
-        name: of the learner, one of `LEARNERS`.
-        rows: key of a situation -> its row.
-        actions: all that were legal in train: the candidates where the text explains actions and lists none.
+    `actions` were legal in train: they are the candidates where no list of them is shown.
     """
 
     def __init__(self, name: str) -> None:
@@ -54,15 +43,17 @@ class Memory:
             entry[1] += 1
 
     def find_best(self, keys: Sequence[Hashable], candidates: Sequence[str], rng: random.Random) -> str:
-        """Return the candidate with the highest mean return in the first row that is known. Ties are broken at random.
+        """Return the candidate with the highest mean return in the first row that is known.
 
-        Means are smoothed with one pseudo-return equal to the row's mean, the prior of an untried candidate.
+        Means are smoothed with one pseudo-return equal to the row's mean. Ties are broken at random.
         """
         for key in keys:
             row = self.rows.get(key, {})
             visits = sum(number for _, number in row.values())
             if visits < KNOWN:
                 continue
+
+            # Untried candidates have the row's mean.
             usual = sum(earned for earned, _ in row.values()) / visits
             means = {}
             for action in candidates:
@@ -103,7 +94,7 @@ class Learner(BlindPlayer):
 
 
 class TablePlayer(Learner):
-    """Looks up text, legal actions and last feedback; else the last two; else the mean of all situations."""
+    """Looks up text, legal actions and last feedback; else the last two; else all situations."""
 
     name = "learnt table"
 
@@ -125,13 +116,9 @@ LEARNERS: dict[str, type[Learner]] = {player.name: player for player in (TablePl
 
 
 def learn(spec: EnvSpec, make: Callable[[], Any], name: str) -> Callable[[random.Random], BlindPlayer]:
-    """Let a learner learn on the train split, and return what makes its player for an episode.
-
-    Args:
-        spec: the card; id and budget are read.
-        name: one of `LEARNERS`.
-    """
-    memory, player_class, episodes = Memory(name), LEARNERS[name], count_training(spec)
+    """Let a learner, one of `LEARNERS`, learn on the train split; return the maker of its players."""
+    memory, player_class = Memory(name), LEARNERS[name]
+    episodes = count_training(spec)
     rng, env = random.Random(f"{name} {spec.id}"), make()
     try:
         for number in range(episodes):
@@ -160,9 +147,12 @@ def _play(env: Any, seed: int, player: Learner) -> None:
             player.memory.actions.update(dict.fromkeys(env.legal_actions()))
         player.hear(details["feedback"])
         action = player.choose(str(observation["text"]), tuple(details["legal_actions"]))
-        observation, reward, terminated, truncated, info = env.step(env.parser.format([action]))
+        reply = env.parser.format([action])
+        observation, reward, terminated, truncated, info = env.step(reply)
         rewards.append(float(reward))
         over = bool(terminated or truncated)
+
+    # Each action is credited with the return that followed it.
     earned = 0.0
     for (keys, action), reward in zip(reversed(player.visited), reversed(rewards), strict=True):
         earned += reward

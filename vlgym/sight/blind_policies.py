@@ -1,7 +1,6 @@
-"""Let blind players play: the policy that hands them a text and the legal actions, and takes their action.
+"""The policy that hands blind players a text and the legal actions, and takes their action.
 
-Only this policy touches the environment, for its reply format. Measuring is `vlgym.testing.measure`'s business;
-`BestBlind` plays the player that registry.yaml names.
+Only it touches the environment, for its reply format.
 """
 
 from __future__ import annotations
@@ -50,13 +49,7 @@ class BestBlind:
 
 
 def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
-    """Return the best player by success that registry.yaml records; else the first that the card names; else the
-    searcher.
-
-    Args:
-        spec: the card; `None` for an environment without one.
-        entry: the environment's entry, as `read_registry` returns it; `None` where there is none.
-    """
+    """Return the best player by success in an entry of `read_registry`, else the card's, else the searcher."""
     own = load_players(spec) if spec is not None else []
     searcher = BlindPolicy(Searcher.name, Searcher)
     best = ((entry or {}).get("blind") or {}).get("success_policy")
@@ -64,6 +57,8 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
         return RandomPolicy()
     if best in (IdlePolicy.name, "garbage"):
         return IdlePolicy()
+
+    # Players by name: those of the card, learners, constants.
     for player in (*own, searcher):
         if player.name == best:
             return player
@@ -73,16 +68,11 @@ def choose_player(spec: EnvSpec | None, entry: dict[str, Any] | None) -> Policy:
     return make_constant(constant["action"]) if constant else [*own, searcher][0]
 
 
-MakePlayer = Callable[[random.Random], BlindPlayer]
-"""Makes the player of one episode."""
+MakePlayer = Callable[[random.Random], BlindPlayer]  # makes the player of one episode
 
 
 class BlindPolicy:
-    """Plays each episode with a fresh blind player.
-
-    Args:
-        make: makes a player; called at the first turn of each episode.
-    """
+    """Plays each episode with a fresh blind player, which `make` makes."""
 
     def __init__(self, name: str, make: MakePlayer) -> None:
         self.name = name
@@ -90,16 +80,14 @@ class BlindPolicy:
         self._playing: WeakKeyDictionary[Any, tuple[tuple[Any, ...], BlindPlayer]] = WeakKeyDictionary()
 
     def reply(self, turns: Sequence[Turn]) -> list[Reply]:
-        """Ask each episode's player.
-
-        Raises:
-            UserError: a player answers with something else than a text, or the turns hold no text.
-        """
+        """Ask each episode's player; a `UserError` without texts in the turns or in the answers."""
         return [Reply(unwrap(turn.env).parser.format([self._choose(turn)])) for turn in turns]
 
     def _choose(self, turn: Turn) -> str:
         if not turn.text:
             raise UserError(f"{turn.env_id}: a blind policy needs the turn's text; play it with a Runner.")
+
+        # An episode that is begun again has a new player.
         episode = (turn.env_id, turn.part, turn.seed, turn.repeat)
         known, player = self._playing.get(turn.env, (None, None))
         if player is None or known != episode or turn.turn == 0:
@@ -118,11 +106,7 @@ def make_constant(action: str) -> BlindPolicy:
 
 
 def load_players(spec: EnvSpec) -> list[BlindPolicy]:
-    """Return the policies of the blind players that a spec names.
-
-    Raises:
-        PluginError: one of them cannot be imported or is no `BlindPlayer`.
-    """
+    """Return the policies of a spec's blind players; a `PluginError` if one cannot be imported."""
     players = []
     for place in spec.blind:
         module, _, name = place.partition(":")

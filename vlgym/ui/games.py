@@ -1,7 +1,7 @@
-"""The games that are played on the page: each is an evaluation of the policy `human` in a worker process.
+"""Games on the page: each is an evaluation of the policy `human` in a worker process.
 
-A plugin's code runs there alone. A worker that is lost is replaced, and its episode goes on; where that fails, the game
-ends with a message and the page goes on.
+A plugin's code runs there alone. A lost worker is replaced, and its episode goes on; where that
+fails, the game ends with a message and the page goes on.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..env_groups import EnvGroup, open_group
 from ..errors import UserError, plain_line
 from ..evaluation.episodes import end_reply
 from ..evaluation.folder import EvaluationFolder, describe_evaluation
-from ..evaluation.meter import Prices
 from ..evaluation.plan import Part, plan_ids
+from ..evaluation.run import Prices
 from ..files import new_folder
 from ..play.human import HumanPolicy, complete_reply
 from ..play.policies import OraclePolicy
@@ -34,15 +34,12 @@ class PageGame:
     """One game, between two replies. Its methods are called with its `lock`.
 
     Attributes:
-        turn: what the person is asked; `None` at the end of an episode.
-        info: what the environment tells of this turn.
+        turn: the policy's input; `None` at the end of an episode.
         format: how a reply is read.
-        clicks: whether a click on the picture is an action.
         pictures: of the prompt; at the end of an episode its last one.
-        oracle: what the oracle would write at this turn, where it was asked.
-        count: how often the game went on; a form that was made before does not count.
-        records: of the open episode, or of the one that has just ended.
-        wins: of each episode that ended, whether it was won.
+        oracle: the oracle's reply at this turn, once it was asked.
+        count: moves so far; a form that was made before the last one does not count.
+        records: of the episode that is open, or has just ended.
     """
 
     def __init__(self, key: str, part: Part, out: Path, group: EnvGroup) -> None:
@@ -67,28 +64,28 @@ class PageGame:
 
     def begin(self) -> None:
         """Open the folder of the records, and begin the first episode."""
-        run = describe_evaluation(
-            [self.part], HumanPolicy(self.out), builders={}, prices=Prices().to_dict(), group=self._group
-        )
+        plan, policy = [self.part], HumanPolicy(self.out)
+        run = describe_evaluation(plan, policy, builders={}, prices=Prices().to_dict(), group=self._group)
         session = {"command": "vlgym ui", "started": datetime.now(UTC).isoformat(timespec="seconds")}
-        self._folder = self._resources.enter_context(EvaluationFolder(self.out, run, session=session, resume=False))
+        folder = EvaluationFolder(self.out, run, session=session, resume=False)
+        self._folder = self._resources.enter_context(folder)
         self._env = self.part.make(group=self._group)
         self._resources.callback(self._env.close)
         self.begin_episode()
 
     def begin_episode(self) -> None:
-        self._runner = Runner(
-            [self._env], split=self.part.split, first_episode=len(self.wins), episodes=1, part=self.part.key
-        )
+        split, key = self.part.split, self.part.key
+        self._runner = Runner([self._env], split=split, first_episode=len(self.wins), episodes=1, part=key)
         self.records = []
         self._look()
 
     def click(self, x: int, y: int) -> None:
         """Step with a click on the newest picture, in its pixels."""
         height, width = self.pictures[-1].shape[:2]
-        action = unwrap(self._env).point_action(min(x, width - 1) / width, min(y, height - 1) / height)
+        env = unwrap(self._env)
+        action = env.point_action(min(x, width - 1) / width, min(y, height - 1) / height)
         if action is not None:
-            self.answer(unwrap(self._env).parser.format([action]))
+            self.answer(env.parser.format([action]))
 
     def answer(self, move: str | int) -> None:
         """Step with a reply, or with the number of a legal action."""
@@ -104,7 +101,6 @@ class PageGame:
         self._look()
 
     def ask_oracle(self) -> None:
-        """Ask the oracle what it would write."""
         if self.turn is not None and not self.oracle:
             self.oracle = OraclePolicy(fallback=True).reply([self.turn])[0].text
 
@@ -118,20 +114,17 @@ class PageGame:
     def _look(self) -> None:
         (slot,), env = self._runner.slots, unwrap(self._env)
         self.turn, self.oracle, self.count = next(iter(self._runner.turns()), None), "", self.count + 1
-        self.info, self.format, self.legal = slot.info, env.parser.describe(), env.legal_actions() if self.turn else []
-        contents = [part for message in (self.turn.messages if self.turn else ()) for part in message["content"]]
-        self.pictures = [part["image"] for part in contents if part["type"] == "image"]
-        self.clicks = self.turn is not None and env.point_action(0.0, 0.0) is not None
-        if self.turn is None:
-            self.pictures = [slot.observation["image"]]
+        self.info, self.format = slot.info, env.parser.describe()
+        self.legal, self.pictures, self.clicks = [], [slot.observation["image"]], False
+        if self.turn is not None:
+            parts = [part for message in self.turn.messages for part in message["content"]]
+            self.legal = env.legal_actions()
+            self.pictures = [part["image"] for part in parts if part["type"] == "image"]
+            self.clicks = env.point_action(0.0, 0.0) is not None
 
 
 class PageGames:
-    """Begins, keeps and ends games. May be used by several threads.
-
-    Args:
-        workers: opens a group of one worker.
-    """
+    """Begins, keeps and ends games, each in a group of one worker. Several threads may use it."""
 
     def __init__(self, out: Path, workers: Callable[[], EnvGroup] = lambda: open_group("processes:1")) -> None:
         self.out, self.workers = out, workers
@@ -151,11 +144,7 @@ class PageGames:
         return game
 
     def go_on(self, game: PageGame, count: int, do: Callable[..., None], *arguments: Any) -> None:
-        """Let a method of a game act.
-
-        Args:
-            count: the game's `count` when the form was made; nothing happens where the game has gone on since.
-        """
+        """Let a method of a game act, unless it has gone on since the form of `count`."""
         with game.lock:
             if game.error or count != game.count:
                 return

@@ -1,10 +1,9 @@
-"""Access control of the pages, and limits on what the browser does with an answer, in one middleware.
+"""Access control of the pages, and limits on a browser, in one middleware.
 
-- A request must carry the token: the printed link has it once (`?token=`), from then on a cookie, which no other site
-  can use.
-- A request that changes something (everything but GET and HEAD) must come from a page of this server: to a browser,
-  servers on other ports are the same site.
-- The browser is told to load nothing from elsewhere and to run no script of a page's own.
+- A request must carry the token: the printed link has it once (`?token=`), then a cookie.
+- A request that changes something must come from a page of this server: to a browser, servers on
+  other ports are the same site.
+- The browser loads nothing from elsewhere and runs no script of a page's own.
 """
 
 from __future__ import annotations
@@ -25,16 +24,17 @@ from ..errors import UserError, plain_line
 from ..reports import writing
 
 STATIC = writing.TEMPLATES / "static"
+LOG = "log.jsonl"
 
 
 def render_page(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a page: a template with its values."""
     text = writing.render(template, path=request.url.path, **values)
-    return HTMLResponse(text.encode("utf-8", "replace"), status)  # a record may hold half of a surrogate pair
+    return HTMLResponse(text.encode("utf-8", "replace"), status)  # halves of characters
 
 
 async def show_error(request: Request, error: Exception) -> Response:
-    """Return the page of an error: what is wrong, in a line."""
+    """Return the page of an error, with a line on it."""
     if isinstance(error, HTTPException):
         status, line = error.status_code, str(error.detail)
     elif isinstance(error, UserError):
@@ -42,9 +42,6 @@ async def show_error(request: Request, error: Exception) -> Response:
     else:
         status, line = 500, "This page failed; what happened stands in the terminal of `vlgym ui`."
     return render_page(request, "error.html", status, status_code=status, line=line)
-
-
-LOG = "log.jsonl"
 
 
 def open_inside(root: Path, name: str) -> BinaryIO:
@@ -66,22 +63,21 @@ def open_inside(root: Path, name: str) -> BinaryIO:
     return os.fdopen(number, "rb")
 
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
 PAGE_HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # `no-referrer` would take the origin from forms, by which they are known
+    "referrer-policy": "same-origin",  # `no-referrer` would take the origin from forms
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
 
 
 class PageGuard(BaseHTTPMiddleware):
-    """Lets a request through if it has the token and, where it changes something, comes from a page of this server."""
+    """Lets a request through if it has the token and, to change something, is of this server."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         super().__init__(app)
@@ -98,7 +94,7 @@ class PageGuard(BaseHTTPMiddleware):
         return answer
 
     def _ask_token(self, request: Request) -> Response | None:
-        """Return `None` for a request with the cookie; a link with the token gets the cookie and a redirect."""
+        """Return `None` for a request with the cookie; a link with the token gets the cookie."""
         port = request.headers["host"].partition(":")[2]
         cookie = f"vlgym_{port}"  # servers on other ports of the machine share its cookies
         if _same(request.cookies.get(cookie, ""), self.token):

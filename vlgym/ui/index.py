@@ -1,6 +1,6 @@
-"""Every recorded episode of some folders, kept in memory: a line of a file is read once, and new ones as they come.
+"""Every recorded episode of some folders, kept in memory: a line of a file is read once.
 
-Only what the list needs is kept, and where each turn stands in its file. What a turn holds is read when it is opened.
+Kept are the fields of the list, and the place of each turn in its file, where the rest is read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,7 @@ from .guarding import LOG, open_inside
 
 
 def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield first byte, size and text of each whole line from a place on.
-
-    An incomplete last line, which is being written, is left for the next reading.
-    """
+    """Yield first byte, size and text of each whole line from a place on; the last may be cut."""
     file.seek(start)
     for line in file:
         if line.endswith(b"\n"):
@@ -35,11 +32,7 @@ def split_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read_row(text: bytes) -> dict[str, Any]:
-    """Return what a line says.
-
-    Raises:
-        ValueError: it is no JSON object.
-    """
+    """Return what a line says; `ValueError` where it is no JSON object."""
     try:
         row = json.loads(text.decode("utf-8", "replace"))
     except RecursionError:
@@ -50,17 +43,13 @@ def read_row(text: bytes) -> dict[str, Any]:
 
 
 PASSED = {"images", "tensorboard", "checkpoints", "model", "best", "adapter", "__pycache__"}
-"""Folders that hold no records, and many files."""
-
 LOOK_EVERY = 2.0  # seconds between looks for new folders
 SEARCHED = 20_000  # characters of a reply that are searched
-LISTED_FIELDS = (
-    "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated", "truncated",
-    "success",
+LISTED_FIELDS = (  # of a turn
+    "env_id", "part", "episode", "repeat", "seed", "turn", "reward", "parse", "reply", "terminated",
+    "truncated", "success",
 )  # fmt: skip
-"""Fields of a turn in the list."""
-FORMAT_3_VALUES = {"part": "", "repeat": 0}
-"""Fields that records of format 3 may lack."""
+FORMAT_3_VALUES = {"part": "", "repeat": 0}  # fields that records of format 3 may lack
 
 
 @dataclass(slots=True)
@@ -69,11 +58,10 @@ class IndexedEpisode:
 
     Attributes:
         order: its place in the folder's file, from 0.
-        env_id, part, number, repeat, seed: as its records say.
         newest: larger for what was read later.
         offsets: first byte and size of each turn's line.
-        pictures: file of what was seen at each turn; empty where the record names none.
-        codes: how each reply was read: `ok` or the failure code.
+        pictures: file of each turn's picture, or an empty text.
+        codes: `ok` or the failure code of each reply.
         searched: the replies in lower case.
     """
 
@@ -105,7 +93,7 @@ class IndexedEpisode:
 
     @property
     def failures(self) -> list[str]:
-        """The failure codes that occurred, each once, in order."""
+        """Failure codes, each once, in order."""
         return [code for code in dict.fromkeys(self.codes) if code != "ok"]
 
     @property
@@ -115,11 +103,11 @@ class IndexedEpisode:
 
     @property
     def same(self) -> tuple[str, str, int, int] | None:
-        """The key that episodes of two runs on one seed share; `None` if the seed is unknown."""
+        """Key that episodes of two runs on one seed share; `None` if the seed is unknown."""
         return None if self.seed is None else (self.env_id, self.part, self.seed, self.repeat)
 
     def add(self, row: Mapping[str, Any], start: int, size: int) -> None:
-        """Append a turn, whose line begins at a byte of the file."""
+        """Append a turn, whose line begins at byte `start` of the file."""
         self.offsets.append((start, size))
         self.pictures.append(name if isinstance(name := row.get("file_name"), str) else "")
         self.rewards.append(row["reward"])
@@ -131,10 +119,9 @@ class IndexedEpisode:
 
 @dataclass
 class Folder:
-    """One file of records as far as it was read.
+    """One file of records, of which `read` bytes were read.
 
     Attributes:
-        read: bytes that were read.
         tail: the last line that was read. Where another one stands now, the file is another one.
         problem: why the file cannot be read, if so.
     """
@@ -159,11 +146,7 @@ class IndexedRun:
 
 
 class Index:
-    """Index of some folders and everything below them. May be used by several threads.
-
-    Args:
-        roots: folders; they need not exist yet. One below another is seen with it.
-    """
+    """Index of all below some folders, which need not exist yet. Several threads may use it."""
 
     def __init__(self, roots: Iterable[Path]) -> None:
         paths = list(dict.fromkeys(Path(root).resolve() for root in roots))
@@ -190,7 +173,7 @@ class Index:
     def problems(self) -> list[str]:
         """Return in lines what could not be read."""
         broken = sum(folder.broken for folder in self.folders.values())
-        lines = [f"{folder.path}: {folder.problem}" for folder in self.folders.values() if folder.problem]
+        lines = [f"{each.path}: {each.problem}" for each in self.folders.values() if each.problem]
         return [f"{broken} line(s) cannot be read.", *lines] if broken else lines
 
     def _look(self) -> None:
@@ -211,11 +194,13 @@ class Index:
             return
         if size == folder.read:
             return
+
+        # Another last line makes another file: a resumed run drops half an episode.
         folder.problem = ""
         try:
             with open_inside(folder.path, METADATA) as file:
                 file.seek(folder.read - len(folder.tail))
-                if size < folder.read or file.read(len(folder.tail)) != folder.tail:  # resumed: half an episode went
+                if size < folder.read or file.read(len(folder.tail)) != folder.tail:
                     folder.episodes, folder.read, folder.broken, folder.tail = [], 0, 0, b""
                 for start, count, text in split_lines(file, folder.read):
                     self._add(folder, start, count, text)
@@ -230,6 +215,8 @@ class Index:
         except ValueError:
             folder.broken += 1
             return
+
+        # Episodes of one file follow each other; `add` gives the turn to the last one.
         last = folder.episodes[-1] if folder.episodes else None
         if last is None or last.over or last.number != row["episode"] or row["turn"] == 0:
             self._count += 1
@@ -240,29 +227,25 @@ class Index:
 
 
 def get_index(request: Request) -> Index:
-    """Return the server's index of records, with everything that was written by now."""
+    """Return the server's index of records, refreshed."""
     index: Index = request.app.state.index
     index.refresh()
     return index
 
 
 def make_key(folder: Path) -> str:
-    """Return what stands for a folder in addresses: the same after every start, and no path."""
+    """Return a folder's name in addresses: the same after every start, and no path."""
     return hashlib.sha256(str(folder).encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
 def _find_records(roots: tuple[Path, ...]) -> Iterator[tuple[Path, Path, str]]:
-    """Yield the folders with records in and below some folders, and those of runs that only have a log so far.
-
-    Each comes with the folder of the run which it belongs to (itself, or the training run that recorded it), and the
-    run's name.
-    """
+    """Yield each folder with records, or with a log only, its run's folder, and the run's name."""
     for root in roots:
         for at, folders, files in os.walk(root):
-            folders[:] = sorted(name for name in folders if name not in PASSED and not name.startswith("."))
+            folders[:] = sorted(name for name in folders if name not in PASSED and name[0] != ".")
             if METADATA in files or (LOG in files and HEADER in files):
                 folder = Path(at)
-                inside = [place for place in (folder, *folder.parents) if place == root or root in place.parents]
-                run = next((place for place in inside if (place / LOG).is_file()), folder)
-                name = run.relative_to(root).as_posix()
-                yield folder, run, root.name if name == "." else name if len(roots) == 1 else f"{root.name}/{name}"
+                above = [each for each in (folder, *folder.parents) if root in (each, *each.parents)]
+                run = next((each for each in above if (each / LOG).is_file()), folder)
+                top = [root.name] if len(roots) > 1 or run == root else []
+                yield folder, run, "/".join([*top, *run.relative_to(root).parts])

@@ -1,10 +1,7 @@
-"""Environments: a gallery, and play, by a person, through the model's picture, prompt, parser and turn limit.
+"""Environments: a gallery, and play, by a person, through the model's picture, prompt and parser.
 
-The gallery shows each card, the first picture, and the returns of random play, play without the picture and the oracle.
-Its pictures come with the package. The play page shows those of other environments, and every prompt.
-
-Every form works without JavaScript: a reply is sent, and the next turn is another page. A form says which turn it was
-made for, so that one sent twice changes nothing.
+The gallery's pictures come with the package; the play page shows those of other environments. Every
+form works without JavaScript, and says which turn it was made for: one sent twice changes nothing.
 """
 
 from __future__ import annotations
@@ -29,23 +26,21 @@ from ..games.several import SKILL
 from ..parsers import check_named
 from ..registry import get_registry
 from ..sight.blind_gap import find_blind_share, rate_difficulty
-from .games import PageGame, PageGames
+from .games import PageGame
 from .guarding import STATIC, render_page
 from .index import make_key
 from .watch import read_count
 
-FIRST_IDS = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")
-"""Environments that a new player begins with."""
-
+FIRST_IDS = ("vlgym/NumberLine-v1", "vlgym/Sokoban-v0")  # a new player begins with these
 FLOOR_WORDS = (("floor", "random play"), ("blind", "without the picture"), ("ceiling", "oracle"))
 MOST_EPISODES = 1000
 MOST_ACTIONS = 500  # of the legal ones that have a button; the others can be typed
 LARGEST_FORM = 1_000_000  # bytes
-KEYS = (
-    ("ArrowUp", re.compile(r"\b(up|forward|north)\b")), ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
+KEYS = (  # arrow keys, and the words of the actions that they stand for
+    ("ArrowUp", re.compile(r"\b(up|forward|north)\b")),
+    ("ArrowDown", re.compile(r"\b(down|back|backward|south)\b")),
     ("ArrowLeft", re.compile(r"\b(left|west)\b")), ("ArrowRight", re.compile(r"\b(right|east)\b")),
 )  # fmt: skip
-"""Arrow keys, and the words of the actions that they stand for."""
 
 
 def show_gallery(request: Request) -> Response:
@@ -66,7 +61,7 @@ def show_environment(request: Request) -> Response:
 
 
 def _find_card(env_id: str) -> dict[str, Any]:
-    """Return the registry's entry of an environment; its difficulty is not more than the blind floor leaves."""
+    """Return an environment's entry, with the difficulty that the blind floor leaves."""
     registry = get_registry()
     spec, recorded = registry.specs[env_id], registry.known.get(env_id)
     picture = f"first/{env_id.replace('/', '-')}.webp"
@@ -80,7 +75,7 @@ def _find_card(env_id: str) -> dict[str, Any]:
 
 def show_start(request: Request, form: Mapping[str, str] | None = None, error: str = "") -> Response:
     """Answer with the form that begins a game, and the games that are open."""
-    form, games, registry = form or request.query_params, _games(request), get_registry()
+    form, games, registry = form or request.query_params, request.app.state.games, get_registry()
     families: dict[str, list[str]] = {}
     for env_id, spec in sorted(registry.current().items()):
         families.setdefault(spec.family, []).append(env_id)
@@ -99,13 +94,16 @@ def begin(request: Request, form: dict[str, str]) -> Response:
         episodes = read_count(form.get("episodes") or "1")
         if not 1 <= episodes <= MOST_EPISODES:
             raise UserError(f"Episodes: {form['episodes'][:40]!r} must be a whole number from 1 to {MOST_EPISODES}.")
+
+        # A page may come from anywhere: no argument names code.
         lines = [line for line in form.get("arguments", "").splitlines() if line.strip()]
         arguments = check_named(read_arguments(lines, "Arguments:"), "The form")
         if others := form.get("opponents", "").strip():
             if SKILL not in spec.skills:
                 raise UserError(f"{spec.id} is for one agent and has no other seats; leave 'Other seats' empty.")
             arguments["opponents"] = others
-        game = _games(request).begin(spec.id, arguments, split=form.get("split") or "train", episodes=episodes)
+        split = form.get("split") or "train"
+        game = request.app.state.games.begin(spec.id, arguments, split=split, episodes=episodes)
     except UserError as error:
         return show_start(request, form, str(error))
     return RedirectResponse(f"/play/{game.key}", 303)
@@ -116,9 +114,10 @@ def show_game(request: Request) -> Response:
     game = _find_game(request)
     switches = {name: request.query_params.get(name) == "1" for name in ("oracle", "view")}
     if switches["oracle"]:
-        _games(request).go_on(game, game.count, PageGame.ask_oracle)
+        request.app.state.games.go_on(game, game.count, PageGame.ask_oracle)
     address = f"/play/{game.key}/picture/{game.count}"
-    spec, numbers = get_registry().get(game.part.env_id), {id(each): at for at, each in enumerate(game.pictures)}
+    spec = get_registry().get(game.part.env_id)
+    numbers = {id(each): at for at, each in enumerate(game.pictures)}
     return render_page(
         request, "game.html", game=game, turn=game.turn, switches=switches, spec=spec, address=address,
         choices=name_keys(game.legal[:MOST_ACTIONS]), more=max(0, len(game.legal) - MOST_ACTIONS),
@@ -129,10 +128,12 @@ def show_game(request: Request) -> Response:
 
 def answer(request: Request, form: dict[str, str]) -> Response:
     """Pass on what the person wrote or clicked, and lead to the next turn; or end the game."""
-    game, games = _find_game(request), _games(request)
+    game, games = _find_game(request), request.app.state.games
     if form.get("end"):
         games.close(game)
         return RedirectResponse("/play", 303)
+
+    # The form's count is that of the turn that it was made for.
     count, action = read_count(form.get("count", "")), read_count(form.get("action", ""))
     x, y = read_count(form.get("point.x", "")), read_count(form.get("point.y", ""))
     if form.get("next"):
@@ -155,11 +156,9 @@ def show_game_picture(request: Request) -> Response:
 
 
 def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
-    """Return number, name and arrow key of each action; a key stands for the first action that has its word."""
-    free = dict(KEYS)
-    keys = []
-    for number, action in enumerate(actions):
-        name = str(action)
+    """Return number, name and arrow key of each action; a key is the first's with its word."""
+    free, keys = dict(KEYS), []
+    for number, name in enumerate(map(str, actions)):
         key = next((key for key, word in free.items() if word.search(name.lower())), "")
         free.pop(key, None)
         keys.append((number, name, key))
@@ -167,19 +166,14 @@ def name_keys(actions: Sequence[Any]) -> list[tuple[int, str, str]]:
 
 
 def _find_game(request: Request) -> PageGame:
-    game = _games(request).open.get(str(request.path_params["game"]))
+    game: PageGame | None = request.app.state.games.open.get(str(request.path_params["game"]))
     if game is None:
         raise HTTPException(404, "There is no such game any more. What was finished stands in the list of episodes.")
     return game
 
 
-def _games(request: Request) -> PageGames:
-    games: PageGames = request.app.state.games
-    return games
-
-
 def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that reads the form which is sent, and answers in a thread: an environment may take long."""
+    """Return an endpoint that reads a form and answers in a thread: games may take long."""
 
     async def endpoint(request: Request) -> Response:
         body = b""
@@ -188,7 +182,8 @@ def _with_form(handle: Callable[[Request, dict[str, str]], Response]) -> Callabl
             if len(body) > LARGEST_FORM:
                 raise HTTPException(413, f"This form is too large; it may have {LARGEST_FORM} bytes.")
         text = body.decode("utf-8", "replace")
-        return await run_in_threadpool(handle, request, dict(parse_qsl(text, keep_blank_values=True)))
+        form = dict(parse_qsl(text, keep_blank_values=True))
+        return await run_in_threadpool(handle, request, form)
 
     return endpoint
 

@@ -1,4 +1,4 @@
-"""Runs: the page that the server opens on, and one run with its results, learning curves and episodes."""
+"""Runs: the first page, and one run with results, learning curves and episodes."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ MAIN = {
     "episode/return": "return",
     "rollout/invalid_rate": "replies without an action",
     "loss/kl": "distance from the reference (KL)",
-}
-"""Curves that are shown first, and what they are called."""
+}  # name and title of the curves that are shown first
 _RATES = ("episode/success", "rollout/invalid_rate")
 _ACROSS = "env_steps"
 
@@ -55,16 +54,19 @@ _ACROSS = "env_steps"
 def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[str, Any]:
     """Return a run's card.
 
-    `success` is the mean over its parts with their pictures, with its interval. A training run has the `curve` of its
-    success instead. `shown` is an episode, and `turns` are those of its turns whose pictures stand for the run.
+    `success` is the mean over its parts with pictures; a training run has the `curve` instead.
+    `turns` of the episode `shown` are those whose pictures stand for the run.
     """
     header = peek_header(run.path)
-    policy, config = (each if isinstance(each, dict) else {} for each in (header.get("policy"), header.get("config")))
+    policy, config = (header.get(name) for name in ("policy", "config"))
+    policy, config = (each if isinstance(each, dict) else {} for each in (policy, config))
     facts = {
         "policy": policy.get("name", header.get("title", "")), "model": policy.get("model", config.get("model", "")),
         "date": find_date(run, header), "split": header.get("split", ""),
     }  # fmt: skip
     curve = next((each for each in draw_curves(run.path)[0] if each.title == "success"), None)
+
+    # Repeats of one seed count together, as in the report.
     ended = [each for each in episodes if each.over and not each.part.endswith(PICTURES[1:])]
     parts: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for each in ended:
@@ -72,18 +74,14 @@ def make_run_card(run: IndexedRun, episodes: Sequence[IndexedEpisode]) -> dict[s
     shown = max(episodes, key=lambda each: (each.turns > 2, each.success, each.newest), default=None)
     return {
         **{name: plain_line(str(value), 200) for name, value in facts.items()},
-        "run": run,
-        "envs": sorted({each.env_id for each in episodes}),
-        "success": None if curve else describe_shares(list(parts.values())),
-        "ended": len(ended),
-        "curve": curve,
-        "shown": shown,
+        "run": run, "envs": sorted({each.env_id for each in episodes}), "ended": len(ended), "curve": curve,
+        "success": None if curve else describe_shares(list(parts.values())), "shown": shown,
         "turns": spread(range(shown.turns), FRAMES) if shown else [],
-    }
+    }  # fmt: skip
 
 
 def draw_curves(folder: Path) -> tuple[list[Curve], list[Curve]]:
-    """Return the main curves of a run's log, and the others; none where it has none."""
+    """Return the main curves of a run's log, and the others; none where there is no log."""
     try:
         return _draw_all(folder, (folder / LOG).lstat().st_size)
     except OSError:
@@ -95,15 +93,11 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
     rows = []
     with open_inside(folder, LOG) as file:
         for _, _, text in split_lines(file, 0):
-            try:
+            with suppress(ValueError):
                 row = read_row(text)
-            except ValueError:
-                continue
-            rows.append({
-                name: float(value)
-                for name, value in row.items()
-                if re.fullmatch(r"[\w/.-]{1,200}", name) and fits(value, float) and abs(value) <= LARGEST_NUMBER
-            })  # fmt: skip
+                rows.append({name: float(row[name]) for name in row if _can_be_drawn(name, row[name])})
+
+    # Environment steps compare runs of different settings; older logs lack them.
     across = _ACROSS if all(_ACROSS in row for row in rows) else "update"
     unit = "environment steps" if across == _ACROSS else "updates"
     drawn: tuple[list[Curve], list[Curve]] = ([], [])
@@ -112,8 +106,14 @@ def _draw_all(folder: Path, size: int) -> tuple[list[Curve], list[Curve]]:
         points = [(row[across], row[name]) for row in rows if name in row and across in row]
         if points:
             rate = name in _RATES and all(0 <= value <= 1 for _, value in points)
-            drawn[name not in MAIN].append(draw_curve(MAIN.get(name, name), points, unit, (0.0, 1.0) if rate else None))
+            curve = draw_curve(MAIN.get(name, name), points, unit, (0.0, 1.0) if rate else None)
+            drawn[name not in MAIN].append(curve)
     return drawn
+
+
+def _can_be_drawn(name: str, value: Any) -> bool:
+    is_name = re.fullmatch(r"[\w/.-]{1,200}", name) is not None
+    return is_name and fits(value, float) and abs(value) <= LARGEST_NUMBER
 
 
 def peek_header(folder: Path) -> dict[str, Any]:
@@ -140,7 +140,8 @@ def show_runs(request: Request) -> Response:
     for episode in index.episodes():
         of_run[episode.run].append(episode)
     dates = {key: find_date(run, peek_header(run.path)) for key, run in index.runs.items()}
-    cut = cut_page(sorted(index.runs, key=lambda key: dates[key], reverse=True), request.query_params)
+    newest = sorted(index.runs, key=lambda key: dates[key], reverse=True)
+    cut = cut_page(newest, request.query_params)
     cards = [make_run_card(index.runs[key], of_run[key]) for key in cut["rows"]]
     return render_page(request, "runs.html", cards=cards, index=index, **cut)
 
@@ -161,20 +162,23 @@ def show_run(request: Request) -> Response:
 
 
 def show_report(request: Request) -> Response:
-    """Answer with a run's report.html as it was written; the browser runs nothing of it and loads nothing for it."""
+    """Answer with a run's report.html; the browser runs and loads nothing for it."""
     try:
         with open_inside(_find_run(request, get_index(request)).path, PAGE) as file:
             page = file.read()
     except OSError:
         raise HTTPException(404, "This run has no report.html; `vlgym report DIR` writes it.") from None
-    return Response(page, media_type="text/html; charset=utf-8", headers={"content-security-policy": SANDBOX})
+    headers = {"content-security-policy": SANDBOX}
+    return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def find_results(index: Index, run: IndexedRun) -> tuple[dict[str, Any] | None, str]:
-    """Return what the page shows of an evaluation's report, or a line that says why it cannot be computed."""
+    """Return what the page shows of an evaluation's report, or a line that says why it cannot."""
     folder = index.folders.get(make_key(run.path))
     if folder is None or folder.problem or peek_header(run.path).get("kind") != "evaluation":
         return None, ""
+
+    # Numbers are computed once for each state of the records; meanwhile the last ones are shown.
     try:
         version = (folder.read, (run.path / METADATA).lstat().st_mtime_ns)
         with _LOCK:
@@ -195,7 +199,7 @@ _LOCK = threading.Lock()
 
 
 def _compute(folder: Path) -> Future[Any]:
-    """Begin to compute what a run's page shows of its report."""
+    """Begin to compute what a run's page shows of its report, in a thread that no end waits for."""
     future: Future[Any] = Future()
 
     def work() -> None:
@@ -206,7 +210,7 @@ def _compute(folder: Path) -> Future[Any]:
             future.set_exception(error)
 
     sys.setswitchinterval(2e-4)  # other pages are answered meanwhile
-    threading.Thread(target=work, daemon=True).start()  # an executor's would keep the program from ending
+    threading.Thread(target=work, daemon=True).start()
     return future
 
 

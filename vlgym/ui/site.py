@@ -16,7 +16,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from ..env_groups.tcp_server import listen
+from ..env_groups.tcp import listen
 from ..errors import UserError
 from . import play, runs, watch
 from .games import PageGames
@@ -30,23 +30,24 @@ class Server(uvicorn.Server):
     """Ends games before it waits for the answers to be sent."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End what is open, then as uvicorn."""
         cast(Starlette, self.config.app).state.games.close_all()
         await super().shutdown(sockets)
 
 
 def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str], None]) -> None:
     """Serve the pages until Ctrl-C."""
-    listening = listen(LOOPBACK, port)  # here, not in uvicorn: its own way to fail is an exit without advice
+    listening = listen(LOOPBACK, port)  # uvicorn would exit without advice
     token = secrets.token_urlsafe(24)
     app = create_app(paths, out, token)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
         timeout_graceful_shutdown=1,
     )  # fmt: skip
+
+    # The link is printed once the index is there, which takes longest the first time.
     try:
         with listening:
-            app.state.index.refresh()  # the first time takes longest
+            app.state.index.refresh()
             say(f"http://{LOOPBACK}:{listening.getsockname()[1]}/?token={token}")
             Server(config).run(sockets=[listening])
     finally:
@@ -56,10 +57,7 @@ def serve_page(paths: Iterable[Path], out: Path, port: int, say: Callable[[str],
 def create_app(paths: Iterable[Path], out: Path, token: str) -> Starlette:
     """Return the application; its `state` holds the index of records and the open games.
 
-    Args:
-        paths: records below these folders are shown; nothing else is.
-        out: where games that a person plays are recorded.
-        token: every request must have it.
+    Records below `paths` and those of games, in `out`, are shown. A request needs the token.
     """
     if not token:
         raise ValueError("the token is empty, so every request has it")

@@ -1,4 +1,4 @@
-"""Recorded episodes: the list with its filters and orders, one episode turn by turn, and two of one seed together."""
+"""Recorded episodes: the list with filters and orders, one turn by turn, two side by side."""
 
 from __future__ import annotations
 
@@ -34,30 +34,28 @@ ORDERS: dict[str, Callable[[IndexedEpisode], Any]] = {
     "turns": lambda episode: episode.turns,
     "failures": lambda episode: sum(code != "ok" for code in episode.codes),
 }
-"""Name in an address: what is compared."""
-
 Choice = Mapping[str, str]
-"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure that occurred) and `q` (words that replies
-hold next to each other, whatever the case), each empty for all; and `sort`: a key of `ORDERS`, with `-` before it the
-largest first."""
+"""`run` (its key), `env`, `result` (of `RESULT_WORDS`), `code` (a failure) and `q` (words of a
+reply, whatever the case), each empty for all; and `sort`: of `ORDERS`, `-` for descending."""
 
 
 def read_choice(params: Mapping[str, str]) -> Choice:
     """Return what an address says; what makes no sense is left out."""
-    choice = {name: params.get(name, "")[:LONGEST_WORD] for name in ("run", "env", "result", "code", "q", "sort")}
+    names = ("run", "env", "result", "code", "q", "sort")
+    choice = {name: params.get(name, "")[:LONGEST_WORD] for name in names}
     choice["result"] = choice["result"] if choice["result"] in RESULT_WORDS else ""
     choice["sort"] = choice["sort"] if choice["sort"].removeprefix("-") in ORDERS else NEWEST
     return choice
 
 
 def write_query(choice: Choice) -> str:
-    """Return the end of an address that says a choice, with its question mark; empty where nothing was chosen."""
+    """Return a choice as the end of an address; empty where nothing was chosen."""
     text = urlencode({name: value for name, value in choice.items() if value not in ("", NEWEST)})
     return f"?{text}" if text else ""
 
 
 def read_count(text: str) -> int:
-    """Return the number that a text says; -1 where it says none, or one that is too long for any count."""
+    """Return the number that a text says; -1 where it says none, or one too long for any count."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else -1
 
 
@@ -78,15 +76,15 @@ def filter_episodes(episodes: Iterable[IndexedEpisode], choice: Choice) -> list[
 
 
 def cut_page(rows: Sequence[Any], params: Mapping[str, str]) -> dict[str, Any]:
-    """Return the `rows` of the page that an address says, its number (`page`, from 1; the last one where there are
-    fewer) and the number of all `pages`."""
+    """Return the `rows` of an address's page or the last one, its number `page` and all `pages`."""
     pages = max(1, -(-len(rows) // EPISODES_ON_PAGE))
     page = min(max(1, read_count(params.get("page", ""))), pages)
-    return {"rows": rows[(page - 1) * EPISODES_ON_PAGE : page * EPISODES_ON_PAGE], "page": page, "pages": pages}
+    end = page * EPISODES_ON_PAGE
+    return {"rows": rows[end - EPISODES_ON_PAGE : end], "page": page, "pages": pages}
 
 
 def show_list(request: Request) -> Response:
-    """Answer with the list, or the page of it that was asked for."""
+    """Answer with a page of the list."""
     index = get_index(request)
     choice = read_choice(request.query_params)
     episodes = index.episodes()
@@ -107,8 +105,11 @@ def show_episode(request: Request) -> Response:
     choice = read_choice(request.query_params)
     matches = filter_episodes(index.episodes(), choice)
     place = next((place for place, each in enumerate(matches) if each is episode), len(matches))
+
+    # A long episode is shown around the turn.
     begin = max(0, min(params["turn"] - TURNS_ON_PAGE // 2, episode.turns - TURNS_ON_PAGE))
-    turns = [read_turn(index, episode, number) for number in range(begin, min(episode.turns, begin + TURNS_ON_PAGE))]
+    end = min(episode.turns, begin + TURNS_ON_PAGE)
+    turns = [read_turn(index, episode, number) for number in range(begin, end)]
     return render_page(
         request, "turn.html", episode=episode, turn=turns[params["turn"] - begin], turns=turns,
         query=write_query(choice), before=matches[place - 1] if place and place < len(matches) else None,
@@ -119,8 +120,10 @@ def show_episode(request: Request) -> Response:
 
 
 def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
-    """Return the curves of what each turn was paid and what a learner thought of it; of the probabilities of a turn's
-    tokens, the geometric mean."""
+    """Return the curves of each turn's reward and a learner's notes.
+
+    A turn's tokens have the geometric mean of their probabilities.
+    """
     lines: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for turn in turns:
         notes = turn.notes
@@ -132,15 +135,15 @@ def draw_turns(turns: Iterable[ShownTurn]) -> list[Curve]:
         for name, value in values.items():
             if value is not None:
                 lines[name].append((turn.number + 1.0, value))
-    return [
-        draw_curve(name, points, "turn", (min(value for _, value in points), max(value for _, value in points)))
-        for name, points in lines.items()
-        if len(points) > 1
-    ]
+
+    # The axis holds every value: a spike is a turn to look at.
+    lines = {name: points for name, points in lines.items() if len(points) > 1}
+    ends = {name: [value for _, value in points] for name, points in lines.items()}
+    return [draw_curve(name, lines[name], "turn", (min(each), max(each))) for name, each in ends.items()]
 
 
 def show_record_picture(request: Request) -> Response:
-    """Answer with a picture of a folder of records; its name holds a hash of it, so a browser may keep it."""
+    """Answer with a picture of records; its name holds a hash of it, so a browser may keep it."""
     folder = get_index(request).folders.get(request.path_params["folder"])
     try:
         if folder is None:
@@ -164,10 +167,8 @@ def show_side(request: Request) -> Response:
         sides.append((episode, read_turn(index, episode, min(params["turn"], episode.turns - 1))))
     longest = max(episode.turns for episode, _ in sides)
     base = f"/side/{params['folder']}/{params['order']}/{params['other']}/{params['other_order']}"
-    return render_page(
-        request, "side.html", sides=sides, runs=index.runs, base=base, number=min(params["turn"], longest - 1),
-        longest=longest,
-    )  # fmt: skip
+    number = min(params["turn"], longest - 1)
+    return render_page(request, "side.html", sides=sides, runs=index.runs, base=base, number=number, longest=longest)
 
 
 def find_episode(index: Index, folder: str, order: int, turn: int = 0) -> IndexedEpisode:
@@ -182,6 +183,8 @@ def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
     """Read a turn of an episode."""
     start, size = episode.offsets[number]
     names: dict[Any, Any] = defaultdict(lambda: NO_PICTURE)
+
+    # A line from elsewhere may be malformed in any way; the page then says so in place of the turn.
     try:
         with open_inside(index.folders[episode.folder].path, METADATA) as file:
             file.seek(start)
@@ -191,13 +194,18 @@ def read_turn(index: Index, episode: IndexedEpisode, number: int) -> ShownTurn:
             raise TypeError("the name of a picture is no text")
     except (OSError, *MALFORMED) as error:
         return ShownTurn(number, damage=f"The record cannot be read: {plain_line(str(error))}")
+    # An edited record is shown, with a warning.
     damage = ""
     try:
         unseal(row, required=FIELD in row)
     except (ValueError, RecursionError) as error:
         damage = f"This record is not as it was written: {error}"
     at = f"/picture/{episode.folder}"
-    return ShownTurn(number, record, lambda part: f"{at}/{quote(part['file_name'], errors='replace')}", damage)
+
+    def find(part: Mapping[str, Any]) -> str:
+        return f"{at}/{quote(part['file_name'], errors='replace')}"
+
+    return ShownTurn(number, record, find, damage)
 
 
 WATCH_ROUTES = [

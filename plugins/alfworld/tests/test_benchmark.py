@@ -1,91 +1,100 @@
-"""The benchmark's own games: found, listed, checked, played. The folder has the real format; its games are ours."""
+"""The benchmark's own games, drawn and in AI2-THOR, in folders of the real format with our games.
 
+The simulator is a stand-in: the Unity build cannot be had by pip.
+"""
+
+import json
+import random
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from benchmark_files import write_game
-from vlgym_alfworld import benchmark
-from vlgym_alfworld.game import PICK, TASKS
+from vlgym_alfworld import benchmark, thor
+from vlgym_alfworld.game import LOOK, PICK, TASKS
 from vlgym_alfworld.generator import draw_game
 
 import vlgym  # noqa: F401
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 
-PER_SPLIT = 4
+PER_SPLIT = 2
+ENV = "vlgym/ALFWorld-v0"
+
+
+def write_game(
+    root: Path, split: str, seed: int, task: str, trial: str = "trial_T0", folder: str = "", **changes: Any
+) -> Path:
+    """Write a generated game; `changes` replace keys of its file, `None` leaves one out."""
+    game = draw_game(np.random.default_rng(seed), task, seen=split != "valid_unseen")
+    path = root / "json_2.1.1" / split / (folder or game.name) / trial
+    path.mkdir(parents=True)
+    wanted = {"object_target": game.goal.thing, "parent_target": game.goal.parent, "toggle_target": game.goal.toggle}
+    trajectory = {"task_type": task, "pddl_params": wanted, "scene": {"scene_num": game.scene}}
+    (path / "traj_data.json").write_text(json.dumps(trajectory))
+    data = {**game.data(), "walkthrough": ["look"], **changes}
+    data = {key: value for key, value in data.items() if value is not None}
+    (path / "game.tw-pddl").write_text(json.dumps(data))
+    return path
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
+    yield tmp_path
+    benchmark._list_games.cache_clear()
+
+
+def test_a_split_plays_its_games_in_sorted_order_and_the_oracle_wins(data: Path):
     for split in benchmark.SPLITS:
         for number in range(PER_SPLIT):
-            write_game(tmp_path, split, number, TASKS[number], trial=f"trial_T{number}")
-    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path))
-    benchmark._list_games.cache_clear()
-    return tmp_path
-
-
-def test_a_named_split_plays_the_benchmarks_games_in_sorted_order(data: Path):
-    env = gymnasium.make("vlgym/ALFWorld-v0", split="valid_seen")
-    expected = sorted(
-        str(path.parent.relative_to(data / "json_2.1.1" / "valid_seen"))
-        for path in data.glob("json_2.1.1/valid_seen/*/*/game.tw-pddl")
-    )
-    played = [env.reset(seed=episode_seed("vlgym/ALFWorld-v0", "val", index))[1] for index in range(PER_SPLIT + 1)]
-    assert [info["game"] for info in played] == [*expected, expected[0]]
-    assert all(info["games"] == "benchmark" for info in played)
-    env.close()
-
-
-def test_games_benchmark_takes_the_split_from_the_seed(data: Path):
-    env = gymnasium.make("vlgym/ALFWorld-v0", games="benchmark")
-    for split, folder in (("train", "train"), ("val", "valid_seen"), ("test", "valid_unseen")):
-        name = env.reset(seed=episode_seed("vlgym/ALFWorld-v0", split, 0))[1]["game"]
-        assert (data / "json_2.1.1" / folder / name).is_dir()
-    env.close()
-
-
-def test_the_oracle_wins_benchmark_games_and_the_picture_is_drawn(data: Path):
-    env = gymnasium.make("vlgym/ALFWorld-v0", split="train").unwrapped
-    for seed in range(PER_SPLIT):
-        observation, info = env.reset(seed=seed)
-        assert observation["image"].std() > 10
+            write_game(data, split, number, TASKS[number], trial=f"trial_T{number}")
+    env: Any = gymnasium.make(ENV, split="valid_seen").unwrapped
+    root = data / "json_2.1.1"
+    expected = sorted(str(path.relative_to(root / "valid_seen")) for path in root.glob("valid_seen/*/*"))
+    for index, name in enumerate([*expected, expected[0]]):
+        observation, info = env.reset(seed=episode_seed(ENV, "val", index))
+        assert (info["game"], info["games"]) == (name, "benchmark")
         assert info["scene"] > 0
-        for _ in range(20):
-            _, _, terminated, _, info = env.step(env.solve())
-            if terminated:
-                break
-        assert info["success"]
+        assert observation["image"].std() > 10
+        while not info["success"]:
+            _, _, _, truncated, info = env.step(env.solve())
+            assert not truncated
+    env.close()
+    env = gymnasium.make(ENV, games="benchmark")
+    for split, folder in zip(("train", "val", "test"), benchmark.SPLITS, strict=True):
+        assert (root / folder / env.reset(seed=episode_seed(ENV, split, 0))[1]["game"]).is_dir()
     env.close()
 
 
 def test_unsolvable_movable_and_sliced_games_are_left_out(data: Path):
+    good = write_game(data, "train", 0, PICK)
     write_game(data, "train", 50, PICK, solvable=False)
-    write_game(data, "train", 51, PICK, solvable="leave out")
-    write_game(data, "train", 52, PICK, folder="pick_and_place_with_movable_recep-Cup-Mug-Shelf-7")
-    write_game(data, "train", 53, PICK, folder="pick_and_place_simple-AppleSliced-None-Fridge-7")
-    benchmark._list_games.cache_clear()
-    assert len(benchmark.list_games("train", TASKS)) == PER_SPLIT
+    write_game(data, "train", 51, PICK, solvable=None)
+    for folder in (
+        "pick_and_place_with_movable_recep-Cup-Mug-Shelf-7",
+        "pick_and_place_simple-AppleSliced-None-Fridge-7",
+    ):
+        write_game(data, "train", 52, PICK, folder=folder)
+    assert benchmark.list_games("train", TASKS) == (good,)
 
 
-def test_without_the_data_auto_plays_generated_games_and_benchmark_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "nothing"))
-    env = gymnasium.make("vlgym/ALFWorld-v0", split="valid_unseen")
+def test_without_the_data_auto_plays_generated_games_and_benchmark_says_what_to_do(data: Path):
+    env = gymnasium.make(ENV, split="valid_unseen")
     assert env.reset(seed=1)[1]["games"] == "generated"
     with pytest.raises(UserError, match=r"alfworld-download.*ALFWORLD_DATA"):
-        gymnasium.make("vlgym/ALFWorld-v0", games="benchmark")
-    assert not (tmp_path / "nothing").exists()
+        gymnasium.make(ENV, games="benchmark")
+    assert not list(data.iterdir())
     env.close()
 
 
 def test_a_damaged_game_file_is_named_with_the_fix(data: Path):
-    folder = benchmark.list_games("train", TASKS)[0]
+    folder = write_game(data, "train", 0, PICK)
     text = (folder / "game.tw-pddl").read_text()
-    (folder / "game.tw-pddl").write_text(text[: len(text) // 2] + '"solvable": true')
+    (folder / "game.tw-pddl").write_text(text[: len(text) // 2])
     with pytest.raises(UserError, match=r"game\.tw-pddl cannot be read.*alfworld-download --force"):
         benchmark.load_game(folder)
     (folder / "game.tw-pddl").write_text(text)
@@ -94,12 +103,58 @@ def test_a_damaged_game_file_is_named_with_the_fix(data: Path):
         benchmark.load_game(folder)
 
 
-def test_a_grammar_with_code_in_it_is_not_played(data: Path):
-    game = draw_game(np.random.default_rng(0), PICK)
-    hostile = ("__import__('os').getcwd()", "r.__class__", "(lambda: 1)()", "open('/etc/hostname').read()")
-    for number, code in enumerate(hostile):
-        grammar = game.grammar.replace("You open the {r.name}.", f"You open the {{{code}}}.")
-        assert grammar != game.grammar
-        folder = write_game(data, "train", 61, PICK, trial=f"trial_bad_{number}", grammar=grammar)
-        with pytest.raises(UserError, match="text grammar"):
-            benchmark.load_game(folder)
+@pytest.mark.parametrize(
+    "code", ["__import__('os').getcwd()", "r.__class__", "(lambda: 1)()", "open('/etc/hostname').read()"]
+)
+def test_a_grammar_with_code_in_it_is_not_played(data: Path, code: str):
+    grammar = draw_game(np.random.default_rng(0), PICK).grammar
+    hostile = grammar.replace("You open the {r.name}.", f"You open the {{{code}}}.")
+    assert hostile != grammar
+    with pytest.raises(UserError, match="text grammar"):
+        benchmark.load_game(write_game(data, "train", 61, PICK, grammar=hostile))
+
+
+class Simulator:
+    """Has the methods of `AlfredThorEnv.Thor` that the backend uses; prints and draws like it."""
+
+    def __init__(self) -> None:
+        frame = np.full((300, 300, 3), (200, 0, 0), np.uint8)
+        self.met, self.stopped, self.files, self.said = 0, False, [], ""
+        self.env = SimpleNamespace(
+            last_event=SimpleNamespace(frame=frame),
+            get_goal_conditions_met=lambda: (self.met, 2),
+            stop=lambda: setattr(self, "stopped", True),
+        )
+
+    def reset(self, file: str) -> None:
+        self.files.append(file)
+        self.said = f"You are in a room. {random.random()}"
+
+    def step(self, command: str) -> None:
+        print(command)
+        self.met += command.startswith(("take", "use"))
+
+    def get_results(self) -> tuple[Any, ...]:
+        commands = ["look", "take pen 1 from desk 1", "use desklamp 1"]
+        return self.said, False, commands, self.met == 2, self.met / 2, []
+
+
+def test_thor_drives_the_simulator(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
+    folder, simulator = write_game(data, "train", 1, LOOK), Simulator()
+    monkeypatch.setattr(thor, "missing_parts", list)
+    monkeypatch.setattr(thor, "_make_simulator", lambda: simulator)
+    env = gymnasium.make(ENV, backend="thor", image_size=(300, 300)).unwrapped
+    before = random.getstate()
+    observation, info = env.reset(seed=0)
+    assert simulator.files == [str(folder / "traj_data.json")]
+    assert (observation["image"] == (200, 0, 0)).all()
+    legal = info["vlgym"]["legal_actions"]
+    assert legal == ["look", "take pen 1 from desk 1", "use desklamp 1"]
+    for command, result in ((legal[1], (1.0, False)), (legal[2], (51.0, True))):
+        _, *outcome, _, info = env.step(f"<action>{command}</action>")
+        assert tuple(outcome[:2]) == result
+    assert info["score"] == 1.0
+    assert random.getstate() == before
+    assert capsys.readouterr().out == ""
+    env.close()
+    assert simulator.stopped

@@ -1,4 +1,4 @@
-"""The player that sees no picture: it works from the task's sentence and the list of commands, without the engine."""
+"""The player that sees no picture: it works from the task's sentence and the list of commands."""
 
 from __future__ import annotations
 

@@ -18,27 +18,24 @@ def functions_now() -> list[Any]:
     return [vars(owner)[name] for owner, name, _ in engine.replacements()]
 
 
-def transcript(running: TextGame, seed: int, task: str, steps: int = 8, scene: int | None = None) -> list[Any]:
+def transcript(running: TextGame, seed: int, task: str) -> list[Any]:
     rng = np.random.default_rng(seed)
-    running.open(draw_game(rng, task, scene=scene))
-    lines: list[Any] = [running.feedback, running.commands, running.won]
-    for _ in range(steps):
-        command = running.commands[int(rng.integers(len(running.commands)))]
-        running.command(command)
-        lines += [command, running.feedback, running.commands, running.won]
+    running.open(draw_game(rng, task))
+    lines: list[Any] = []
+    for _ in range(8):
+        lines += [running.feedback, running.commands, running.won]
         lines.append(sorted(str(fact) for fact in running.facts))
-    return lines
+        running.command(running.commands[int(rng.integers(len(running.commands)))])
+    running.close()
+    return [*lines, running.feedback, running.commands, running.won]
 
 
 @pytest.mark.parametrize(
     ("seed", "task"),
-    [pytest.param(*case, marks=pytest.mark.exhaustive) if case[0] > 1 else case for case in enumerate(TASKS)],
+    [pytest.param(*case, marks=pytest.mark.exhaustive) if case[0] else case for case in enumerate(TASKS)],
 )
 def test_transcripts_equal_those_of_the_untouched_engine(seed: int, task: str):
-    fast, stock = TextGame(), TextGame(fast=False)
-    assert transcript(fast, seed, task) == transcript(stock, seed, task)
-    fast.close()
-    stock.close()
+    assert transcript(TextGame(), seed, task) == transcript(TextGame(fast=False), seed, task)
 
 
 def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.CaptureFixture[str]):
@@ -52,14 +49,13 @@ def test_everything_is_restored_after_play_and_after_an_error(capsys: pytest.Cap
         print(1 / 0)
     running.close()
     assert functions_now() == before
-    assert sys.argv == argv
-    assert sys.stdout is stdout
+    assert (sys.argv, sys.stdout) == (argv, stdout)
     assert capsys.readouterr().out == ""
 
 
-def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_package_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingSystemPartError, match=r"is not installed.*cmake.*pip install -e .*plugins/alfworld"):
+    with pytest.raises(MissingSystemPartError, match=r"not installed.*cmake.*pip install -e .*plugins/alfworld"):
         package.package_folder.__wrapped__()
     monkeypatch.undo()
     with pytest.raises(MissingSystemPartError, match=r"no_such_module cannot be imported"):

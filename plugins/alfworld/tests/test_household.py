@@ -1,127 +1,127 @@
-"""Rewards, commands, splits and arguments of the environment."""
+"""Rewards, commands, templates, splits, levels and arguments of the environment."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from vlgym_alfworld.household import ALFWorld
+from vlgym_alfworld.blind import Guesser, Searcher
+from vlgym_alfworld.game import HEAT, LOOK
+from vlgym_alfworld.household import TEMPLATES, ALFWorld, list_furniture_actions, match_template
 from vlgym_alfworld.rl4vlm import SubstringParser
-from vlgym_alfworld.rooms import scene_numbers
+from vlgym_alfworld.rooms import load_room, scene_numbers
 
 import vlgym  # noqa: F401
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
+from vlgym.sight import blind
+from vlgym.sight.blind import BlindPlayer
 
-HEAT = "vlgym/ALFWorldHeat-v0"
+MIXED, TEMPLATED = "vlgym/ALFWorld-v0", "vlgym/ALFWorld-v1"
 
 
-def make(env_id: str = HEAT, **kwargs: object) -> ALFWorld:
+def make(env_id: str = "vlgym/ALFWorldHeat-v0", **kwargs: Any) -> Any:
     env = gymnasium.make(env_id, **kwargs).unwrapped
     assert isinstance(env, ALFWorld)
     return env
 
 
-def say(command: str) -> str:
-    return f"<action>{command}</action>"
+@pytest.fixture(scope="module")
+def templated() -> Iterator[Any]:
+    env = make(TEMPLATED)
+    yield env
+    env.close()
 
 
-def solve(env: ALFWorld) -> list[tuple[str, float]]:
-    """Play the oracle to the end; return commands and rewards."""
-    played, ended = [], False
-    while not ended:
-        command = env.oracle()
-        assert command is not None
-        _, reward, terminated, truncated, _ = env.step(env.parser.format([command]))
-        played.append((command, reward))
-        ended = terminated or truncated
-    return played
+def say(env: Any, *commands: str) -> tuple[Any, ...]:
+    for command in commands:
+        result = env.step(env.parser.format([command]))
+    return result
+
+
+# ---- rewards and commands ----------------------------------------------------------------------
 
 
 def test_heating_pays_1_for_the_heat_and_52_for_the_place_and_nothing_else():
-    env = make()
+    env, paid = make(), []
     env.reset(seed=2)
-    played = solve(env)
-    assert env.success()
-    rewards = [reward for _, reward in played]
-    heat = next(index for index, (command, _) in enumerate(played) if command.startswith("heat "))
-    assert rewards[heat] == 1.0
-    assert rewards[-1] == 52.0  # in place for the first time, hot and in place for the first time, success
-    assert sum(rewards) == 53.0
+    while not env.success():
+        command = env.oracle()
+        _, reward, *_ = say(env, command)
+        if reward:
+            paid.append((command.split()[0], reward))
+    assert paid == [("heat", 1.0), ("move", 52.0)]  # in place, hot and in place, success
     assert env.score() == 1.0
 
 
 def test_a_condition_pays_only_the_first_time():
     env = make("vlgym/ALFWorldPick2-v0")
     env.reset(seed=1)
-    while env._met != (True, False):
-        _, reward, *_ = env.step(env.solve() or "")
+    while env.score() < 0.5:
+        reward = env.step(env.solve())[1]
     assert reward == 1.0
+    world, goal = env._backend.world, env._game.goal
     thing, place = next(
         (thing, place)
-        for thing, place in env._backend.world.holder.items()
-        if thing.startswith(env._game.goal.thing.lower() + " ")
-        and env._backend.world.receptacle_kinds[place] == env._game.goal.parent.lower()
+        for thing, place in world.holder.items()
+        if world.object_kinds[thing] == goal.thing.lower() and world.receptacle_kinds[place] == goal.parent.lower()
     )
-    for command, paid in ((f"take {thing} from {place}", 0.0), (f"move {thing} to {place}", 0.0)):
-        _, reward, _, _, info = env.step(say(command))
-        assert not info["invalid_action"], command
-        assert reward == paid
+    for command in (f"take {thing} from {place}", f"move {thing} to {place}"):
+        _, reward, _, _, info = say(env, command)
+        assert (reward, info["invalid_action"]) == (0.0, False), command
 
 
-def test_an_illegal_reply_costs_1_and_changes_nothing():
-    env = make()
-    env.reset(seed=1)
-    before = env.state_text()
-    for reply in ("", "no command at all", say("fly to the moon"), say("heat the moon with microwave 1")):
-        _, reward, _, _, info = env.step(reply)
-        assert reward == -1.0
-        assert info["invalid_action"]
-    assert env.state_text() == before
-
-
-def test_cabinet_1_is_never_read_as_cabinet_10():
+def test_an_illegal_reply_costs_1_and_a_command_must_be_spelled_wholly():
     env = make()
     env.reset(seed=0, options={"scene": 9})
     assert {"go to cabinet 1", "go to cabinet 10"} <= set(env.legal_actions())
-    _, _, _, _, info = env.step(say("go to cabinet 10"))
-    assert info["vlgym"]["actions"] == ["go to cabinet 10"]
-    _, _, _, _, info = env.step(say("Go to  Cabinet 1"))
-    assert info["vlgym"]["actions"] == ["go to cabinet 1"]
-    _, _, _, _, info = env.step(say("go to cabinet 1 please"))
-    assert info["invalid_action"]
+    before = env.state_text()
+    for reply in (
+        "",
+        "no command at all",
+        "<action>fly to the moon</action>",
+        "<action>go to cabinet 1 please</action>",
+    ):
+        _, reward, _, _, info = env.step(reply)
+        assert (reward, info["invalid_action"]) == (-1.0, True)
+    assert env.state_text() == before
+    for spelled, command in (("go to cabinet 10", "go to cabinet 10"), ("Go to  Cabinet 1", "go to cabinet 1")):
+        assert say(env, spelled)[4]["vlgym"]["actions"] == [command]
 
 
-def test_compat_pays_the_fraction_of_met_conditions_at_every_step_and_for_illegal_replies():
-    env = make(compat="rl4vlm")
+# ---- the published forms -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("compat", "success"), [("rl4vlm", 50), ("vldac", 1)])
+def test_compat_pays_the_fraction_at_every_step_and_the_papers_success(compat: str, success: int):
+    env = make(compat=compat)
     env.reset(seed=2)
-    while env._met[1] is False:
-        env.step(env.parser.format([env.oracle()]))
+    while not env.score():
+        env.step(env.solve())
     third = pytest.approx(1 / 3)
-    assert env.step('{"action": "look"}')[1] == third
-    assert env.step('{"action": "look"}')[1] == third  # loitering pays, as published
+    assert [env.step('{"action": "look"}')[1] for _ in range(2)] == [third, third]  # loitering pays
     before = env.episode_return
     assert env.step('{"action": "dance"}')[1] == pytest.approx(1 / 3 - 1)
     assert env.episode_return == pytest.approx(before + 1 / 3 - 1)
     assert env.image().shape == (300, 300, 3)
-
-
-@pytest.mark.parametrize(("compat", "success"), [("rl4vlm", 50), ("vldac", 1)])
-def test_compat_pays_the_papers_success_on_top_of_the_fraction(compat, success):
-    env = make(compat=compat)
-    env.reset(seed=2)
-    assert env.step('{"action": "dance"}')[1] == pytest.approx(env.score() - 1)
-    reward, terminated = 0.0, False
+    terminated = False
     while not terminated:
         _, reward, terminated, _, _ = env.step(env.solve())
     assert reward == success + 1
 
 
-def test_compat_reads_the_first_admissible_command_after_the_first_marker_or_in_the_last_30_characters():
+def test_compat_reads_the_first_admissible_command_after_the_marker_or_in_the_last_30_characters():
     legal = ["go to cabinet 1", "go to cabinet 10", "look"]
     parse = SubstringParser().parse
-    assert parse('{"thoughts": "look", "action": "go to cabinet 10"}', legal).actions == ("go to cabinet 1",)
+    first = parse('{"thoughts": "look", "action": "go to cabinet 10"}', legal)
+    assert first.actions == ("go to cabinet 1",)
     assert parse("LOOK " + "x" * 30, legal).failure == "no_action"
     assert parse("x" * 30 + " LOOK", legal).actions == ("look",)
-    assert parse("", legal).failure == "empty_reply"
 
 
 def test_with_compat_an_empty_reply_plays_a_random_admissible_command_which_replays_exactly():
@@ -131,44 +131,144 @@ def test_with_compat_an_empty_reply_plays_a_random_admissible_command_which_repl
     for _ in range(6):
         legal = env.legal_actions()
         _, reward, _, _, info = env.step("")
-        assert (reward, info["invalid_action"], info["vlgym"]["parse"]) == (-1.0, True, "empty_reply")
-        assert info["vlgym"]["actions"][0] in legal
-        played += info["vlgym"]["actions"]
+        details = info["vlgym"]
+        assert (reward, info["invalid_action"], details["parse"]) == (-1.0, True, "empty_reply")
+        assert details["actions"][0] in legal
+        played += details["actions"]
     assert len(set(played)) > 3
     other.reset(seed=2)
     assert [other.step("")[4]["vlgym"]["actions"][0] for _ in range(6)] == played
     other.reset(seed=5)
     other.set_state(env.get_state())
     assert np.array_equal(other.image(), env.image())
-    assert [other.step("")[4]["vlgym"]["actions"] for _ in range(3)] == [
-        env.step("")[4]["vlgym"]["actions"] for _ in range(3)
-    ]
+    for _ in range(3):
+        assert other.step("")[4]["vlgym"]["actions"] == env.step("")[4]["vlgym"]["actions"]
 
 
-def test_test_seeds_play_in_unseen_rooms_and_train_and_val_seeds_in_seen_ones():
-    env = make("vlgym/ALFWorld-v0")
-    for split, seen in (("train", True), ("val", True), ("test", False)):
-        scenes = {env.reset(seed=episode_seed("vlgym/ALFWorld-v0", split, i))[1]["scene"] for i in range(3)}
-        assert scenes <= set(scene_numbers(seen)), split
+# ---- templates ---------------------------------------------------------------------------------
 
 
-def test_the_mixed_environment_plays_all_six_types_and_reset_can_choose():
-    env = make("vlgym/ALFWorld-v0")
-    assert len({env.reset(seed=seed)[1]["task_type"] for seed in range(15)}) >= 4
-    info = env.reset(seed=1, options={"task": "look_at_obj_in_light", "scene": 303})[1]
-    assert (info["task_type"], info["scene"]) == ("look_at_obj_in_light", 303)
-    with pytest.raises(UserError, match="affords no"):
-        env.reset(seed=1, options={"task": "pick_heat_then_place_in_recep", "scene": 401})
-    with pytest.raises(UserError, match="floor plan number"):
-        env.reset(seed=1, options={"scene": "kitchen"})
+def test_the_list_names_furniture_alone_and_templates_take_only_what_the_engine_admits():
+    commands = [
+        "close cabinet 1", "examine cabinet 1", "go to desk 1", "inventory", "look", "open drawer 2",
+        "move mug #37 to cabinet 1", "take pen #12 from cabinet 1", "put mug #37 in/on desk 1",
+    ]  # fmt: skip
+    doors = ["open cabinet 1", "close cabinet 1", "open drawer 2", "close drawer 2"]
+    assert list_furniture_actions(commands) == ["go to desk 1", *doors]
+    taken = {
+        "Take  PEN #12 from cabinet 1": "take pen #12 from cabinet 1",
+        "take pen 12 from cabinet 1": "take pen #12 from cabinet 1",
+        "put mug #37 in/on desk 1": "put mug #37 in/on desk 1",
+    }
+    assert {wanted: match_template(wanted, commands) for wanted in taken} == taken
+    for wanted in ("take pen #1 from cabinet 1", "take pen from cabinet 1", "take pen #12", "look", "inventory",
+                   "examine cabinet 1", "take OBJECT from RECEPTACLE", "take pen #12 from cabinet 11"):  # fmt: skip
+        assert match_template(wanted, commands) is None
 
 
-def test_a_wrong_argument_is_refused_with_the_choices():
-    for wrong, message in (
+def test_no_text_and_no_legal_action_names_a_thing_wherever_the_player_goes(templated: Any):
+    observation, _ = templated.reset(seed=0)
+    names, ended = set(templated._backend.world.object_kinds), False
+    while not ended:
+        words = f"{observation['text']} {templated.legal_actions()}"
+        assert not [name for name in names if name in words]
+        assert "#" not in observation["text"].split("Legal actions:")[1]
+        observation, _, terminated, truncated, _ = say(templated, templated.oracle())
+        ended = terminated or truncated
+    assert all(template in observation["text"] for template in TEMPLATES)
+
+
+def test_words_tell_neither_what_is_behind_a_door_nor_what_is_held(templated: Any):
+    """Go to a closed piece of furniture with something in it, and compare what is told."""
+
+    def told(result: tuple[Any, ...]) -> Any:
+        observation, reward, terminated, truncated, info = result
+        hidden = ("turn", "turn_text", "span", "feedback", "actions", "parse", "form")
+        details = {name: value for name, value in info["vlgym"].items() if name not in hidden}
+        return re.sub(r"Turn \d+", "", observation["text"]), reward, terminated, truncated, {**info, "vlgym": details}
+
+    things = []
+    for seed in range(20):
+        templated.reset(seed=seed)
+        world = templated._backend.world
+        things = [(t, p) for t, p in sorted(world.holder.items()) if p in world.openable and t in world.takeable]
+        if things:
+            break
+    thing, place = things[0]
+    say(templated, f"go to {place}")
+    hidden = say(templated, f"take {thing} from {place}")
+    nowhere = say(templated, f"take {thing.split()[0]} #9 from {place}")
+    assert told(hidden) == told(nowhere)
+    assert (hidden[4]["vlgym"]["feedback"], hidden[1]) == (nowhere[4]["vlgym"]["feedback"], -1.0)
+    assert hidden[4]["invalid_action"]
+    assert np.array_equal(hidden[0]["image"], nowhere[0]["image"])
+    doing = (f"open {place}", f"take {thing} from {place}", f"move {thing} to {place}", f"close {place}")
+    results = [told(say(templated, command)) for command in doing]
+    assert not any(result[4]["invalid_action"] for result in results)
+    assert len({result[0] for result in results}) == 1
+    assert all(result[4]["vlgym"] == results[0][4]["vlgym"] for result in results)
+
+
+@pytest.mark.parametrize(
+    ("player", "episodes"),
+    [
+        (Guesser, 10),
+        *(pytest.param(each, 10, marks=pytest.mark.exhaustive) for each in (Searcher, blind.Searcher)),
+    ],
+)
+def test_a_blind_player_wins_at_most_15_in_100(templated: Any, player: type[BlindPlayer], episodes: int):
+    won = 0
+    for index in range(episodes):
+        observation, info = templated.reset(seed=episode_seed(TEMPLATED, "test", index))
+        one, ended = player(random.Random(index)), False
+        while not ended:
+            command = one.choose(observation["text"], tuple(info["vlgym"]["legal_actions"]))
+            observation, _, terminated, truncated, info = say(templated, command)
+            ended = terminated or truncated
+        won += info["success"]
+    assert won / episodes <= 0.15
+
+
+# ---- splits, levels, options, arguments --------------------------------------------------------
+
+
+def test_levels_bound_types_receptacles_and_objects_and_splits_bound_rooms(templated: Any):
+    for level, arguments in enumerate(templated.level_arguments):
+        split = ("train", "test", "val")[level % 3]
+        seed = episode_seed(TEMPLATED, split, level)
+        _, info = templated.reset(seed=seed, options={"level": level})
+        assert info["task_type"] in arguments["types"]
+        assert info["scene"] in scene_numbers(seen=split != "test")
+        low, high = arguments["places"]
+        assert low <= len(load_room(info["scene"]).places) <= high
+        assert templated.max_turns == arguments.get("max_turns", 50)
+        most = arguments.get("things", (12, 22))[1]
+        assert len(templated._backend.world.holder) <= most + 1  # a lamp
+    heat = make("vlgym/ALFWorldHeat-v1")
+    assert heat.reset(seed=0, options={"level": 4})[1]["task_type"] == HEAT
+    usual, again = templated.reset(seed=5)[0], make(TEMPLATED).reset(seed=5)[0]
+    assert (usual["image"] == again["image"]).all()
+
+
+def test_the_mixed_environment_plays_all_types_and_reset_can_choose():
+    env = make(MIXED)
+    assert len({env.reset(seed=seed)[1]["task_type"] for seed in range(6)}) >= 3
+    info = env.reset(seed=1, options={"task": LOOK, "scene": 303})[1]
+    assert (info["task_type"], info["scene"]) == (LOOK, 303)
+    for options, message in (({"task": HEAT, "scene": 401}, "affords no"), ({"scene": "kitchen"}, "floor plan number")):
+        with pytest.raises(UserError, match=message):
+            env.reset(seed=1, options=options)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
         ({"tasks": ["pick_heat"]}, "task type='pick_heat' is not one of"),
         ({"compat": "rl4vl"}, "Nearest: rl4vlm"),
         ({"split": "valid"}, "valid_seen"),
         ({"backend": "unity"}, "drawn, thor"),
-    ):
-        with pytest.raises(UserError, match=message):
-            make("vlgym/ALFWorld-v0", **wrong)
+    ],
+)
+def test_a_wrong_argument_is_refused_with_the_choices(wrong: dict[str, Any], message: str):
+    with pytest.raises(UserError, match=message):
+        make(MIXED, **wrong)

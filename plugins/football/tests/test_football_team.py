@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vlgym_football.engine import IDLE
-from vlgym_football.football_team import FootballTeam
+from vlgym_football.engine import IDLE, Snapshot
 from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter
-from vlgym_football.scenario import FOLDER, read_file
-from vlgym_football.team_match import MOST_PLAYERS, for_players
+from vlgym_football.scenario import FOLDER, distance, read_file
+from vlgym_football.team_match import for_players
 
 from vlgym.errors import UserError
 from vlgym.games.several import parallel_env
@@ -30,9 +29,9 @@ def pair() -> Iterator[Any]:
     env.close()
 
 
-def game_of(env: Any) -> FootballTeam:
-    """The rules of a parallel environment."""
-    return env.table.game
+def now_of(env: Any) -> Snapshot:
+    """The last frame of a parallel environment."""
+    return env.table.game.match.now
 
 
 def step(env: Any, *actions: str) -> Any:
@@ -51,39 +50,35 @@ def ring_at(picture: np.ndarray, place: np.ndarray, colour: tuple[int, int, int]
 
 def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: Any) -> None:
     views, _ = pair.reset(seed=1)
-    now = game_of(pair).match.now
-    for seat in (0, 1):
-        picture = views[f"player_{seat}"]["image"]
+    now = now_of(pair)
+    assert now.owner == 1
+    for seat, words in enumerate(("You have the ball.", "Your number 2 has the ball.")):
+        picture, text = views[f"player_{seat}"]["image"], views[f"player_{seat}"]["text"]
         assert ring_at(picture, now.left[seat + 1], MINE) > 20
         assert ring_at(picture, now.left[2 - seat], MINE) == 0
-        assert f"You play number {seat + 2}." in views[f"player_{seat}"]["text"]
-    assert now.owner == 1
-    assert ring_at(views["player_1"]["image"], now.left[1], WHITE) > ring_at(
-        views["player_0"]["image"], now.left[1], WHITE
-    )
-    assert "You have the ball." in views["player_0"]["text"]
-    assert "Your number 2 has the ball." in views["player_1"]["text"]
+        assert f"You play number {seat + 2}. {words}" in text
+    white = [ring_at(views[f"player_{seat}"]["image"], now.left[1], WHITE) for seat in (0, 1)]
+    assert white[1] > white[0]
 
 
 @pytest.mark.parametrize("players", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 4))])
 def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
-    """From the same state, one agent after the other runs to the left while the others stand still. The first, who has
-    the ball at his feet, only turns; the next test is on him."""
+    """One agent after the other runs to the left. The first, with the ball at his feet, only turns."""
     env = parallel_env(ID, players=players, scenario=SCENARIO, image_size=(32, 48))
     moved = []
     for mover in range(players):
         env.reset(seed=1)
-        before = game_of(env).match.now.left.copy()
-        _, _, _, _, infos = step(env, *("left" if seat == mover else IDLE for seat in range(players)))
+        before = now_of(env).left
+        infos = step(env, *("left" if seat == mover else IDLE for seat in range(players)))[4]
         step(env, *(IDLE for _ in range(players)))
-        moved.append(game_of(env).match.now.left[1:, 0] - before[1:, 0])
-        assert infos[f"player_{mover}"]["sticky"] == ["left"]
-        assert all(infos[f"player_{seat}"]["sticky"] == [] for seat in range(players) if seat != mover)
+        moved.append(now_of(env).left[1:, 0] - before[1:, 0])
+        held = [infos[f"player_{seat}"]["sticky"] for seat in range(players)]
+        assert held == [["left"] if seat == mover else [] for seat in range(players)]
     env.close()
+    assert len(moved[0]) == players
     for player in range(1, players):
         others = [moved[mover][player] for mover in range(players) if mover != player]
         assert moved[player][player] < min(others) - 0.005
-    assert len(game_of(env).match.now.left) == players + 1
 
 
 def test_only_the_agent_of_the_player_with_the_ball_can_kick_it(pair: Any) -> None:
@@ -92,27 +87,24 @@ def test_only_the_agent_of_the_player_with_the_ball_can_kick_it(pair: Any) -> No
         pair.reset(seed=1)
         step(pair, *actions)
         step(pair, IDLE, IDLE)
-        balls.append(game_of(pair).match.now.ball)
+        balls.append(now_of(pair).ball)
     assert np.array_equal(balls[0], balls[1])
     assert balls[2][0] > balls[0][0] + 0.2
 
 
 def test_a_decision_holds_for_five_frames_or_as_many_as_wanted(pair: Any) -> None:
-    pair.reset(seed=2)
-    first = game_of(pair).match.now.frame
-    step(pair, IDLE, IDLE)
-    assert game_of(pair).match.now.frame == first + 5
     other = parallel_env(ID, scenario=SCENARIO, frame_skip=2, image_size=(32, 48))
-    other.reset(seed=2)
-    step(other, IDLE, IDLE)
-    assert game_of(other).match.now.frame == first + 2
-    assert (game_of(pair).max_turns, game_of(other).max_turns) == (24, 60)
+    for env, frames, turns in ((pair, 5, 24), (other, 2, 60)):
+        env.reset(seed=2)
+        first = now_of(env).frame
+        step(env, IDLE, IDLE)
+        assert (now_of(env).frame - first, env.table.game.max_turns) == (frames, turns)
     other.close()
 
 
 def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
     """The first of ten seeds in which the team scores."""
-    game = game_of(pair)
+    game = pair.table.game
     for seed in range(10):
         pair.reset(seed=seed)
         while pair.agents:
@@ -124,32 +116,26 @@ def test_a_goal_is_paid_to_all_and_ends_the_attack(pair: Any) -> None:
     assert paid == {"player_0": 1.0, "player_1": 1.0}
     assert all(ended.values())
     assert not any(cut.values())
-    assert [infos[f"player_{seat}"]["success"] for seat in (0, 1)] == [True, True]
-    assert infos["player_1"]["score"] == 1.0
+    assert [(info["success"], info["score"]) for info in infos.values()] == [(True, 1.0)] * 2
 
 
 def test_every_situation_has_a_ball_carrier_and_grows_with_the_players() -> None:
     shipped = read_file(FOLDER / "team.yaml")
     assert tuple(shipped) == TEAM
-    assert len(TEAM) >= 12
     for name, scenario in shipped.items():
-        assert len(scenario.left) == MOST_PLAYERS + 1, name
         first = scenario.left[1]
-        assert abs(first.x - scenario.ball[0]) < 0.02, name
-        assert first.y == scenario.ball[1], name
+        assert distance((first.x, first.y), scenario.ball) < 1.1, name
         for players in (2, 3, 4):
             sized = for_players(scenario, players)
             assert sum(p.controllable for p in sized.left) == players
-            assert len(sized.right) == len(scenario.right) - MOST_PLAYERS + players
+            assert len(sized.right) == len(scenario.right) - 4 + players >= 3, name
             assert sized.right[0].role == "GK"
-            assert len(sized.right) >= 3
 
 
-def test_a_wrong_argument_is_refused() -> None:
-    for arguments, words in (
-        ({"players": 5}, "players"),
-        ({"scenario": "R1_P_1"}, "closed_down"),
-        ({"seat": 2}, "seat"),
-    ):
-        with pytest.raises(UserError, match=words):
-            make(ID, **arguments)
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [({"players": 5}, "players"), ({"scenario": "R1_P_1"}, "closed_down"), ({"seat": 2}, "seat")],
+)
+def test_a_wrong_argument_is_refused(arguments: dict, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        make(ID, **arguments)

@@ -11,11 +11,16 @@ from vlgym.games.table import Table
 
 
 def begin(title: str, seed: int = 0, **kwargs: Any) -> Table:
-    """Return a game that remembers no pictures, at its first move."""
+    """Return a game that remembers no pictures, at its first move, without random ones before."""
     table = vlgym.open_table(f"vlgym/{title}-v0", **kwargs)
-    table.remembers = set()
+    table.remembers, table.game.opening = set(), 0
     table.reset(seed=seed)
     return table
+
+
+def say(table: Table, *actions: str) -> list[tuple[float, ...]]:
+    """Let the seats that move play these actions in turn; return the rewards."""
+    return [table.step({table.movers[0]: f"<action>{action}</action>"}).rewards for action in actions]
 
 
 def move(table: Table, *actions: str) -> tuple[float, ...]:

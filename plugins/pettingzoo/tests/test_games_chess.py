@@ -13,6 +13,7 @@ from typing import Any
 import chess
 import numpy as np
 import pytest
+from playing import say
 from vlgym_pettingzoo import chess_endings
 from vlgym_pettingzoo.chess_endings import STOCKFISH, draw_position, solve_pawn_ending
 
@@ -38,20 +39,12 @@ def at(fen: str, **kwargs: Any) -> Table:
     return table
 
 
-def say(table: Table, *moves: str) -> list[tuple[float, ...]]:
-    return [table.step({table.movers[0]: f"<action>{move}</action>"}).rewards for move in moves]
-
-
 @pytest.mark.parametrize("fen", ["7k/8/6K1/8/8/8/8/R7 w - - 0 1", "r7/8/8/8/8/6k1/8/7K b - - 0 1"])
 def test_mate_pays_one_and_costs_one_whatever_the_colour(fen: str) -> None:
     table = at(fen)
     assert say(table, "Ra8" if " w " in fen else "Ra1") == [(1.0, -1.0)]
-    assert (table.terminated, table.game.result, table.game.won(0), table.game.won(1)) == (
-        True,
-        "checkmate",
-        True,
-        False,
-    )
+    assert (table.terminated, table.game.result) == (True, "checkmate")
+    assert (table.game.won(0), table.game.won(1)) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +62,7 @@ def test_each_kind_of_draw_ends_the_game_at_once_and_pays_nothing(fen: str, move
     assert not table.over
     assert [*rewards, *say(table, moves[-1])] == [(0.0, 0.0)] * len(moves)
     assert (table.terminated, table.game.result) == (True, result)
-    assert not table.game.won(0)
-    assert not table.game.won(1)
+    assert (table.game.won(0), table.game.won(1)) == (False, False)
 
 
 def test_mate_with_the_hundredth_half_move_is_mate_and_the_turn_limit_a_draw() -> None:
@@ -115,9 +107,8 @@ def test_the_pawn_table_has_the_wins_that_are_known() -> None:
 def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: str) -> None:
     own, other = ending.split("v")
     positions, movers = set(), Counter()
-    for seed in range(20):
+    for seed in range(10):
         board = draw_position(ending, np.random.default_rng(seed))
-        assert board.fen() == draw_position(ending, np.random.default_rng(seed)).fen()
         positions.add(board.board_fen())
         movers[board.turn] += 1
         assert board.is_valid()
@@ -132,12 +123,12 @@ def test_positions_are_legal_quiet_of_the_named_men_and_of_both_colours(ending: 
             assert solve_pawn_ending()[0, pawn, view.king(True), view.king(False)]
         if ending == "KBBvK":
             assert len({(square + square // 8) % 2 for square in board.pieces(chess.BISHOP, board.turn)}) == 2
-    assert len(positions) == 20
-    assert min(movers.values()) >= 4
+    assert len(positions) == 10
+    assert min(movers.values()) >= 2
 
 
 def test_stockfish_answers_the_same_for_the_same_game_whatever_it_did_before() -> None:
-    boards = [draw_position("KRPvKR", np.random.default_rng(seed)) for seed in range(3)]
+    boards = [draw_position("KRPvKR", np.random.default_rng(seed)) for seed in range(2)]
     first = [STOCKFISH.choose(board, 3000) for board in boards]
     STOCKFISH.search.cache_clear()
     again = [STOCKFISH.choose(board, 3000) for board in reversed(boards)]
@@ -153,28 +144,20 @@ def test_the_oracle_takes_a_mate_and_says_what_it_sees() -> None:
     assert "White has Kg6 Ra1, black has Kh8; Ra8#" in (table.solve(0) or "")
 
 
-def test_one_engine_serves_all_games() -> None:
-    STOCKFISH.search.cache_clear()
-    pids = set()
-    for _ in range(2):
-        vlgym.make(CHESS, seat=1, opponents="stockfish-1").reset(seed=5)
-        assert STOCKFISH.engine is not None
-        pids.add(STOCKFISH.engine.pid)
-    assert len(pids) == 1
-
-
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSTOP])
 def test_an_engine_that_dies_or_hangs_is_replaced(blow: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-    board = chess.Board("8/8/8/3k4/8/8/8/QK6 w - - 0 1")
+    board, pids = chess.Board("8/8/8/3k4/8/8/8/QK6 w - - 0 1"), []
+    for _ in range(2):  # one engine serves all games
+        STOCKFISH.search.cache_clear()
+        move = STOCKFISH.choose(board, 1000)
+        assert STOCKFISH.engine is not None
+        pids.append(STOCKFISH.engine.pid)
+    assert pids[0] == pids[1]
+    os.kill(pids[0], blow)
     STOCKFISH.search.cache_clear()
-    move = STOCKFISH.choose(board, 1000)
-    assert STOCKFISH.engine is not None
-    pid = STOCKFISH.engine.pid
-    os.kill(pid, blow)
-    STOCKFISH.search.cache_clear()
-    monkeypatch.setattr(chess_endings, "PATIENCE", 2.0)
+    monkeypatch.setattr(chess_endings, "PATIENCE", 1.0)
     assert STOCKFISH.choose(board, 1000) == move
-    assert STOCKFISH.engine.pid != pid
+    assert STOCKFISH.engine.pid != pids[0]
 
 
 def test_an_environment_that_is_not_closed_leaves_no_engine_and_ends_python() -> None:

@@ -42,8 +42,7 @@ def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_cover
     lay(table, (-0.5, 0.0), (0.5, 0.0), (0.0, 0.8))
     place(table, (-0.5, 0.0), (0.5, 0.0), (0.0, -0.2))
     assert move(table, "stay", "stay", "stay") == pytest.approx((-1.0 + 0.0,) * 3, abs=0.12)
-    assert not table.over
-    assert table.game.points(0) == 2
+    assert (table.over, table.game.points(0)) == (False, 2)
     expected = -sum(
         min(math.dist(body.state.p_pos, mark.state.p_pos) for body in table.game.engine.world.agents)
         for mark in table.game.engine.world.landmarks
@@ -57,11 +56,11 @@ def test_spread_pays_all_the_same_minus_the_distances_and_ends_when_all_is_cover
 def test_the_planners_of_spread_cover_all_and_random_agents_do_not() -> None:
     table, won = begin(SPREAD), {"oracle": 0, "random": 0}
     for player in won:
-        for seed in range(100, 106):
+        for seed in range(100, 103):
             finish(table, [player] * 3, seed)
             won[player] += table.game.won(0)
-    assert won["oracle"] >= 5
-    assert won["random"] <= 1
+    assert won["oracle"] >= 2
+    assert won["random"] == 0
 
 
 def test_in_tag_a_touch_pays_the_chasers_costs_the_runner_and_ends_the_game() -> None:
@@ -78,9 +77,7 @@ def test_in_tag_a_runner_who_leaves_the_field_has_lost() -> None:
     lay(table, (-0.9, -0.9), (0.9, -0.9))
     place(table, (-0.5, 0.0), (-0.8, 0.8), (0.85, 0.3))
     rewards = [move(table, "stay", "stay", "right") for _ in range(3) if not table.over]
-    assert table.terminated
-    assert table.game.left
-    assert not table.game.caught
+    assert (table.terminated, table.game.left, table.game.caught) == (True, True, False)
     assert rewards[-1][:2] == (1.0, 1.0)
     assert rewards[-1][2] < -1.0
 
@@ -89,9 +86,9 @@ def test_a_runner_who_lasts_all_turns_has_won() -> None:
     table = begin(TAG, max_turns=2)
     lay(table, (-0.9, -0.9), (0.9, -0.9))
     place(table, (-0.8, 0.0), (-0.8, 0.8), (0.5, 0.3))
-    move(table, "stay", "stay", "stay")
-    assert not table.game.won(RUNNER)
-    move(table, "stay", "stay", "stay")
+    for turn in range(2):
+        assert not table.game.won(RUNNER), turn
+        move(table, "stay", "stay", "stay")
     assert table.truncated
     assert [table.game.won(seat) for seat in range(3)] == [False, False, True]
 

@@ -15,10 +15,9 @@ from vlgym.registry import get_registry
 GAMES = sorted(spec.id for spec in get_registry().specs.values() if SKILL in spec.skills)
 """Every game of several seats, football's team too."""
 
-FEW = ("vlgym/KuhnPoker-v0", "vlgym/KitchenPair-v0")  # in turn, at once
 
-
-@pytest.mark.parametrize("env_id", [*FEW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in GAMES)])
+@pytest.mark.exhaustive  # tests/games has them for a game in turn and for one at once
+@pytest.mark.parametrize("env_id", GAMES)
 def test_pettingzoos_own_tests_pass(env_id: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -18,18 +18,18 @@ def test_a_best_reply_wins_next_to_nothing_against_the_tables(game: str, most: f
 
 def test_two_players_by_rules_score_at_least_14_of_25_in_hanabi_on_average() -> None:
     table = begin("Hanabi")
-    scores = [finish(table, ["oracle", "oracle"], seed)[0] for seed in range(10)]
+    scores = [finish(table, ["oracle", "oracle"], seed)[0] for seed in range(4)]
     assert np.mean(scores) >= 14
 
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_the_greedy_pair_serves_soup_in_every_layout(layout: str) -> None:
     table = begin("KitchenPair", layout=layout)
-    assert min(finish(table, ["oracle", "oracle"], seed)[0] for seed in range(3)) >= 1
-    assert np.mean([finish(table, ["random", "random"], seed)[0] for seed in range(3)]) < 0.5
+    assert min(finish(table, ["oracle", "oracle"], seed)[0] for seed in range(2)) >= 1
+    assert max(finish(table, ["random", "random"], seed)[0] for seed in range(2)) < 1
 
 
 def test_the_hunter_of_battleship_beats_random_shots() -> None:
     table = begin("Battleship")
-    returns = [finish(table, ["oracle", "random"], seed)[0] for seed in range(8)]
-    assert sum(result > 0 for result in returns) >= 6
+    returns = [finish(table, ["oracle", "random"], seed)[0] for seed in range(4)]
+    assert sum(result > 0 for result in returns) >= 3

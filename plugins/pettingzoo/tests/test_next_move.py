@@ -20,13 +20,12 @@ from vlgym.reports.writing import REPORT, write_report
 
 @pytest.mark.parametrize("spec", VS_BENCH, ids=lambda spec: spec.title)
 def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_the_other_seats(spec):
-    env = vlgym.make(NEXT_MOVE.id, game=spec.id)
+    env = vlgym.make(NEXT_MOVE.id, game=spec.id, image_size=(96, 96))
     questions = set()
-    for seed in range(4):
+    for seed in range(3):
         observation, info = env.reset(seed=seed)
         table, (me, other) = env._table, env._seats
-        assert me != other
-        assert other in table.movers
+        assert me != other in table.movers
         assert np.array_equal(observation["image"], table.game.draw(me))
         right = table.game.advise(other)
         legal = env.legal_actions()
@@ -41,7 +40,7 @@ def test_the_right_answer_is_the_move_of_the_strong_player_and_the_picture_is_th
             continue
         _, reward, terminated, _, info = env.step(f"<action>{wrong}</action>")
         assert (reward, terminated, info["success"], info["answer"]) == (0.0, True, False, right)
-    assert len(questions) >= 3
+    assert len(questions) >= 2
 
 
 def test_the_moves_that_are_offered_in_hanabi_tell_nothing_of_the_own_cards():

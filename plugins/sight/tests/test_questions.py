@@ -12,7 +12,6 @@ import pytest
 from vlgym_sight.colours import find_split
 from vlgym_sight.drawing import COLOURS, GROUND
 from vlgym_sight.plugin import EPISODES, PROBES, SEE_HISTORY, vlgym_suites
-from vlgym_sight.question import Question
 
 from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.env.spec import EnvSpec
@@ -21,18 +20,6 @@ from vlgym.registry.making import make
 SEEDS = 200
 SMALL = (16, 16)  # where nobody looks at the picture
 SINGLE = [spec for spec in PROBES if spec is not SEE_HISTORY]
-
-
-def begin(title: str, seed: int = 0, **kwargs: Any) -> Any:
-    env = make(f"vlgym/{title}-v0", **kwargs)
-    assert isinstance(env, Question)
-    env.reset(seed=seed)
-    return env
-
-
-def at_most(share: float, count: int) -> float:
-    """Return the expected number of events of probability `share` in `count` trials, and 4 standard deviations more."""
-    return count * share + 4 * math.sqrt(count * share * (1 - share))
 
 
 def play_to_question(env: Any, seed: int) -> list[str]:
@@ -46,11 +33,11 @@ def play_to_question(env: Any, seed: int) -> list[str]:
 @pytest.mark.parametrize("spec", SINGLE, ids=lambda spec: spec.title)
 def test_the_text_of_a_single_picture_is_the_same_in_every_episode(spec: EnvSpec) -> None:
     env = make(spec.id, image_size=SMALL)
-    assert len({env.reset(seed=episode_seed(spec.id, "test", n))[0]["text"] for n in range(60)}) == 1
+    assert len({env.reset(seed=episode_seed(spec.id, "test", n))[0]["text"] for n in range(20)}) == 1
 
 
 @pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
-def test_the_answers_of_the_suite_are_balanced_so_that_one_answer_alone_cannot_look_like_sight(spec: EnvSpec) -> None:
+def test_the_answers_of_the_suite_are_balanced(spec: EnvSpec) -> None:
     env: Any = make(spec.id, image_size=SMALL)
     answers, kinds = [], []
     for number in range(EPISODES):
@@ -74,37 +61,46 @@ def test_no_text_of_a_history_goes_with_one_answer_more_often_than_with_another(
     for answers in tallies.values():
         count = sum(answers.values())
         assert SEEDS / 4 * 0.7 < count < SEEDS / 4 * 1.3
-        assert answers.most_common(1)[0][1] <= at_most(1 / 8, count)
+        assert answers.most_common(1)[0][1] <= count / 8 + 4 * math.sqrt(count * 7 / 64)
 
 
 @pytest.mark.parametrize("spec", PROBES, ids=lambda spec: spec.title)
 def test_every_two_answers_give_pictures_that_differ_clearly(spec: EnvSpec) -> None:
     env: Any = make(spec.id, image_size=(112, 112))
-    for seed in range(2):
-        env.reset(seed=seed)
-        pictures = {}
-        for answer in env.answers:
-            env.answer = answer
-            env.shown = (answer,)
-            pictures[answer] = env.image().astype(np.int16)
-        for first, second in combinations(env.answers, 2):
-            differing = (np.abs(pictures[first] - pictures[second]) > 80).any(axis=2).sum()
-            assert differing >= 10, (first, second)  # pixels; the smallest word has letters of 7 pixels at 112
+    env.reset(seed=0)
+    pictures = {}
+    for answer in env.answers:
+        env.answer, env.shown = answer, (answer,)
+        pictures[answer] = env.image().astype(np.int16)
+    for first, second in combinations(env.answers, 2):
+        differing = (np.abs(pictures[first] - pictures[second]) > 80).any(axis=2).sum()
+        assert differing >= 10, (first, second)  # pixels; the smallest word has letters of 7 pixels
 
 
-def test_a_right_answer_pays_one_and_a_wrong_or_unreadable_one_nothing() -> None:
-    for reply, reward, invalid in ((None, 1.0, False), ("wrong", 0.0, False), ("I cannot tell", 0.0, True)):
-        env = begin("SeeDigit")
-        wrong = next(answer for answer in env.answers if answer != env.answer)
-        text = env.solve() if reply is None else f"<action>{wrong}</action>" if reply == "wrong" else reply
-        _, got, terminated, truncated, info = env.step(text)
-        assert (got, info["success"], info["invalid_action"]) == (reward, reward == 1, invalid)
-        assert (terminated, truncated) == (not invalid, invalid)
+@pytest.mark.parametrize(
+    ("title", "reply", "reward", "ends"),
+    [
+        ("SeeDigit", "<action>{right}</action>", 1.0, (True, False)),
+        ("SeeDigit", "<action>{wrong}</action>", 0.0, (True, False)),
+        ("SeeDigit", "I cannot tell", 0.0, (False, True)),
+        ("SeeHistory", "what?", 0.0, (True, False)),
+        ("SeeHistory", "<action>red</action>", 0.0, (True, False)),  # early
+    ],
+)
+def test_a_right_answer_pays_one_and_others_nothing(
+    title: str, reply: str, reward: float, ends: tuple[bool, bool]
+) -> None:
+    env: Any = make(f"vlgym/{title}-v0")
+    env.reset(seed=0)
+    wrong = next(answer for answer in env.answers if answer != env.answer)
+    _, paid, *ended, info = env.step(reply.format(right=env.answer, wrong=wrong))
+    assert (paid, info["success"], tuple(ended)) == (reward, reward == 1, ends)
+    assert info["invalid_action"] == ("{" not in reply)
 
 
 def test_the_shape_is_in_the_half_that_is_the_answer() -> None:
     env: Any = make("vlgym/SeeSide-v0")
-    for seed in range(40):
+    for seed in range(12):
         image = env.reset(seed=seed)[0]["image"].astype(int)
         columns = np.nonzero((np.abs(image - image[0, 0]).max(axis=2) > 80).any(axis=0))[0]
         assert columns.max() < 112 - 5 if env.answer == "left" else columns.min() > 112 + 5
@@ -114,7 +110,7 @@ def test_as_many_discs_are_there_as_the_answer_says_and_they_do_not_touch() -> N
     from scipy import ndimage
 
     env: Any = make("vlgym/SeeCount-v0")
-    for seed in range(40):
+    for seed in range(12):
         image = env.reset(seed=seed)[0]["image"].astype(int)
         _, count = ndimage.label(np.abs(image - image[0, 0]).max(axis=2) > 40, np.ones((3, 3)))
         assert str(count) == env.answer
@@ -122,7 +118,7 @@ def test_as_many_discs_are_there_as_the_answer_says_and_they_do_not_touch() -> N
 
 def test_the_mark_stands_in_the_cell_that_is_the_answer() -> None:
     env: Any = make("vlgym/SeeCell-v0")
-    for seed in range(40):
+    for seed in range(12):
         image = env.reset(seed=seed)[0]["image"].astype(int)
         cells = {}
         for column in range(3):
@@ -134,7 +130,7 @@ def test_the_mark_stands_in_the_cell_that_is_the_answer() -> None:
 
 def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> None:
     env: Any = make("vlgym/SeeColour-v0")
-    for seed in range(40):
+    for seed in range(12):
         image = env.reset(seed=seed)[0]["image"]
         pure = {name: (image == colour).all(axis=2).mean() for name, colour in {**COLOURS, "grey": GROUND}.items()}
         assert pure[env.answer] > 0.05
@@ -145,14 +141,14 @@ def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> N
 def test_four_pictures_are_shown_in_order_and_the_asked_one_is_the_answer() -> None:
     env: Any = make(SEE_HISTORY.id)
     places = set()
-    for seed in range(20):
+    for seed in range(12):
         observation, _ = env.reset(seed=seed)
         colours = []
         for place in range(4):
             middle = observation["image"][112, 112]
             colours.append(next(name for name, colour in COLOURS.items() if (middle == colour).all()))
             assert env.legal_actions() == (["next"] if place < 3 else list(COLOURS))
-            assert "Question" in observation["text"] if place == 3 else "Question" not in observation["text"]
+            assert ("Question" in observation["text"]) == (place == 3)
             if place < 3:
                 observation, reward, terminated, truncated, _ = env.step(env.solve())
                 assert (reward, terminated, truncated) == (0.0, False, False)
@@ -170,20 +166,14 @@ def test_no_pictures_of_a_history_are_shown_in_the_same_order_in_two_splits() ->
     shown: dict[str, set[tuple[str, ...]]] = {}
     for split in SPLITS:
         orders = []
-        for number in range(400):
+        for number in range(150):
             env.reset(seed=episode_seed(SEE_HISTORY.id, split, number))
             orders.append(env.shown)
         shown[split] = set(orders)
-    assert all(len(orders) > 100 for orders in shown.values())
+    assert all(len(orders) > 50 for orders in shown.values())
     assert len(set().union(*shown.values())) == sum(map(len, shown.values()))
     env.reset()
     assert find_split([list(COLOURS).index(colour) for colour in env.shown], len(COLOURS)) == "test"  # as the last seed
-
-
-def test_an_unreadable_or_early_answer_ends_a_history() -> None:
-    for reply in ("what?", "<action>red</action>"):
-        _, reward, terminated, _, info = begin("SeeHistory").step(reply)
-        assert (reward, terminated, info["success"], info["invalid_action"]) == (0.0, True, False, True)
 
 
 def test_every_probe_is_a_part_of_the_suite_and_its_prompt_holds_all_its_pictures() -> None:

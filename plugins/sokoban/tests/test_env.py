@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_sokoban.groups import GROUPS, load_group
-from vlgym_sokoban.level import Level
+from vlgym_sokoban.level import LETTERS, Level
 
 import vlgym
 from vlgym.env import VLEnv
@@ -41,15 +42,13 @@ def in_room(tmp_path: Path, room: str, **kwargs: Any) -> Any:
 @pytest.mark.parametrize("name", ["small-v0", "huge-v0"])
 def test_replaying_the_stored_solution_scores_exactly_100(name: str) -> None:
     env = make(group=name, level="any", image_size=(112, 112))
-    for number, level in enumerate(load_group(name)[:5]):
+    for number, level in enumerate(load_group(name)[:2]):
         _, info = env.reset(seed=0, options={"level": number})
-        assert info["level"] == level.title
-        idle = info["score"]
-        words = {"u": "up", "d": "down", "l": "left", "r": "right"}
-        _, _, terminated, truncated, info = say(env, *(words[letter.lower()] for letter in level.solution))
-        assert (terminated, truncated, info["success"]) == (True, False, True)
-        assert info["score"] == 100.0
-        assert idle == pytest.approx(100 - 5 * (10 + len(level.boxes) - 0.1 * len(level.solution)))
+        idle = 100 - 5 * (10 + len(level.boxes) - 0.1 * len(level.solution))
+        assert (info["level"], info["score"]) == (level.title, pytest.approx(idle))
+        moves = (LETTERS[letter.lower()] for letter in level.solution)
+        _, _, terminated, truncated, info = say(env, *moves)
+        assert (terminated, truncated, info["success"], info["score"]) == (True, False, True, 100.0)
         assert env.episode_return == pytest.approx(info["upper_reward"])
 
 
@@ -69,9 +68,7 @@ def test_restart_takes_back_what_it_undoes(tmp_path: Path) -> None:
     before = env.image()
     say(env, "right")
     _, reward, terminated, _, info = say(env, "restart")
-    assert reward == pytest.approx(-1.1)
-    assert not terminated
-    assert info["boxes_on_target"] == 0
+    assert (reward, terminated, info["boxes_on_target"]) == (pytest.approx(-1.1), False, 0)
     assert np.array_equal(env.image(), before)
     assert env.episode_return == pytest.approx(0.9 - 1.1)
     assert "put back" in env.step("?")[0]["text"]
@@ -79,11 +76,9 @@ def test_restart_takes_back_what_it_undoes(tmp_path: Path) -> None:
 
 def test_a_box_that_begins_on_a_target_pays_nothing_before_it_moves(tmp_path: Path) -> None:
     env = in_room(tmp_path, "########\n#*@ $ .#\n########\n")
-    assert env.reset(seed=0)[1]["boxes_on_target"] == 1
     assert say(env, "right")[1] == pytest.approx(-0.1)
     info = say(env, "right", "right")[4]
-    assert info["success"]
-    assert info["score"] == 100.0
+    assert (info["success"], info["score"]) == (True, 100.0)
     assert info["upper_reward"] == pytest.approx(10 + 1 - 0.3)
 
 
@@ -105,27 +100,20 @@ def test_the_oracle_solves_from_any_position_that_random_play_reaches_unless_it_
     env = make(max_turns=400, max_steps=400)
     rng = np.random.default_rng(4)
     solved = lost = 0
-    for seed in range(25):
-        _, info = env.reset(seed=seed)
+    while solved < 5 or lost < 2:
+        _, info = env.reset(seed=solved + lost)
         ended = False
         for _ in range(int(rng.integers(1, 25))):
             if not ended:
-                legal = env.legal_actions()
-                _, _, ended, _, info = say(env, legal[int(rng.integers(len(legal)))])
-        if ended:
-            continue
+                _, _, ended, _, info = say(env, str(rng.choice(env.legal_actions())))
         if info["unsolvable"]:
             assert env.solve() is None
             lost += 1
             continue
         while not ended:
-            reply = env.solve()
-            assert reply is not None
-            _, _, ended, _, info = env.step(reply)
+            _, _, ended, _, info = env.step(env.solve())
         assert info["success"]
         solved += 1
-    assert solved >= 5
-    assert lost >= 2
 
 
 def test_the_step_limit_truncates() -> None:
@@ -147,7 +135,7 @@ def test_each_group_has_its_own_step_limit_under_the_global_planner() -> None:
 def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
     env = make(rows=6, columns=9, boxes=1, min_solution=4, max_solution=9)
     assert env.image_size == (192, 288)
-    for seed in range(10):
+    for seed in range(5):
         _, info = env.reset(seed=seed)
         assert (env.board.level.rows, env.board.level.columns, info["boxes"]) == (6, 9, 1)
         assert 4 <= info["solution_steps"] <= 9
@@ -165,9 +153,12 @@ def test_own_sizes_and_solution_lengths_are_obeyed() -> None:
         ({"image_size": (32, 32)}, r"leaves 4 pixels a cell .*image_size=\(224, 224\)"),
     ],
 )
-def test_wrong_arguments_are_explained(kwargs: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_wrong_arguments_are_explained(kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         make(**kwargs).reset(seed=0)
+
+
+def test_a_level_that_cannot_be_played_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="reset option level=99 does not exist: group small-v0 has levels 0 to 49"):
         make().reset(seed=0, options={"level": 99})
     with pytest.raises(UserError, match=r"Level mine/0 has no solution \(proved\)"):
@@ -183,20 +174,18 @@ def test_restart_gives_back_what_a_box_lost_that_began_on_its_target(tmp_path: P
 
 def test_magebenchs_protocol_is_its_headings_and_no_info_text() -> None:
     online, plan = make(protocol="magebench"), make(protocol="magebench", planner="global")
-    assert (online.info_text, online.parser.name, plan.parser.name) == (False, "headings", "headings-plan")
+    assert (online.parser.name, plan.parser.name) == ("headings", "headings-plan")
     text, bare = (env.reset(seed=1)[0]["text"] for env in (make(), online))
     assert "Boxes on targets: 0 of 2" in text
     assert "Boxes on targets" not in bare
-    assert "# action" in online.reset(seed=1)[0]["text"]
+    assert "# action" in bare
     assert online.legal_actions() == ["Up", "Down", "Left", "Right"]
     assert online.step("# analyze\nA wall.\n# action\nup")[4]["vlgym"]["parse"] == "no_action"
     assert online.step("# analyze\nA wall.\n# action\nUp")[4]["vlgym"]["actions"] == ["Up"]
     plan.reset(seed=1)
     assert plan.step(plan.solve())[4]["success"]
-    assert plan.solve() is None or "### Actions" in plan.parser.format(["up"])
     chosen = make(protocol="magebench", parser="tag", info_text=True)
     assert (chosen.parser.name, chosen.info_text) == ("tag", True)
-    assert make().info_text
 
 
 def test_the_words_of_the_picture_are_the_room_itself() -> None:
@@ -204,11 +193,5 @@ def test_the_words_of_the_picture_are_the_room_itself() -> None:
     env.reset(seed=1)
     for _ in range(4):
         _, *rows = env.describe().split("\n")
-        level = Level.from_rows(rows)
-        assert (level.player, set(level.boxes), set(level.targets)) == (
-            env.board.player,
-            env.board.boxes,
-            env.board._targets,
-        )
+        assert Level.from_rows(rows) == replace(env.board.to_level(), title="")
         env.step(env.solve())
-    env.close()

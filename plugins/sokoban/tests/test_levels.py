@@ -18,29 +18,20 @@ import vlgym
 from vlgym.env.seeding import episode_seed
 from vlgym.errors import UserError
 
-IDLE = {
-    "small-v0": 45.26, "small-v1": 43.975, "v0": 46.833, "v1": 44.979, "v2": 43.977, "large-v0": 48.964,
-    "large-v1": 49.528, "huge-v0": 43.711,
-}  # fmt: skip
-"""Mean score of an idle player by group, from the published bounds."""
-
 SWEPT = pytest.mark.exhaustive
-ROOM = ["#######", "#@ $ .#", "#######"]
 
 
 def idle_score(levels: list[Level]) -> float:
     return sum(score_of(0, upper_tenths(level)) for level in levels) / len(levels)
 
 
-def test_there_are_182_different_levels_in_the_published_groups() -> None:
-    counts = {name: len(load_group(name)) for name in GROUPS}
-    assert counts == {
-        "small-v0": 50, "small-v1": 20, "v0": 15, "v1": 24, "v2": 22, "large-v0": 14, "large-v1": 18, "huge-v0": 19,
-    }  # fmt: skip
-    assert sum(counts.values()) == 182
-    assert len({level.checksum() for name in GROUPS for level in load_group(name)}) == 182
+def test_there_are_182_different_levels_with_the_published_steps() -> None:
+    levels = {name: load_group(name) for name in GROUPS}
+    steps = {name: tuple(len(level.solution) for level in group) for name, group in levels.items()}
+    assert steps == SOLUTION_STEPS
+    assert len({level.checksum() for group in levels.values() for level in group}) == 182
     for name, group in GROUPS.items():
-        for index, level in enumerate(load_group(name)):
+        for index, level in enumerate(levels[name]):
             shape = (level.rows, level.columns, len(level.boxes), level.title)
             assert shape == (group.rows, group.columns, group.boxes, f"{name}/{index}")
 
@@ -65,13 +56,6 @@ def test_the_solver_proves_stored_solutions_shortest(name: str, every: int) -> N
         assert (solution.status, len(solution.moves)) == (SOLVED, len(level.solution)), level.title
 
 
-@pytest.mark.parametrize("name", GROUPS)
-def test_every_level_has_the_published_upper_bound_and_so_the_published_idle_score(name: str) -> None:
-    levels = load_group(name)
-    assert tuple(len(level.solution) for level in levels) == SOLUTION_STEPS[name]
-    assert idle_score(list(levels)) == pytest.approx(IDLE[name], abs=6e-4)
-
-
 def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
     mini = [load_group(name)[index] for name, index in MINI]
     assert len(mini) == len(set(MINI)) == 20
@@ -81,7 +65,7 @@ def test_the_idle_player_scores_41_175_on_mini_and_45_60_on_all() -> None:
 
 def test_writing_and_reading_a_file_gives_the_same_levels() -> None:
     levels = [
-        Level.from_rows(ROOM, "mine/0", "rRR"),
+        Level.from_rows(["#######", "#@ $ .#", "#######"], "mine/0", "rRR"),
         Level.from_rows(["#####", "#+$ #", "# *.#", "# $ #", "#####"], "mine/1"),
     ]
     text = write_levels(levels, "two levels\nfor a test")
@@ -98,11 +82,11 @@ def test_a_board_alone_is_a_level_and_what_lies_outside_becomes_wall() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "#####\n#@$.#\n#####\nChecksum: 0123456789abcdef\n",
-            r"mine\.xsb, board at line 1: the checksum is 0123456789abcdef",
+        ("#####\n#@$.#\n#####\nChecksum: 0123\n", r"mine\.xsb, board at line 1: the checksum is 0123"),
+        *(
+            (f"; c\n\n#####\n#@$.#\n#####\nSolution: {moves}\n", r"mine\.xsb, board at line 3: letter 1 .*Fix or rem")
+            for moves in "Lrux"
         ),
-        ("; c\n\n#####\n#@$.#\n#####\nSolution: L\n", r"mine\.xsb, board at line 3: letter 1 .*Fix or remove"),
         ("######\n#@ $.#\n######\nSolution: r\n", r"board at line 1: the solution leaves a box off target"),
         ("#####\n#@$.#\n#####\nAuthor: me\n", r"mine\.xsb, line 4: 'Author: me' is neither"),
         ("#####\n#@$?#\n#####\n", r"mine\.xsb, board at line 1: row 2 .* has '\?'"),
@@ -124,5 +108,4 @@ def test_the_command_writes_the_levels_that_the_episodes_of_the_split_draw(tmp_p
     for index in range(3):
         drawn.reset(seed=episode_seed("vlgym/Sokoban-v0", "val", index))
         pool.reset(seed=0, options={"level": index})
-        assert pool.board.level.to_rows() == drawn.board.level.to_rows()
-        assert pool.board.level.solution == drawn.board.level.solution
+        assert replace(pool.board.level, title=drawn.board.level.title) == drawn.board.level

@@ -10,8 +10,6 @@ from vlgym_sokoban.guide import Guide
 from vlgym_sokoban.level import DIRECTIONS, Level
 from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Warehouse, replay, solve, to_mask
 
-from vlgym.errors import UserError
-
 Position = tuple[int, frozenset[int]]
 
 
@@ -52,7 +50,7 @@ def brute_force(level: Level) -> tuple[int | None, dict[Position, bool]]:
 @pytest.fixture(scope="module")
 def rooms() -> list[tuple[Level, int | None, dict[Position, bool]]]:
     levels = []
-    for boxes, count in ((1, 4), (2, 16), (3, 3)):
+    for boxes, count in ((1, 2), (2, 8), (3, 1)):
         generator = LevelGenerator(RoomSize(7, 7, boxes, 23))
         levels += [generator.draw(np.random.default_rng(seed), "train") for seed in range(count)]
     return [(level, *brute_force(level)) for level in levels]
@@ -73,7 +71,7 @@ def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms
         guide, board = Guide(level), Board(level)
         rng = np.random.default_rng(1)
         positions = list(verdicts)
-        for index in rng.permutation(len(positions))[:300]:
+        for index in rng.permutation(len(positions))[:200]:
             player, boxes = positions[index]
             solvable = verdicts[positions[index]]
             board.place(player, tuple(boxes))
@@ -82,7 +80,7 @@ def test_solvability_is_exact_in_small_rooms_and_deadlocks_are_never_wrong(rooms
                 assert not solvable
                 caught += 1
             lost += not solvable
-    assert lost > 300
+    assert lost > 100
     assert caught > 0.6 * lost
 
 
@@ -98,11 +96,3 @@ def test_limits_leave_the_answer_open() -> None:
     assert solve(level, max_steps=length).status == SOLVED
     assert solve(level, max_steps=length - 1).status == UNKNOWN
     assert solve(level, max_nodes=1).status == UNKNOWN
-
-
-def test_replay_refuses_letters_that_do_not_do_what_they_say() -> None:
-    level = Level.from_rows(["######", "#@ $.#", "######"])
-    assert replay(level, "rR").solved
-    for moves in ("RR", "rr", "ur", "rx"):
-        with pytest.raises(UserError, match="letter"):
-            replay(level, moves)

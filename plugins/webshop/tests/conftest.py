@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
-from vlgym_webshop.services import get_services
+from vlgym_webshop.services import Services, get_services
 from vlgym_webshop.shop import Shop, ShopConfig
 
 
@@ -27,3 +28,10 @@ def webshop_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def shop() -> Shop:
     """The shop with the default catalogue of 1,000 products."""
     return get_services().shop(ShopConfig())
+
+
+@pytest.fixture
+def blank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do without the browser, where no picture is looked at."""
+    picture = np.zeros((672, 896, 3), np.uint8)
+    monkeypatch.setattr(Services, "photograph", lambda *arguments: picture)

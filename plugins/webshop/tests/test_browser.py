@@ -1,10 +1,12 @@
-"""The browser: what it shows, that it survives being killed or hung, and that it reaches nothing but the shop."""
+"""The browser: its pictures, its replacement when killed or hung, and the shop as its only address."""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import psutil
 import pytest
 import urllib3
 from selenium.common.exceptions import WebDriverException
+from vlgym_webshop.__main__ import main
 from vlgym_webshop.browser import WindowPool
 from vlgym_webshop.services import Services, get_services
 from vlgym_webshop.session import Page
@@ -35,59 +38,72 @@ def services() -> Iterator[Services]:
     shared.leave(-1)
 
 
-def pages(shop: Shop) -> list[tuple[int, Page]]:
+@pytest.fixture
+def urls(services: Services, shop: Shop) -> list[str]:
+    return [services.url(CONFIG, 0, page) for page in list_pages(shop)]
+
+
+def list_pages(shop: Shop) -> list[Page]:
     """One page of each kind, of goal 0."""
     goal = shop.catalogue.goal(0)
-    query = goal.instruction.lower()
-    value = goal.options[0]
-    name = next(name for name, values in shop.catalogue.product(goal.asin).options.items() if value in values)
-    opened = Page("item", query, 1, goal.asin, ((name, value),))
-    detail = Page("detail", query, 1, goal.asin, ((name, value),), "features")
+    query, value = goal.instruction.lower(), goal.options[0]
+    options = shop.catalogue.product(goal.asin).options
+    chosen = ((next(name for name, values in options.items() if value in values), value),)
     return [
-        (0, page)
-        for page in (
-            Page(),
-            Page("results", query),
-            Page("results", query, 2),
-            opened,
-            detail,
-            Page("done", query, 1, goal.asin),
-        )
-    ]
+        Page(), Page("results", query), Page("results", query, 2), Page("item", query, 1, goal.asin, chosen),
+        Page("detail", query, 1, goal.asin, chosen, "features"), Page("done", query, 1, goal.asin),
+    ]  # fmt: skip
 
 
-def test_a_page_fetched_into_the_open_document_looks_like_one_navigated_to(services: Services, shop: Shop) -> None:
-    fetched = [services.photograph(CONFIG, goal, page) for goal, page in pages(shop)]
+def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
+
+
+def gone(processes: list[int]) -> bool:
+    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
+
+    def runs(process: int) -> bool:
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+        return False
+
+    return soon(lambda: not any(map(runs, processes)))
+
+
+def test_a_page_fetched_looks_like_one_navigated_to(services: Services, shop: Shop, urls: list[str]) -> None:
+    fetched = [services.photograph(CONFIG, 0, page) for page in list_pages(shop)]
     assert len({picture.tobytes() for picture in fetched}) == 6
-    for (goal, page), picture in list(zip(pages(shop), fetched, strict=True))[2:4]:
-        fresh = WindowPool(services.serve)
-        np.testing.assert_array_equal(fresh.photograph(services.url(CONFIG, goal, page)), picture)
-        assert fresh.driver().current_url == services.url(CONFIG, goal, page)
-        fresh.close()
+    fresh = WindowPool(services.serve)
+    np.testing.assert_array_equal(fresh.photograph(urls[3]), fetched[3])
+    assert fresh.driver().current_url == urls[3]
+    fresh.close()
 
 
-def test_every_element_really_clicked_leads_where_the_rules_say(services: Services, shop: Shop) -> None:
-    driver = services.windows.driver()
-    for goal, page in pages(shop)[1:4:2]:
-        driver.get(services.url(CONFIG, goal, page))
-        names = [
-            element.get_attribute("data-click") for element in driver.find_elements("css selector", "[data-click]")
-        ]
+def test_every_element_clicked_leads_where_the_rules_say(services: Services, shop: Shop, urls: list[str]) -> None:
+    driver, pages = services.windows.driver(), list_pages(shop)
+    for page, url in ((pages[1], urls[1]), (pages[3], urls[3])):
+        driver.get(url)
+        elements = driver.find_elements("css selector", "[data-click]")
+        names = [element.get_attribute("data-click") for element in elements]
         assert sorted(names) == sorted(shop.rules.clickables(page))
         for name in names[:2] + names[-2:]:
-            driver.get(services.url(CONFIG, goal, page))
+            driver.get(url)
             element = driver.find_element("css selector", f'[data-click="{name}"]')
             radio = element.tag_name == "input"
             (element.find_element("xpath", "..") if radio else element).click()
-            expected = services.url(CONFIG, goal, shop.rules.after_click(page, name))
+            expected = services.url(CONFIG, 0, shop.rules.after_click(page, name))
             assert soon(lambda address=expected: driver.current_url == address)
             if radio:
                 assert driver.find_element("css selector", f'[data-click="{name}"]').is_selected()
 
 
-def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: Shop) -> None:
+def test_words_typed_lead_where_a_search_leads(services: Services, shop: Shop, urls: list[str]) -> None:
     driver = services.windows.driver()
-    driver.get(services.url(CONFIG, 0, Page()))
+    driver.get(urls[0])
     driver.find_element("name", "q").send_keys("red & blue mug?")
     driver.find_element("css selector", '[data-click="search"]').click()
     expected = services.url(CONFIG, 0, shop.rules.after_search("red & blue mug?"))
@@ -96,7 +112,7 @@ def test_words_really_typed_lead_where_a_search_leads(services: Services, shop: 
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.2"])
-def test_other_machines_and_other_servers_of_this_one_are_out_of_reach(services: Services, host: str) -> None:
+def test_other_machines_and_servers_are_out_of_reach(services: Services, host: str) -> None:
     knocks = []
 
     class Other(BaseHTTPRequestHandler):
@@ -116,50 +132,49 @@ def test_other_machines_and_other_servers_of_this_one_are_out_of_reach(services:
     assert knocks == []
 
 
-def test_the_server_answers_not_found_to_what_is_no_page(services: Services) -> None:
-    root = services.url(CONFIG, 0, Page()).split("/shop0")[0]
-    for path in (
+def test_the_server_answers_not_found_to_what_is_no_page(urls: list[str]) -> None:
+    root, shop = urls[0].split("/shop0")[0], "/shop0/0"
+    wrong = (
         "/",
         "/shop0/999999/search",
         "/other/0/search",
-        "/shop0/0/item?asin=NOPE",
-        "/shop0/0/results?p=1x",
-        "/shop0/0/no",
-    ):
-        assert urllib3.request("GET", root + path).status == 404, path
+        f"{shop}/item?asin=NOPE",
+        f"{shop}/results?p=1x",
+        f"{shop}/no",
+    )
+    assert {path: urllib3.request("GET", root + path).status for path in wrong} == dict.fromkeys(wrong, 404)
 
 
 @pytest.mark.parametrize("victims", [slice(0, 1), slice(1, None)], ids=["driver", "browser"])
-def test_a_killed_process_is_replaced_and_leaves_nothing_behind(services: Services, shop: Shop, victims: slice) -> None:
+def test_a_killed_process_is_replaced(services: Services, urls: list[str], victims: slice) -> None:
     pool = WindowPool(services.serve)
-    pool.photograph(services.url(CONFIG, *pages(shop)[1]))
+    pool.photograph(urls[1])
     family = pool.processes()
     for process in family[victims]:
         with suppress(ProcessLookupError):  # it ended with its parent already
             os.kill(process, signal.SIGKILL)
-    goal, page = pages(shop)[3]
-    after = pool.photograph(services.url(CONFIG, goal, page))
+    after = pool.photograph(urls[3])
     assert pool.lost == 1
-    np.testing.assert_array_equal(after, services.photograph(CONFIG, goal, page))
+    np.testing.assert_array_equal(after, services.windows.photograph(urls[3]))
     pool.close()
     assert gone(family)
 
 
-def test_a_hanging_browser_is_replaced_after_the_time_limit(services: Services, shop: Shop) -> None:
+def test_a_hanging_browser_is_replaced(services: Services, urls: list[str]) -> None:
     pool = WindowPool(services.serve)  # before and after, a browser may take its time on a busy machine
-    pool.photograph(services.url(CONFIG, *pages(shop)[0]))
+    pool.photograph(urls[0])
     pool.driver().command_executor.client_config.timeout = 3.0  # type: ignore[union-attr]
     family = pool.processes()
     for process in family[1:]:
         os.kill(process, signal.SIGSTOP)
-    pool.photograph(services.url(CONFIG, *pages(shop)[1]))
+    pool.photograph(urls[1])
     assert pool.lost == 1
     pool.close()
     assert gone(family)
 
 
-def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
-    stop = threading.Event()
+def test_an_endless_page_is_given_up_after_three_browsers() -> None:
+    stop, asked = threading.Event(), []
 
     class Endless(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -167,8 +182,6 @@ def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
 
         def log_message(self, *args: object) -> None:
             del args
-
-    asked = []
 
     class Host:
         port = 4711
@@ -189,24 +202,16 @@ def test_a_page_that_never_ends_is_given_up_after_three_browsers() -> None:
     stop.set()
 
 
-def soon(holds: Callable[[], bool], seconds: float = 10.0) -> bool:
-    """Wait until a condition holds; return whether it did in time."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def gone(processes: list[int]) -> bool:
-    """Wait until no process runs any more; one that ended and waits to be reaped does not."""
-    return soon(lambda: not any(is_running(process) for process in processes))
-
-
-def is_running(process: int) -> bool:
-    """True if a process has not ended."""
-    try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def test_the_shop_can_be_served_for_a_person() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    command = [sys.executable, "-m", "vlgym_webshop", "--port", port, "--goal", "7"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert f"http://127.0.0.1:{port}/shop/7/search" in process.stdout.readline()
+            answer = urllib3.request("GET", f"http://127.0.0.1:{port}/shop/7/results?q=red+mug")
+            assert (answer.status, b"Total results:" in answer.data) == (200, True)
+            assert main(["--port", port]) == 1  # taken
+        finally:
+            process.terminate()

@@ -1,65 +1,56 @@
-"""The generated catalogue, its goals, and the store that processes share."""
+"""The generated catalogue, its goals, the store that processes share, and the search."""
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
 from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.reward import score_purchase
+from vlgym_webshop.search import SearchIndex, analyse
 from vlgym_webshop.shop import Shop
 
 from vlgym.env.spaces import CHARSET
 from vlgym.errors import UserError
 from vlgym.files import find_cache
 
-
-def test_another_seed_makes_another_product() -> None:
-    assert generate_product(7, seed=1) != generate_product(7, seed=0)
+DOCUMENTS = ("red shoe red", "blue shoe", "the green hat with feather")
 
 
 def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -> None:
     products = [generate_product(index) for index in range(1000)]
     assert len({product.asin for product in products}) == 1000
     assert all(re.fullmatch(r"B0[0-9A-Z]{8}", product.asin) for product in products)
+    assert generate_product(7, seed=1) != products[7]
     for product in products[:500]:
         options = [value for values in product.options.values() for value in values]
         assert set(CHARSET).issuperset("".join([product.title, product.description, *product.bullets, *options]))
 
 
-def test_every_goal_is_met_in_full_by_the_product_it_was_written_for(shop: Shop) -> None:
+def test_a_goal_states_all_that_counts_and_its_product_meets_it_in_full(shop: Shop) -> None:
     for number in range(0, shop.catalogue.goals, 97):
         goal = shop.catalogue.goal(number)
-        product = shop.catalogue.product(goal.asin)
+        product, text = shop.catalogue.product(goal.asin), goal.instruction.lower()
         chosen = {name: value for value in goal.options for name, values in product.options.items() if value in values}
         assert score_purchase(product, chosen, goal).reward == 1.0, goal
-
-
-def test_an_instruction_states_every_attribute_option_and_limit(shop: Shop) -> None:
-    for number in range(60):
-        goal = shop.catalogue.goal(number)
-        text = goal.instruction.lower()
         assert all(value in text for value in (*goal.attributes, *goal.options))
-        assert (f"{goal.price_upper:.0f}" in text) == (goal.price_upper < NO_LIMIT) or goal.price_upper == NO_LIMIT
+        assert goal.price_upper == NO_LIMIT or f"{goal.price_upper:.0f}" in text
 
 
 def test_splits_have_the_published_sizes_and_want_different_products(shop: Shop) -> None:
-    assert shop.catalogue.goals == 12_087
-    assert [split_range(split, 12_087) for split in ("test", "val", "train")] == [(0, 500), (500, 1500), (1500, 12_087)]
-    wanted = {
-        split: {shop.catalogue.goal(number).asin for number in range(*split_range(split, 12_087))} for split in COUNTS
-    }
-    assert not wanted["test"] & wanted["train"]
-    assert not wanted["val"] & wanted["train"]
-    assert not wanted["test"] & wanted["val"]
-    kinds = len({shop.catalogue.product(asin).query for asin in wanted["test"]})
-    assert kinds == 48
+    ranges = {split: split_range(split, shop.catalogue.goals) for split in COUNTS}
+    assert ranges == {"test": (0, 500), "val": (500, 1500), "train": (1500, 12_087)}
+    wanted = [{shop.catalogue.goal(number).asin for number in range(*ends)} for ends in ranges.values()]
+    assert sum(map(len, wanted)) == len(set().union(*wanted))
+    assert len({shop.catalogue.product(asin).query for asin in wanted[0]}) == 48
 
 
 def test_a_price_limit_is_the_larger_of_two_grid_values_above_the_price() -> None:
@@ -69,30 +60,22 @@ def test_a_price_limit_is_the_larger_of_two_grid_values_above_the_price() -> Non
     assert price_limit(985.0, random.Random(0)) == NO_LIMIT  # one value is left, two are needed
 
 
-def test_a_catalogue_is_made_once_and_opened_by_other_processes(shop: Shop) -> None:
-    folder = shop.catalogue.folder
-    stamp = (folder / "catalogue.sqlite").stat().st_mtime_ns
-    code = (
-        "from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue\n"
-        "catalogue = open_catalogue(CatalogueSource())\nprint(catalogue.goal(3).asin, catalogue.search('red mug')[0])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout.split() == [shop.catalogue.goal(3).asin, shop.search("red mug")[0]]
-    assert (folder / "catalogue.sqlite").stat().st_mtime_ns == stamp
-
-
 def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_one() -> None:
     code = (
         "from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue\n"
-        "catalogue = open_catalogue(CatalogueSource(products=150, seed=9))\nprint(catalogue.products, catalogue.goals)"
+        "catalogue = open_catalogue(CatalogueSource(products=150, seed=9))\n"
+        "print(catalogue.goals, catalogue.goal(3).asin, catalogue.search('red mug')[0])"
     )
     running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=120)[0].split() for process in running] == [["150", "12087"]] * 2
-    leftovers = [path.name for path in find_cache("webshop").glob("generated-*-150-9*") if path.is_dir()]
-    assert len(leftovers) == 1
+    outputs = [process.communicate(timeout=120)[0].split() for process in running]
+    (folder,) = [path for path in find_cache("webshop").glob("generated-*-150-9*") if path.is_dir()]
+    stamp = (folder / "catalogue.sqlite").stat().st_mtime_ns
+    opened = open_catalogue(CatalogueSource(products=150, seed=9))
+    assert outputs == [["12087", opened.goal(3).asin, opened.search("red mug")[0]]] * 2
+    assert (folder / "catalogue.sqlite").stat().st_mtime_ns == stamp
 
 
-def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_catalogue_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     source = CatalogueSource(products=100)
     folder = tmp_path / "webshop" / source.name()
@@ -102,7 +85,36 @@ def test_a_damaged_cached_catalogue_is_named_with_its_fix(tmp_path: Path, monkey
         open_catalogue(source)
 
 
-def test_sizes_and_seeds_out_of_range_are_refused() -> None:
-    for products, seed in ((99, 0), (1_000_001, 0), (1000, -1)):
-        with pytest.raises(UserError, match="must be >="):
-            CatalogueSource(products, seed)
+# ---- search: BM25 with Lucene's formula --------------------------------------------------------
+
+
+def lucene(tf: int, df: int, length: int) -> float:
+    """One term's score, written out from the formula: N 3, mean length 8/3, k1 0.9, b 0.4."""
+    idf = math.log(1 + (3 - df + 0.5) / (df + 0.5))
+    return idf * tf / (tf + 0.9 * (1 - 0.4 + 0.4 * length / (8 / 3)))
+
+
+def test_scores_are_lucene_s_also_of_a_saved_index_which_is_memory_mapped(tmp_path: Path) -> None:
+    index = SearchIndex.build(DOCUMENTS)
+    scores = index.scores("red shoe")
+    assert scores[0] == pytest.approx(0.907745, abs=1e-5)  # 0.980829 * 2 / 2.945 + 0.470004 / 1.945
+    assert scores[1] == pytest.approx(0.259671, abs=1e-5)  # 0.470004 / 1.81
+    assert scores[2] == 0.0
+    assert scores[0] == pytest.approx(lucene(2, 1, 3) + lucene(1, 2, 3), abs=1e-6)
+    index.save(tmp_path / "index")
+    opened = SearchIndex.open(tmp_path / "index")
+    np.testing.assert_array_equal(opened.scores("red shoe"), scores)
+    assert isinstance(opened._model.scores["data"], np.memmap)
+
+
+def test_stop_words_possessives_and_endings_are_removed() -> None:
+    terms = analyse("The Women's running shoes, size 6.5, for the Office")
+    assert terms == ["women", "run", "shoe", "size", "6.5", "offic"]
+
+
+def test_at_most_fifty_results_come_best_first_and_ties_in_the_order_of_the_documents() -> None:
+    assert SearchIndex.build(["mug", "red mug", "mug", "hat", "mug"]).search("mug") == [0, 2, 4, 1]
+    index = SearchIndex.build(["mug"] * 80 + ["hat"])
+    assert index.search("mug") == list(range(50))
+    assert index.search("hat") == [80]
+    assert [index.search(query) for query in ("", "the of", "zebra", "??", "<r>")] == [[]] * 5

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "resources", "side_effects")
+SWEPT = {
+    "levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "resources", "side_effects",
+    "processes", "silence", "words", "described",
+}  # fmt: skip
 
 
 class TestWebShop(EnvConformance):

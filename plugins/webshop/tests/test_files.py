@@ -31,14 +31,10 @@ def item(asin: str, **changes: Any) -> dict[str, Any]:
 
 
 ITEMS = [
-    item("B01"),
-    item("B02", pricing="$10.00 to $30.00", small_description="one bullet"),
-    item("B02", name="repeated"),
-    item("B03", pricing="", customization_options={}),
-    item("ANUMBERTOOLONG"),
-    item("nan"),
-    item("B04", pricing="$1,299.00"),
-]
+    item("B01"), item("B02", pricing="$10.00 to $30.00", small_description="one bullet"),
+    item("B02", name="repeated"), item("B03", pricing="", customization_options={}),
+    item("ANUMBERTOOLONG"), item("nan"), item("B04", pricing="$1,299.00"),
+]  # fmt: skip
 ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instruction_attributes": []}}
 
 
@@ -70,13 +66,8 @@ def test_products_are_read_as_published(data: Path) -> None:
     catalogue = open_catalogue(CatalogueSource(data=str(data)))
     assert catalogue.products == 4  # one repeated, one too long, one `nan`
     table = catalogue.product("b01")
-    assert (table.title, table.query, table.price, table.price_tag, table.rating) == (
-        "Cafe TableTM",
-        "coffee tables",
-        49.99,
-        "$49.99",
-        "N.A.",
-    )
+    texts = (table.title, table.query, table.price, table.price_tag, table.rating)
+    assert texts == ("Cafe TableTM", "coffee tables", 49.99, "$49.99", "N.A.")
     assert table.options == {"color": ("red | black", "blue")}
     assert table.bullets == ("Solid wood", "Four legs")
     assert table.attributes == ("solid wood",)
@@ -105,22 +96,19 @@ def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: P
     assert (dear.instruction, dear.price_upper) == ("an expensive table", 1_000_000.0)
 
 
+@pytest.mark.usefixtures("blank")
 def test_the_environment_plays_them(data: Path) -> None:
     env = make("vlgym/WebShop-v0", data=str(data), split="test")
-    try:
-        observation, info = env.reset(seed=1, options={"goal": 0})
-        for _ in range(12):
-            observation, reward, terminated, _, info = env.step(env.solve() or "")
-            if terminated:
-                break
-        assert reward == 1.0
-        assert info["success"]
-        assert observation["image"].std() > 5
-    finally:
-        env.close()
+    _, info = env.reset(seed=1, options={"goal": 0})
+    for _ in range(12):
+        _, reward, terminated, _, info = env.step(env.solve() or "")
+        if terminated:
+            break
+    env.close()
+    assert (reward, info["success"]) == (1.0, True)
 
 
-def test_arrays_of_any_size_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vlgym_webshop.catalogue.files._CHUNK", 7)
     values = [{"a": "x" * number, "b": [number, -1.5, None, "]},{"]} for number in range(20)] + [12345678, "end"]
     path = tmp_path / "a.json"
@@ -148,15 +136,13 @@ def test_a_malformed_file_is_named(data: Path, name: str, content: str, message:
     assert name in str(caught.value)
 
 
-def test_a_missing_file_is_named(data: Path) -> None:
+def test_a_missing_file_is_named_and_a_changed_one_makes_a_new_catalogue(data: Path) -> None:
+    source = CatalogueSource(data=str(data))
+    before = source.name()
+    (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
+    assert source.name() != before
     (data / "items_human_ins.json").unlink()
     with pytest.raises(UserError, match=r"not items_human_ins\.json"):
-        open_catalogue(CatalogueSource(data=str(data)))
+        open_catalogue(source)
     with pytest.raises(UserError, match="is not a folder"):
         open_catalogue(CatalogueSource(data=str(data / "nowhere")))
-
-
-def test_a_changed_file_makes_a_new_catalogue(data: Path) -> None:
-    before = CatalogueSource(data=str(data)).name()
-    (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
-    assert CatalogueSource(data=str(data)).name() != before

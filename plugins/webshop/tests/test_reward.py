@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.nouns import load_tagger, tag_by_rule
-from vlgym_webshop.reward import (
-    COLOURS,
-    count_attributes,
-    count_options,
-    is_alike,
-    normalize_colour,
-    score_purchase,
-    title_score,
-)
+from vlgym_webshop.reward import COLOURS, count_attributes, count_options, normalize_colour, score_purchase
 
 from vlgym.errors import UserError
 
 BOOTS = Product(
-    asin="B000000001",
-    title="Bramford Hiking Boots for Trail",
-    description="Keeps rain out. Freshly laced.",
-    bullets=("Rubber sole that grips.", "Warm lining"),
-    category="fashion",
-    query="hiking boots",
-    product_category="Clothing › Shoes › Boots",
-    options={"color": ("navy blue", "tan"), "size": ("8", "9")},
-    attributes=("water resistant", "arch support"),
-    price=45.0,
-    price_tag="$45.00",
-)
-GOAL = Goal(
-    asin=BOOTS.asin,
-    instruction="boots",
-    attributes=("water resistant", "arch support"),
-    options=("navy blue", "9"),
-    price_upper=60.0,
-    title=BOOTS.title,
-    query=BOOTS.query,
-    product_category=BOOTS.product_category,
-)
+    asin="B000000001", title="Bramford Hiking Boots for Trail", description="Keeps rain out. Freshly laced.",
+    bullets=("Rubber sole that grips.", "Warm lining"), category="fashion", query="hiking boots",
+    product_category="Clothing › Shoes › Boots", attributes=("water resistant", "arch support"),
+    options={"color": ("navy blue", "tan"), "size": ("8", "9")}, price=45.0, price_tag="$45.00",
+)  # fmt: skip
+GOAL = Goal.of(BOOTS, "boots", ("water resistant", "arch support"), ("navy blue", "9"), 60.0)
 ALL = {"color": "navy blue", "size": "9"}
 
 
-def test_the_goal_s_product_with_all_options_below_the_limit_earns_one() -> None:
-    score = score_purchase(BOOTS, ALL, GOAL)
-    assert (score.reward, score.attributes, score.options, score.type, score.price, score.title) == (
-        1.0,
-        1.0,
-        1.0,
-        1.0,
-        1.0,
-        1.0,
-    )
-
-
-def test_each_attribute_option_and_the_price_is_one_term_of_the_sum() -> None:
-    for product, chosen, terms in (
-        (BOOTS, {}, 2 + 0 + 1),
-        (BOOTS, {"size": "9"}, 2 + 1 + 1),
-        (replace(BOOTS, attributes=("arch support",)), ALL, 1 + 2 + 1),
-        (replace(BOOTS, price=60.01), ALL, 2 + 2 + 0),
-        (replace(BOOTS, price=60.0), ALL, 2 + 2 + 1),
-    ):
-        assert score_purchase(product, chosen, GOAL).reward == pytest.approx(terms / 5)
+@pytest.mark.parametrize(
+    ("changes", "chosen", "terms"),
+    [
+        ({}, ALL, 5), ({}, {}, 2 + 0 + 1), ({}, {"size": "9"}, 2 + 1 + 1),
+        ({"attributes": ("arch support",)}, ALL, 1 + 2 + 1),
+        ({"price": 60.01}, ALL, 2 + 2 + 0), ({"price": 60.0}, ALL, 5),
+    ],
+)  # fmt: skip
+def test_each_part_is_one_term_of_the_sum(changes: dict[str, Any], chosen: dict[str, str], terms: int) -> None:
+    assert score_purchase(replace(BOOTS, **changes), chosen, GOAL).reward == pytest.approx(terms / 5)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +44,8 @@ def test_each_attribute_option_and_the_price_is_one_term_of_the_sum() -> None:
         (["pack of 2 pieces"], ["pack of 2"], 1),  # token sets
         (["8.5"], ["8"], 1),  # `8 5` holds the token `8`
         (["9"], ["8"], 0),
+        (["abcdefgxyz"], ["abcdefghij"], 0),
+        (["Machine-Washable!"], ["machine washable"], 1),
         ([], ["8"], 0),
         (["navy blue", "sky blue"], ["blue"], 1),  # each wanted option counts at most once
         (["blue"], ["navy blue", "sky blue"], 2),
@@ -92,45 +60,30 @@ def test_a_goal_without_options_or_attributes_is_judged_by_the_price() -> None:
     assert (score.reward, score.attributes, score.options) == (1.0, 1.0, 1.0)
 
 
-def test_no_common_noun_means_nothing_even_with_the_same_query_and_category() -> None:
-    score = score_purchase(replace(BOOTS, title="Garlyn Sofa"), ALL, GOAL)
-    assert (score.title, score.type, score.reward) == (0.0, 0.0, 0.0)
+SIX, ELEVEN = "boots lamp sofa mug chair rug", "boots lamp sofa mug chair rug camera phone candle cookie jar"
+OTHER = {"query": "lamps", "product_category": "Home › Lamps › Desk"}
 
 
-def test_a_title_score_below_a_tenth_pays_a_tenth_even_with_the_same_query() -> None:
-    wanted = "boots lamp sofa mug chair rug camera phone candle cookie jar"  # 11 nouns
-    score = score_purchase(BOOTS, ALL, replace(GOAL, title=wanted))
-    assert score.title == pytest.approx(1 / 11)
-    assert score.type == 0.1
-    assert score.reward == pytest.approx(0.1)
+@pytest.mark.parametrize(
+    ("changes", "title", "kind"),
+    [
+        ({}, 1.0, 1.0),
+        ({"title": "Garlyn Sofa"}, 0.0, 0.0),  # no common noun, although query and category are the same
+        ({"title": ELEVEN}, 1 / 11, 0.1),  # below a tenth, likewise
+        ({"title": SIX, **OTHER}, 1 / 6, 0.5),  # not above a fifth
+        ({"title": SIX, "product_category": "x"}, 1 / 6, 1.0),  # the same query
+        ({"title": SIX, "query": "x", "product_category": "Shoes › Clothing › Sandals"}, 1 / 6, 1.0),  # two levels
+        ({"title": SIX, "query": "x", "product_category": "Shoes › Bags › Sandals"}, 1 / 6, 0.5),
+        ({"title": "boots boots lamp", **OTHER}, 1 / 3, 1.0),  # repeats count in the goal's name only
+        ({"title": "3-in-1 for the new", **OTHER}, 0.2, 0.5),  # no noun at all
+    ],
+)
+def test_the_type_score(changes: dict[str, str], title: float, kind: float) -> None:
+    score = score_purchase(BOOTS, ALL, replace(GOAL, **changes))
+    assert (score.title, score.type, score.reward) == (pytest.approx(title), kind, pytest.approx(kind))
 
 
-def test_a_title_score_between_a_tenth_and_a_fifth_pays_half_without_query_and_category() -> None:
-    other = replace(GOAL, title="boots lamp sofa mug chair rug", query="lamps", product_category="Home › Lamps › Desk")
-    score = score_purchase(BOOTS, ALL, other)
-    assert score.title == pytest.approx(1 / 6)
-    assert score.type == 0.5
-    assert score.reward == pytest.approx(0.5)
-
-
-def test_the_same_query_or_two_shared_levels_make_up_for_a_low_title_score() -> None:
-    low = replace(GOAL, title="boots lamp sofa mug chair rug")
-    assert score_purchase(BOOTS, ALL, replace(low, product_category="x")).type == 1.0
-    assert (
-        score_purchase(BOOTS, ALL, replace(low, query="x", product_category="Shoes › Clothing › Sandals")).type == 1.0
-    )
-    assert score_purchase(BOOTS, ALL, replace(low, query="x", product_category="Shoes › Bags › Sandals")).type == 0.5
-
-
-def test_a_goal_name_without_nouns_counts_as_a_fifth_which_alone_is_not_enough() -> None:
-    nameless = replace(GOAL, title="3-in-1 for the new", query="x", product_category="y")
-    assert title_score(BOOTS.title, nameless.title) == 0.2
-    assert title_score("boots", "boots boots lamp") == pytest.approx(1 / 3)
-    assert score_purchase(BOOTS, ALL, nameless).type == 0.5
-    assert score_purchase(BOOTS, ALL, replace(nameless, query=BOOTS.query)).type == 1.0
-
-
-def test_an_attribute_counts_from_attributes_title_bullets_or_description_and_from_nowhere_else() -> None:
+def test_an_attribute_counts_from_attributes_and_texts_alone() -> None:
     attributes = ("water resistant", "resistant water", "rubber sole", "hiking boots", "rain out")
     assert [count_attributes(BOOTS, [wanted]) for wanted in attributes] == [1] * len(attributes)
     assert [count_attributes(BOOTS, [wanted]) for wanted in ("memory foam", "boots, hiking")] == [0, 0]
@@ -144,18 +97,12 @@ def test_the_first_colour_of_the_alphabetic_list_wins() -> None:
     assert list(COLOURS) == sorted(COLOURS)
 
 
-def test_alike_means_more_than_85_after_rounding() -> None:
-    assert is_alike("Machine-Washable!", "machine washable")
-    assert not is_alike("abcdefgxyz", "abcdefghij")
-    assert not is_alike("", "")
-
-
 def test_the_noun_rule_leaves_out_function_words_adjectives_colours_and_numbers() -> None:
     assert tag_by_rule("Soft Blue Waterproof Rug for the Living Room, 5 x 8 ft") == ("rug", "living", "room")
     assert tag_by_rule("Foldable Table") == ("table",)
 
 
-def test_a_missing_model_is_reported_with_its_command_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_model_is_named_and_auto_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("Can't find model")
 

@@ -19,15 +19,11 @@ def files(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("tag", "file"),
     [
-        ("html", "index.html"), ("HTML", "index.html"), ("html5", "index.html"), (" html ", "index.html"),
-        ("htm", "index.html"),
-        ("index.html", "index.html"), ("html:index.html", "index.html"), ("css", "style.css"), ("CSS3", "style.css"),
-        ("style.css", "style.css"), ("js", "script.js"), ("JS", "script.js"), ("JavaScript", "script.js"),
-        ("javascript", "script.js"),
-        ("script.js", "script.js"), ("{.js}", "script.js"), ("write_javascript", "script.js"),
-        ("my_app.js", "script.js"),
+        *((tag, "index.html") for tag in ("html", "HTML", "html5", " html ", "htm", "index.html", "html:index.html")),
+        *((tag, "style.css") for tag in ("css", "CSS3", "style.css")),
+        *((tag, "script.js") for tag in ("js", "JavaScript", "script.js", "{.js}", "write_javascript", "my_app.js")),
     ],
-)  # fmt: skip
+)
 def test_tags_are_read_in_any_spelling(tag: str, file: str) -> None:
     assert files(f"Here:\n{F}{tag}\nsome code\n{F}\n") == {file: "some code"}
 

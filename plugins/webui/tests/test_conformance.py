@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "words", "described", "resources")
+SWEPT = (
+    "levels", "floor", "oracle", "blind", "vector", "history", "parser_time", "words", "described", "resources",
+    "processes", "rewards", "silence", "parsers",
+)  # fmt: skip
 
 
 class TestWebUI(EnvConformance):

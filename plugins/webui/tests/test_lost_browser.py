@@ -27,17 +27,14 @@ def studio(pool: BrowserPool[Browser]) -> Studio:
     return studio
 
 
-def chromium_of(browser: Browser) -> psutil.Process:
-    return next(process for process in map(psutil.Process, browser.processes()) if process.name().startswith("chromiu"))
-
-
 def seen(evaluation: Evaluation) -> tuple[float, str | None, tuple[bytes | None, ...]]:
     return evaluation.report.score, evaluation.render.failure, evaluation.render.pictures
 
 
 def test_a_browser_lost_between_two_pages_costs_the_second_one_nothing(studio: Studio) -> None:
     with studio.pool.borrow() as browser:
-        chromium_of(browser).kill()
+        processes = map(psutil.Process, browser.processes())
+        next(process for process in processes if process.name().startswith("chromiu")).kill()
     evaluation = studio.evaluate(PROJECT, PROJECT.code())
     assert (evaluation.report.score, evaluation.render.failure) == (pytest.approx(100), None)
 

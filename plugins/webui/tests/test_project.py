@@ -1,6 +1,4 @@
-"""Project folders: what ships is complete, MageBench's form loads, and every mistake is named with file, line and
-fix.
-"""
+"""Project folders: the shipped ones are complete, and every mistake is named with file, line and fix."""
 
 from __future__ import annotations
 
@@ -11,7 +9,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from vlgym_webui.code_parser import write_action
-from vlgym_webui.project import list_projects, load_project
+from vlgym_webui.plugin import vlgym_suites
+from vlgym_webui.project import Project, list_projects, load_project
 from vlgym_webui.shoot import main
 from vlgym_webui.steps import Interaction, ProjectError, Step
 
@@ -59,32 +58,32 @@ def problem(folder: Path) -> Callable[..., str]:
     return load
 
 
-def test_at_least_24_projects_ship_and_every_split_has_some() -> None:
-    assert len(list_projects()) >= 24
-    splits = [set(list_projects(split)) for split in ("train", "val", "test")]
-    assert all(len(names) >= 4 for names in splits)
-    assert set.union(*splits) == set(list_projects())
-    assert sum(map(len, splits)) == len(list_projects())
-
-
-def test_a_shipped_project_is_complete() -> None:
-    for project in map(load_project, list_projects()):
+def test_every_project_is_complete_and_in_one_split_and_the_suites_hold_them() -> None:
+    names = list_projects()
+    assert [len(list_projects(split)) for split in ("train", "val", "test")] == [20, 4, 6]
+    for project in map(load_project, names):
+        code = project.code()
         assert len(project.pictures) == 1 + len(project.interactions) >= 2, project.name
         assert set(project.description) <= set(CHARSET), project.name
-        assert len(write_action(project.code())) < MAX_REPLY / 2, project.name
-        assert "data-" not in project.code()["index.html"].replace("data-count", ""), project.name
+        assert len(write_action(code)) < MAX_REPLY / 2, project.name
+        assert "data-" not in code["index.html"].replace("data-count", ""), project.name
         assert all(interaction.name in project.description for interaction in project.interactions), project.name
+    whole, mini = ([item["project"] for item in part.items] for part in vlgym_suites())
+    assert sorted(whole) == list(names)
+    assert mini == sorted(whole)[:20]
 
 
 def test_a_folder_of_ones_own_loads(folder: Path) -> None:
     (folder / "img").mkdir()
     (folder / "img" / "a.svg").write_text("<svg/>")
     project = load_project(f"{folder}/")
-    assert (project.name, project.title, project.split, project.viewport) == ("mine", "A test", "val", (640, 480))
     steps = (Step("click", ".a"), Step("hover", "#b"), Step("type", ".c", "x y"), Step("wait", wait_ms=500))
-    assert project.interactions == (Interaction("use it", steps),)
-    assert project.description == "# Mine\n\nA page."
-    assert [path.name for path in project.pictures] == ["0.png"]
+    words, picture = "# Mine\n\nA page.", folder / "_images" / "0.png"
+    files = {"index.html": PAGE.encode(), "img/a.svg": b"<svg/>"}
+    interactions = (Interaction("use it", steps),)
+    assert project == Project(
+        "mine", "A test", "val", (640, 480), interactions, words, words, (picture.resolve(),), files
+    )
     assert project.assets == {"img/a.svg": b"<svg/>"}
     assert project.code()["index.html"] == PAGE.replace(' data-filter-by="text" data-evalby="text|color"', "")
 
@@ -92,14 +91,11 @@ def test_a_folder_of_ones_own_loads(folder: Path) -> None:
 def test_python_actions_are_refused_with_an_explanation_and_never_run(folder: Path) -> None:
     (folder / "project.yaml").unlink()
     (folder / "actions.py").write_text(f"open({str(folder / 'run')!r}, 'w')\nactions = []\n")
-    with pytest.raises(ProjectError, match=r"actions\.py: .*never run.*project\.yaml.*interactions") as caught:
+    with pytest.raises(ProjectError, match=r"actions\.py: .*never run.*project\.yaml.*interactions.*click, hover"):
         load_project(f"{folder}/")
-    assert "click, hover, type" in str(caught.value)
-    assert not (folder / "run").exists()
     (folder / "project.yaml").write_text(CARD)
-    project = load_project(f"{folder}/")
-    assert len(project.interactions) == 1
-    assert "actions.py" not in project.files
+    assert "actions.py" not in load_project(f"{folder}/").files
+    assert not (folder / "run").exists()
 
 
 STEPS = "title: a\ninteractions:\n  - name: b\n    steps:\n      - "
@@ -140,20 +136,9 @@ def test_a_picture_outside_the_folder_is_refused(problem: Callable[..., str]) ->
 
 def test_the_script_makes_the_pictures_of_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "_images" / "0.png").unlink()
-    (folder / "project.yaml").write_text(
-        "title: a\nviewport: [320, 240]\ninteractions:\n  - name: point\n    steps:\n      - hover: .a\n"
-    )
+    (folder / "project.yaml").write_text(f"viewport: [320, 240]\n{STEPS}hover: .a\n")
     assert main([f"{folder}/"]) == 0
     assert "mine/_images/1.png" in capsys.readouterr().out
     with Image.open(folder / "_images" / "1.png") as picture:
         assert picture.size == (320, 240)
     assert len(load_project(f"{folder}/").pictures) == 1
-
-
-def test_the_suites_hold_every_shipped_project_and_twenty_for_the_mini_set() -> None:
-    from vlgym_webui.plugin import vlgym_suites
-
-    parts = {part.suite: [item["project"] for item in part.items] for part in vlgym_suites()}
-    assert sorted(parts["magebench"]) == sorted(list_projects())
-    assert len(parts["magebench-mini"]) == 20
-    assert set(parts["magebench-mini"]) < set(parts["magebench"])

@@ -59,31 +59,25 @@ def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env:
     assert "Reply 1 of 1" in observation["text"]
     assert env.parser.name == "code_blocks"
     _, reward, terminated, truncated, info = env.step(write_action(without_script("tabs")))
-    assert (terminated, truncated) == (False, True)
+    assert (terminated, truncated, info["score"]) == (False, True, pytest.approx(100 * reward))
     assert 0.5 < reward < 0.95
-    assert info["score"] == pytest.approx(100 * reward)
 
 
 def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..., VLEnv]) -> None:
     env = make_env(project="tabs")
     env.reset(seed=1)
     code = env.project.code()
-    rewards, scores = [], []
-    for reply in (
+    replies = (
         {"index.html": code["index.html"]},
         {"style.css": code["style.css"].replace("#2e3440", "#ff0000")},
         {"style.css": "* { display: none }"},
-        {"style.css": code["style.css"]},
-    ):
-        _, reward, terminated, truncated, info = env.step(write_action(reply))
-        rewards.append(reward)
-        scores.append(info["score"])
+        code,
+    )
+    _, rewards, terminated, _, infos = zip(*(env.step(write_action(reply)) for reply in replies), strict=True)
+    scores = [info["score"] for info in infos]
     assert scores[0] < scores[1] > scores[2] == 0
     assert rewards == pytest.approx(np.diff([0, *scores]) / 100)
-    assert rewards[2] < 0
-    assert not truncated
-    assert terminated is (scores[3] >= 99.5)
-    assert sum(rewards) == pytest.approx(scores[-1] / 100)
+    assert terminated == (False, False, False, True)
 
 
 def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..., VLEnv]) -> None:
@@ -97,19 +91,15 @@ def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..
 
 def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
     env = make_env(project="tabs")
-    _, info = env.reset(seed=1)
-    assert info["losses"]["Par"] == 100
-    assert info["page"] == "not_written"
+    env.reset(seed=1)
     info = env.step("no code at all")[4]
-    assert info["losses"]["Par"] == 100
-    assert info["invalid_action"]
+    assert (info["losses"]["Par"], info["page"], info["invalid_action"]) == (100, "not_written", True)
+    assert info["interactions"] == ["not_done"] * 2
     info = env.step(write_action({"style.css": "p { color: red }"}))[4]
     assert (info["losses"]["Ren"], info["page"]) == (100, "no_html")
     info = env.step(write_action({"index.html": "<div class='tab'>Overview</div>"}))[4]
-    assert info["losses"]["Act"] > 10
     assert info["interactions"] == ["not_found: .tab-2", "not_found: .tab-3"]
-    assert info["losses"]["Mat"] > 10
-    assert info["score"] + sum(info["losses"].values()) == pytest.approx(100)
+    assert min(info["losses"]["Act"], info["losses"]["Mat"]) > 10
 
 
 def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_env: Callable[..., VLEnv]) -> None:
@@ -118,10 +108,10 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_en
     code = env.project.code()
     hostile = {**code, "script.js": "fetch('http://127.0.0.1:9/'); location.href = 'http://127.0.0.1:9/';"}
     _, reward, terminated, _, info = env.step(write_action(hostile))
-    assert (reward, terminated) == (0, False)
-    assert info["page"] in ("left_page", "timeout")  # a very busy machine may reach the time limit first
-    assert info["failures"][info["page"]] == 1
-    assert info["page"] in info["vlgym"]["feedback"]
+    failure = info["page"]
+    assert failure in ("left_page", "timeout")  # a very busy machine may reach the time limit first
+    assert (reward, terminated, info["failures"][failure]) == (0, False, 1)
+    assert failure in info["vlgym"]["feedback"]
     assert env.step(env.solve())[4]["success"]
 
 

@@ -1,4 +1,5 @@
-"""The command: rows that outlive a kill, an estimator of one's own; and the tiny model as an exact policy."""
+"""The command: rows that outlive a kill, an estimator of one's own; and the tiny model as an exact
+policy."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def read(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
 
 
-def test_a_finished_cell_is_kept_by_a_kill_and_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_cell_is_kept_by_a_kill_and_not_run_again(tmp_path, monkeypatch) -> None:
     calls, run_cell = [], cells.run_cell
 
     def stop_at_third(cell, *rest):
@@ -81,13 +82,11 @@ def test_the_models_probabilities_add_up_and_its_gradients_say_how_they_move() -
     model.train(2)
     before, gram = torch.logit(model.plus().flatten()), model.gradients()
     key = model.keys[7]
-    step = 1e-4 / float(gram[model.keys[7], model.keys[7]]) ** 0.5
+    step = 1e-4 / float(gram[key, key]) ** 0.5
     minus, plus = model.score([7], [model.replies])[0]
-    for parameter, part in zip(
-        model.parameters, torch.autograd.grad(plus - minus, model.parameters, materialize_grads=True), strict=True
-    ):
-        with torch.no_grad():
-            parameter += step * part
+    parts = torch.autograd.grad(plus - minus, model.parameters, materialize_grads=True)
+    with torch.no_grad():
+        torch._foreach_add_(model.parameters, parts, alpha=step)
     moved = torch.logit(model.plus().flatten()) - before
     assert moved[model.keys] / step == pytest.approx(gram[key, model.keys], rel=0.1)
     assert (gram[0] == 0).all()  # no prompt has equal numbers

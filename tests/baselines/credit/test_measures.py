@@ -12,12 +12,13 @@ from baselines.credit.episodes import EpisodeBatch, Truth
 from baselines.credit.measures import correlate, decompose, measure, moments
 
 TURNS = 40_000
-"""With 2,000 turns and four branches the corrected correlation has a deviation of 0.037: more than the bound, 0.03."""
+"""With 2,000 turns and four branches the corrected correlation has a deviation of 0.037: more than
+the bound, 0.03."""
 
 
 def simulate(branches: int, rng: np.random.Generator, shared: bool = False) -> tuple[np.ndarray, ...]:
-    """An estimate that correlates by 0.468 with advantages of deviation 0.2, and two halves of their truth, each of its
-    own Q and V branches of deviation 0.5; with `shared`, of one V."""
+    """An estimate that correlates by 0.468 with advantages of deviation 0.2, and two halves of
+    their truth, each of its own Q and V branches of deviation 0.5; with `shared`, of one V."""
     truth = rng.normal(0, 0.2, TURNS)
     estimate = 0.468 * truth / 0.2 + np.sqrt(1 - 0.468**2) * rng.normal(size=TURNS)
     noise = [rng.normal(0, 0.5 / branches**0.5, TURNS) for _ in range(4)]
@@ -28,8 +29,9 @@ def simulate(branches: int, rng: np.random.Generator, shared: bool = False) -> t
 def test_a_correlation_is_corrected_for_the_noise_of_the_truth(branches: int, raw: float) -> None:
     x, a, b = simulate(branches, np.random.default_rng(branches))
     assert np.corrcoef(x, (a + b) / 2)[0, 1] == pytest.approx(raw, abs=0.015)
-    assert correlate(moments(x, a, b).sum(1)) == pytest.approx(0.468, abs=0.03)
-    assert correlate(moments(x + 1, a - 2, b - 2).sum(1)) == pytest.approx(correlate(moments(x, a, b).sum(1)))
+    corrected = correlate(moments(x, a, b).sum(1))
+    assert corrected == pytest.approx(0.468, abs=0.03)
+    assert correlate(moments(x + 1, a - 2, b - 2).sum(1)) == pytest.approx(corrected)
     shared = correlate(moments(*simulate(branches, np.random.default_rng(1), shared=True)).sum(1))
     assert branches == 64 or shared < 0.41  # halves of one V are no halves
 
@@ -80,8 +82,8 @@ def test_ties_count_half_zeros_are_counted_and_signs_that_nobody_knows_are_left_
 def test_turns_of_one_group_are_one_observation() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 100))
-    once = measure(*lay(*(np.repeat(v, 1) for v in (values[0] + values[1], values[0], values[0])), 0.0, 5))
-    often = measure(*lay(*(np.repeat(v, 50) for v in (values[0] + values[1], values[0], values[0])), 0.0, 5))
+    x, truth = values.sum(0), values[0]
+    once, often = (measure(*lay(*(np.repeat(v, times) for v in (x, truth, truth)), 0.0, 5)) for times in (1, 50))
     assert often["correlation"] == pytest.approx(once["correlation"])
     assert often["correlation_sd"] == pytest.approx(once["correlation_sd"], rel=0.01)
     assert 0.02 < once["correlation_sd"] < 0.08

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,18 +22,14 @@ def make(env_id: str, **kwargs: Any) -> Any:
 
 
 @pytest.mark.parametrize(("gamma", "value", "advantage"), [(1.0, -2.8252, 1.6240), (0.9, -1.9720, 1.2437)])
-def test_a_state_of_number_line_has_its_exact_value(gamma: float, value: float, advantage: float) -> None:
+def test_a_state_of_number_line_has_its_exact_value(gamma, value, advantage) -> None:
     v, q = solve((np.array([2]), np.array([[4]])), UNIFORM, gamma)
     assert v[10, 0, 0, 2] == pytest.approx(value, abs=5e-5)
     assert q[10, 0, 0, 2] - v[10, 0, 0, 2] == pytest.approx([-advantage, advantage], abs=5e-5)
-    mean = np.mean([solve((np.array([s[0]]), np.array([[s[1]]])), UNIFORM, 1.0)[0][10, 0, 0, s[0]] for s in starts()])
-    assert mean == pytest.approx(-2.4829, abs=5e-5)
-
-
-def starts() -> Iterator[tuple[int, int]]:
-    """All 36 draws of start and target, the equal ones moved on."""
-    for current, target in np.ndindex(6, 6):
-        yield current, (target + 1) % 5 if current == target else target
+    current, target = np.indices((6, 6)).reshape(2, -1)  # all draws of both, the equal ones moved on
+    target = np.where(current == target, (target + 1) % 5, target)
+    v, _ = solve((current, target[:, None]), UNIFORM, 1.0)
+    assert v[10, 0, np.arange(36), current].mean() == pytest.approx(-2.4829, abs=5e-5)
 
 
 def test_the_rules_of_number_line_are_the_environments_move_for_move() -> None:
@@ -115,11 +110,8 @@ def test_branches_of_a_state_meet_other_luck_and_one_seed_meets_the_same() -> No
 
 
 def test_halves_and_episodes_share_no_luck_and_all_turns_of_a_group_begin_alike() -> None:
-    env, eyes, policy = (
-        make("NumberLine-v0"),
-        unwrap(vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112))),
-        noisy_oracle(1.0),
-    )
+    env, policy = make("NumberLine-v0"), noisy_oracle(1.0)
+    eyes = unwrap(vlgym.make("vlgym/NumberLine-v0", image_size=(56, 112)))
     episodes, turns = play(env, eyes, policy, groups=3, size=4, seed=0)
     assert (episodes.keys[..., 0] == episodes.keys[:, :1, 0]).all()
     assert len({tuple(actions.tolist()) for actions in episodes.actions[0]}) > 1

@@ -1,4 +1,4 @@
-"""RL4VLM, LOOP and GRPO: what each does differently."""
+"""The tokens of an action, budgets, and options that reach the policy's step."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from stage import SMALL, on_stage, roll_out
 from baselines import loop, vldac
 from baselines.engine.engine import Sample
 from baselines.learning.batch import Metrics
-from baselines.learning.warm_start import WarmConfig
 from baselines.rl4vlm import action_mask
-
-# -- spans --
 
 
 def sample_of(family, text: str) -> Sample:
     ids = torch.tensor(family.encode_reply(text))
-    return Sample(family.encode(messages(picture(1), "?")), ids, torch.zeros(len(ids)), torch.zeros(128), False)
+    prompt = family.encode(messages(picture(1), "?"))
+    return Sample(prompt, ids, torch.zeros(len(ids)), torch.zeros(128), False)
 
 
 @pytest.mark.parametrize("text", ['{"thoughts": "größer \u2192 \u4e2d", "action": "+"}', "+"])
-def test_the_action_begins_with_the_token_that_holds_its_first_character_and_lasts_to_the_end_of_turn(family, text):
+def test_the_action_begins_with_the_token_that_holds_its_first_character(family, text):
     sample, at = sample_of(family, text), text.index("+")
     mask = action_mask(family, [sample], [(at, at + 1)], len(sample.ids) + 2)[0]
     chosen = mask.nonzero().squeeze(-1).tolist()
@@ -41,49 +39,15 @@ def test_the_last_four_tokens_of_a_reply_without_a_readable_action_are_its_actio
     mask = action_mask(family, [long, short], [None, None], len(long.ids) + 1)
     end = len(long.ids)
     assert mask[0].nonzero().squeeze(-1).tolist() == [end - 4, end - 3, end - 2, end - 1]
-    assert mask[1].nonzero().squeeze(-1).tolist() == list(range(len(short.ids)))  # shorter: all of it
+    assert mask[1].nonzero().squeeze(-1).tolist() == list(range(len(short.ids)))  # all of it
 
 
 def test_tokens_are_counted_as_by_decoding_every_beginning(family):
     ids = sample_of(family, "caf\u00e9 \u2192 turn left <action>\u00fc</action>").ids.tolist()
     lengths = [len(family.decode(ids[: i + 1])) for i in range(len(ids))]
     for characters in range(1, lengths[-2] + 1):
-        assert family.count_tokens(ids, characters) == next(i + 1 for i, n in enumerate(lengths) if n >= characters)
-
-
-# -- RL4VLM --
-
-
-# -- LOOP and GRPO --
-
-
-def test_a_groups_episodes_begin_alike_and_groups_differ():
-    learner = on_stage(loop, num_envs=4, group=2)
-    batch, row = roll_out(learner)
-    first = [batch.samples[unit[0]].prompt.key for unit in batch.units]
-    assert first[0] == first[1] != first[2] == first[3]
-    assert row["episode/count"] == 4
-    assert learner.collector.next == 4
-    again, _ = roll_out(learner)
-    assert again.samples[again.units[0][0]].prompt.key not in first
-
-
-def test_returns_are_discounted_within_an_episode():
-    learner = on_stage(loop, num_envs=2, group=2, gamma=0.5, invalid_penalty=1.0)
-    for env in learner.collector.envs:
-        env.invalid_penalty, env.max_turns, env.invalid_action = 1.0, 3, "noop"
-    batch, row = roll_out(learner)  # an untrained model is never readable: -1 each turn, and 0.5 more in training
-    assert batch.returns.tolist() == [-1.5 * (1 + 0.5 + 0.25)] * 6
-    assert row["episode/return"] == -3.0
-
-
-# -- all --
-
-
-def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
-    config = vldac.Config(**{**SMALL, "updates": 50, "eval_episodes": 0, "warm": WarmConfig(steps=0)})
-    state = vldac.train(replace(config, env_steps=20, out=tmp_path / "run")).state
-    assert (state.update, state.env_steps) == (2, 24)
+        tokens = next(i + 1 for i, n in enumerate(lengths) if n >= characters)
+        assert family.count_tokens(ids, characters) == tokens
 
 
 def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
@@ -92,13 +56,10 @@ def test_a_budget_in_environment_steps_alone_bounds_no_updates(tmp_path):
     assert replace(config, env_steps=None).resolve().most_updates == 80
 
 
-# -- clipping and entropy, as the learners use them --
-
-
 @pytest.mark.parametrize("module", [vldac, loop])
-def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_policys_step(module, monkeypatch):
-    options = {"clip_high": 0.28, "ratio": "sequence", "entropy_coef": 0.5, "lr": 1e-9, "max_grad_norm": 1e9}
-    learner, seen, found = on_stage(module, kl_coef=0.0, **options), [], []
+def test_upper_clip_sequence_ratio_and_entropy_reach_the_policys_step(module, monkeypatch):
+    options = {"clip_high": 0.28, "ratio": "sequence", "entropy_coef": 0.5, "max_grad_norm": 1e9}
+    learner, seen, found = on_stage(module, kl_coef=0.0, lr=1e-9, **options), [], []
     token_ppo_loss = module.token_ppo_loss
 
     def noted(*args, **more):
@@ -113,10 +74,10 @@ def test_the_upper_clip_the_sequence_ratio_and_the_entropy_bonus_reach_the_polic
     weights = torch.full((len(batch.samples),), 1 / 3)
     learner.policy_step(batch, rows, 3 if module is vldac else weights, Metrics())
     assert (seen[0]["clip"], seen[0]["clip_high"], seen[0]["sequence"]) == (0.2, 0.28, True)
-    new = learner.weights.engine.score([batch.samples[i].prompt for i in range(3)], batch.ids[:3], batch.mask[:3])
-    means = [
-        (new[i][batch.mask[i]].exp() / batch.old[i][batch.mask[i]].exp() * new[i][batch.mask[i]]).mean() for i in rows
-    ]
+    prompts = [sample.prompt for sample in batch.samples[:3]]
+    new = learner.weights.engine.score(prompts, batch.ids[:3], batch.mask[:3])
+    chosen = [(new[i][batch.mask[i]], batch.old[i][batch.mask[i]]) for i in rows]
+    means = [(now.exp() / old.exp() * now).mean() for now, old in chosen]
     expected = torch.autograd.grad(0.5 * sum(means) / 3, parameters)
     assert sum(float(g.norm()) for g in expected) > 0
     for a, b in zip(found, expected, strict=True):

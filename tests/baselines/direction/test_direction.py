@@ -1,8 +1,10 @@
-"""VL-DAC and RL4VLM learn in the right direction: what reaches their optimizers is what the equations say, by hand.
+"""VL-DAC and RL4VLM learn in the right direction: what reaches their optimizers is what the
+equations say, by hand.
 
-The losses themselves are tested in test_losses.py; here they are tested as the learners use them. `mutations.py`
-(tests/faults) changes the learners in many ways, and the files test_direction*.py alone must notice each. LOOP and
-GRPO are in test_direction_groups.py, ArCHer is in test_direction_archer.py, whole runs are in test_direction_runs.py.
+The losses themselves are tested in test_losses.py; here they are tested as the learners use them.
+`mutations.py` (tests/faults) changes the learners in many ways, and the files test_direction*.py
+alone must notice each. LOOP and GRPO are in test_direction_groups.py, ArCHer is in
+test_direction_archer.py, whole runs are in test_direction_runs.py.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Any
 import by_hand
 import pytest
 import torch
-from bandit import CUT, GIFT, LADDER, Steps, bandits, make_update, on_stage, perturb, small_engine
+from bandit import CUT, GIFT, LADDER, Steps, make_update, on_stage, perturb, small_engine
 from stage import roll_out
 
 from baselines import rl4vlm, vldac
@@ -26,10 +28,7 @@ STILL = {"lr": 1e-9, "value_lr": 1e-9}  # steps too small to change any weight
 REWARD = {"penalty": 0.7}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _bandits():
-    with bandits():
-        yield
+pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
 def learner_that_values(module: Any, **changes: Any) -> Any:
@@ -37,13 +36,15 @@ def learner_that_values(module: Any, **changes: Any) -> Any:
     reward = RewardOptions(unreadable_penalty=REWARD["penalty"])
     learner = on_stage(module, reward=reward, **changes)
     perturb(learner, seed=3)
-    torch.nn.init.normal_(learner.value.outer.weight, std=0.3, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    torch.nn.init.normal_(learner.value.outer.weight, std=0.3, generator=generator)
     learner.steady.update_parameters(learner.value)
     return learner
 
 
 def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamespace:
-    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it."""
+    """An update whose weights move between rollout and gradient steps, then stand still: what a
+    hand needs of it."""
     learner = learner_that_values(module, **STILL, **changes)
     found = SimpleNamespace(
         learner=learner, rows={"policy": [], "value": []}, moved=[], seen=by_hand.watch_rollout(learner)
@@ -74,7 +75,8 @@ def watched_update(module: Any, number: int = 5, **changes: Any) -> SimpleNamesp
 
 
 def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> None:
-    """Check that every pass over the rollout had each row once, in minibatches of `size` and in a new order."""
+    """Check that every pass over the rollout had each row once, in minibatches of `size` and in a
+    new order."""
     per_pass = -(-count // size)
     assert len(rows) == epochs * per_pass
     passes = [rows[i * per_pass : (i + 1) * per_pass] for i in range(epochs)]
@@ -85,11 +87,11 @@ def check_passes(rows: list[list[int]], epochs: int, size: int, count: int) -> N
     assert passes[0] != passes[1]
 
 
-# ---- VL-DAC ----------------------------------------------------------------------------------------------------------
+# ---- VL-DAC --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def update(_bandits):
+def update(bandits_once):
     return watched_update(vldac, kl_coef=0.3, micro_batch=3)
 
 
@@ -102,7 +104,8 @@ def test_advantages_and_returns_are_those_of_gae_by_hand_in_each_environment(upd
     arms = {by_hand.arm_of(update.learner, sample) for sample in update.batch.samples}
     assert arms == {"+", "-", None}
     assert update.batch.returns.tolist() == pytest.approx(update.returns, abs=1e-4)
-    assert update.batch.advantages.tolist() == pytest.approx(by_hand.normalised(update.advantages), abs=1e-4)
+    normalised = by_hand.normalised(update.advantages)
+    assert update.batch.advantages.tolist() == pytest.approx(normalised, abs=1e-4)
 
 
 def test_the_logged_return_is_that_of_each_episode_from_its_own_beginning(update):
@@ -126,7 +129,8 @@ def test_each_pass_takes_every_step_once(update):
 def test_an_update_makes_no_further_step_once_the_policy_is_beyond_the_target_kl(update):
     assert len(update.moved) == 6
     samples, tokens = [update.batch.samples[row] for row in update.rows["policy"][0]], []
-    for new, sample in zip(by_hand.log_probs(update.learner.weights.engine, samples), samples, strict=True):
+    scores = by_hand.log_probs(update.learner.weights.engine, samples)
+    for new, sample in zip(scores, samples, strict=True):
         tokens.append((new - sample.logp).exp() - 1 - (new - sample.logp))
     by_hand_kl = float(torch.cat(tokens).mean().detach())
     assert watched_update(vldac, kl_coef=0.3).moved[0] == pytest.approx(by_hand_kl, rel=1e-3)
@@ -150,7 +154,8 @@ def test_how_far_the_policy_moved_weighs_forward_passes_by_their_steps(update):
 
 
 def policy_parts(update: SimpleNamespace, estimator: str) -> list[torch.Tensor]:
-    """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL, by hand."""
+    """Each step's share of the loss: mean over its tokens of the clipped objective and of the KL,
+    by hand."""
     learner, samples = update.learner, update.batch.samples
     new = by_hand.log_probs(learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)  # the model as it was at first
@@ -187,7 +192,7 @@ def test_rollouts_are_valued_by_the_averaged_head():
 
 
 @pytest.mark.parametrize("stop_gradient", [True, False])
-def test_the_averaged_head_goes_3_per_cent_of_the_way_to_the_head_at_each_of_its_steps(stop_gradient):
+def test_the_averaged_head_goes_3_per_cent_of_the_way_at_each_step(stop_gradient):
     learner = learner_that_values(vldac, value_lr=1e-2, stop_gradient=stop_gradient)
     head, step = learner.value, learner.optimizers.step
     mean = [p.detach().clone() for p in head.parameters()]
@@ -200,7 +205,8 @@ def test_the_averaged_head_goes_3_per_cent_of_the_way_to_the_head_at_each_of_its
 
     learner.optimizers.step = noted_step
     make_update(learner, 5)
-    assert (torch.cat([(a - b).flatten() for a, b in zip(mean, head.parameters(), strict=True)])).abs().max() > 1e-3
+    moved = [(a - b).abs().max() for a, b in zip(mean, head.parameters(), strict=True)]
+    assert max(moved) > 1e-3
     for expected, found in zip(mean, learner.steady.module.parameters(), strict=True):
         torch.testing.assert_close(found, expected)
 
@@ -224,7 +230,8 @@ def test_a_curriculum_counts_no_episode_that_an_environment_ended_by_an_error(mo
         return step(self, action)
 
     monkeypatch.setattr(VLEnv, "step", broken)
-    monkeypatch.setattr(learner.collector.course, "note", lambda place, success: noted.append((place.level, success)))
+    note = lambda place, success: noted.append((place.level, success))  # noqa: E731
+    monkeypatch.setattr(learner.collector.course, "note", note)
     rows: list[Any] = []
     monkeypatch.setattr(learner.collector, "play", lambda steps: rows.extend(played(steps)) or rows)
     roll_out(learner)
@@ -238,7 +245,8 @@ def test_the_value_head_tells_states_apart_while_the_model_moves_under_it():
         vldac, env=GIFT, num_envs=24, rollout_steps=4, minibatch=24, value_warmup=99,
         env_kwargs=("invalid_action=published",), reward=RewardOptions(unreadable_penalty=0.0),
     )  # fmt: skip
-    scale, generator = learner.weights.family.language_model.norm.weight, torch.Generator().manual_seed(0)
+    scale = learner.weights.family.language_model.norm.weight
+    generator = torch.Generator().manual_seed(0)
     for number in range(1, 5):
         with torch.no_grad():
             scale.add_(0.3 * torch.randn(scale.shape, generator=generator))
@@ -258,32 +266,30 @@ def test_where_every_ratio_is_clipped_the_good_and_the_bad_have_no_gradient():
     learner = learner_that_values(vldac, kl_coef=0.0, clip=0.05, lr=1e-9)
     batch, _ = roll_out(learner)
     steps = Steps(learner)
-    for shift, advantage, moves in ((-0.5, 1.0, False), (0.5, -1.0, False), (-0.5, -1.0, True), (0.5, 1.0, True)):
+    for shift, advantage in ((-0.5, 1.0), (0.5, -1.0), (-0.5, -1.0), (0.5, 1.0)):
         old = batch.old
         batch.old = old + shift * batch.mask  # the ratio is exp(-shift)
         batch.advantages[:] = advantage
         learner.policy_step(batch, torch.arange(21), 21, Metrics())
         batch.old = old
-        assert (sum(float(g.abs().sum()) for g in steps.gradients("policy")[-1]) > 0) == moves, (shift, advantage)
+        size = sum(float(g.abs().sum()) for g in steps.gradients("policy")[-1])
+        assert (size > 0) == (shift * advantage > 0), (shift, advantage)
 
 
 def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely():
     for module in (vldac, rl4vlm):
         learner = learner_that_values(module, lr=1e-4, rollout_steps=4)
         batch, _ = roll_out(learner)
-        for row in range(0, 12, 3):
+        for row in range(0, 12, 4):
             for advantage in (1.0, -1.0):
                 batch.advantages = torch.zeros(12)
                 batch.advantages[row] = advantage
-                batch.returns = learner.value(batch.hidden).detach()  # nothing for the value head to change
+                batch.returns = learner.value(batch.hidden).detach()  # the value head rests
                 saved = [p.clone() for p in learner.weights.parameters]
                 before = by_hand.log_prob(learner, batch.samples[row])
                 learner.policy_step(batch, torch.tensor([row]), 1, Metrics())
-                assert (by_hand.log_prob(learner, batch.samples[row]) - before) * advantage > 0, (
-                    module.__name__,
-                    row,
-                    advantage,
-                )
+                change = by_hand.log_prob(learner, batch.samples[row]) - before
+                assert change * advantage > 0, (module.__name__, row, advantage)
                 learner.optimizers.named["policy"].state.clear()  # no momentum from the step before
                 with torch.no_grad():
                     for p, old in zip(learner.weights.parameters, saved, strict=True):
@@ -292,11 +298,12 @@ def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely
 
 def distance(learner: Any, samples: list[Any]) -> float:
     """Mean square log-ratio of the policy to the reference, over the tokens of replies."""
-    new, ref = (by_hand.log_probs(engine, samples) for engine in (learner.weights.engine, small_engine()))
+    engines = (learner.weights.engine, small_engine())
+    new, ref = (by_hand.log_probs(engine, samples) for engine in engines)
     return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
 
 
-@pytest.mark.parametrize("kl_coef", [0.0, 1.0])
+@pytest.mark.parametrize("kl_coef", [pytest.param(0.0, marks=pytest.mark.exhaustive), 1.0])
 def test_without_advantages_the_kl_alone_pulls_the_policy_to_the_reference(kl_coef):
     learner = learner_that_values(vldac, kl_coef=kl_coef, lr=1e-4, minibatch=21)
     compute, samples = learner.compute_advantages, roll_out(learner)[0].samples
@@ -307,25 +314,27 @@ def test_without_advantages_the_kl_alone_pulls_the_policy_to_the_reference(kl_co
         return metrics
 
     learner.compute_advantages = without_advantages
-    before, distances = [p.clone() for p in learner.weights.parameters], [distance(learner, samples)]
+    before = [p.clone() for p in learner.weights.parameters]
+    distances = [distance(learner, samples)]
     for number in (5, 6):
         make_update(learner, number)
         distances.append(distance(learner, samples))
-    unmoved = all(torch.equal(a, b) for a, b in zip(before, learner.weights.parameters, strict=True))
+    pairs = zip(before, learner.weights.parameters, strict=True)
+    unmoved = all(torch.equal(a, b) for a, b in pairs)
     assert unmoved == (kl_coef == 0)
     if kl_coef:
         assert distances[2] < distances[1] < distances[0]
         frozen = small_engine().family.model.parameters()
-        assert all(
-            torch.equal(a, b) for a, b in zip(frozen, learner.weights.reference.family.model.parameters(), strict=True)
-        )
+        kept = learner.weights.reference.family.model.parameters()
+        assert all(torch.equal(a, b) for a, b in zip(frozen, kept, strict=True))
 
 
 def test_the_value_loss_falls_where_the_states_say_what_they_are_worth():
     learner = on_stage(vldac, value_epochs=2)
     batch, _ = roll_out(learner)
     keys = sorted({sample.prompt.key for sample in batch.samples})
-    batch.returns = torch.tensor([(-1.0) ** keys.index(sample.prompt.key) for sample in batch.samples])
+    signs = [(-1.0) ** keys.index(sample.prompt.key) for sample in batch.samples]
+    batch.returns = torch.tensor(signs)
     losses = [learner.update(batch, 1)["loss/value"] for _ in range(12)]
     assert losses[0] > 0.3
     assert losses[-1] < 0.1
@@ -342,13 +351,12 @@ def test_the_policy_rests_in_the_warm_up_and_then_has_the_cosine_at_every_step()
         seen.append(steps.rates("policy")[before:])
         assert metrics["policy/lr"] == pytest.approx(max(seen[-1], default=0.0))
         if number == 2:
-            assert learner.optimizers.tensors().keys() == {
-                name for name in learner.optimizers.tensors() if name.startswith("optimizer.value")
-            }  # moments of the policy's optimizer begin with its first real step
+            # Moments of the policy's optimizer begin with its first real step.
+            assert all(name.startswith("optimizer.value") for name in learner.optimizers.tensors())
     shares = [1.0, 0.75, 0.25, 0.0]  # of a cosine over the four updates that are left
     expected = [[], []] + [[1e-4 * (0.1 + 0.9 * share)] * 4 for share in shares]
-    assert [len(rates) for rates in seen] == [0, 0, 4, 4, 4, 4]
-    assert [rate for rates in seen for rate in rates] == pytest.approx([rate for rates in expected for rate in rates])
+    for found, rates in zip(seen, expected, strict=True):
+        assert found == pytest.approx(rates)
     assert steps.rates("value") == [2e-3] * 6 * 8 * 2
 
 
@@ -377,9 +385,8 @@ def test_gradients_are_shortened_to_the_limit_of_their_norm():
 def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
     learner = learner_that_values(vldac)
     sample = roll_out(learner)[0].samples[0]
-    states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], torch.ones(1, len(sample.ids)) > 0)[
-        1
-    ]
+    mask = torch.ones(1, len(sample.ids)) > 0
+    states = learner.weights.engine.score_states([sample.prompt], sample.ids[None], mask)[1]
     assert learner.value(states).requires_grad
     for asked in ({}, {"stop_gradient": True}, {"stop_gradient": False}):
         gradients = torch.autograd.grad(
@@ -388,7 +395,7 @@ def test_the_value_head_moves_the_model_only_where_it_is_asked_to():
         assert any(g is not None for g in gradients) == (asked == {"stop_gradient": False})
 
 
-# ---- RL4VLM ----------------------------------------------------------------------------------------------------------
+# ---- RL4VLM --------------------------------------------------------------------------------------
 
 
 def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value_head():
@@ -397,15 +404,17 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
         rl4vlm, thought_weight=weight, kl_coef=0.3, clip=0.05, epochs=2, minibatch=8, micro_tokens=100
     )
     learner, samples = update.learner, update.batch.samples
-    assert len(micro_batches(update.batch, torch.tensor(update.rows["policy"][0]), learner.passes)) > 1
+    first = torch.tensor(update.rows["policy"][0])
+    assert len(micro_batches(update.batch, first, learner.passes)) > 1
     check_passes(update.rows["policy"], epochs=2, size=8, count=21)
-    check_passes(update.rows["value"], epochs=6, size=8, count=21)  # and 2 more with the policy, 8 as VL-DAC's critic
+    check_passes(update.rows["value"], epochs=6, size=8, count=21)  # and 2 with the policy
     advantages = by_hand.normalised(update.advantages)
     parts, new = [], by_hand.log_probs(learner.weights.engine, samples)
     ref = by_hand.log_probs(small_engine(), samples)
     thoughtful, unreadable = 0, 0
     for i, sample in enumerate(samples):
-        # The arm is the last token, and what comes before are thoughts; the last four of an unreadable reply count.
+        # The arm is the last token, and what comes before are thoughts; the last four of an
+        # unreadable reply count.
         weights = torch.tensor([weight] * (len(sample.ids) - 1) + [1.0])
         thoughtful += len(weights) > 1
         if by_hand.arm_of(learner, sample) is None:
@@ -418,27 +427,30 @@ def test_rl4vlms_gradients_weigh_the_thoughts_and_reach_the_model_from_the_value
         kl = by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).sum()
         parts.append(-objective + learner.config.value_coef * error * error / 2 + 0.3 * kl)
     assert thoughtful > unreadable > 0
-    for name, parameters in (("policy", learner.weights.parameters), ("value", list(learner.value.parameters()))):
+    trained = {"policy": learner.weights.parameters, "value": list(learner.value.parameters())}
+    for name, parameters in trained.items():
         for rows, found in zip(update.rows["policy"], update.steps.gradients(name)[-6:], strict=True):
             by_hand.close(found, sum(parts[i] for i in rows) / len(rows), parameters)
 
 
-@pytest.mark.parametrize("module", [vldac, rl4vlm])
+@pytest.mark.parametrize("module", [pytest.param(vldac, marks=pytest.mark.exhaustive), rl4vlm])
 def test_the_value_loss_does_not_drown_the_policys_gradient(module):
     learner = on_stage(
-        module, env=GIFT, num_envs=24, rollout_steps=4, minibatch=24, value_warmup=0, stop_gradient=False, lr=1e-5,
+        module, env=GIFT, num_envs=24, rollout_steps=4, minibatch=24, value_warmup=0,
+        stop_gradient=False, lr=1e-5,
     )  # fmt: skip
     with torch.no_grad():
         for name, weights in learner.weights.family.language_model.named_parameters():
             if "o_proj" in name or "down_proj" in name:
-                weights.mul_(0.03)  # states of different observations then differ little, as those of a trained model
+                weights.mul_(0.03)  # states of different observations then differ little
     for number in range(1, 4):
         make_update(learner, number)
     batch, norms = roll_out(learner)[0], []
     steps = Steps(learner)
-    for name in ("returns", "advantages"):  # without errors of the value the policy's gradient alone, and the other way
+    for name in ("returns", "advantages"):  # the policy's gradient alone, then the value's
         saved = getattr(batch, name)
-        setattr(batch, name, learner.value(batch.hidden).detach() if name == "returns" else torch.zeros(len(saved)))
+        zero = learner.value(batch.hidden).detach() if name == "returns" else torch.zeros(24)
+        setattr(batch, name, zero)
         learner.policy_step(batch, torch.arange(24), 24, Metrics())
         setattr(batch, name, saved)
         norms.append(float(torch.cat([g.flatten() for g in steps.gradients("policy")[-1]]).norm()))

@@ -9,22 +9,20 @@ from typing import Any
 import by_hand
 import pytest
 import torch
-from bandit import CUT, ENDS, LONG, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
+from bandit import CUT, ENDS, LONG, Steps, make_update, on_stage, perturb, right_arm, small_engine
 
 from baselines import archer
 from baselines.learning.batch import Metrics
 from baselines.learning.collect import RewardOptions
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _bandits():
-    with bandits():
-        yield
+pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
 def critic(**changes: Any) -> Any:
-    """An ArCHer learner whose policy has left the reference, and whose critics and targets tell states apart."""
-    learner = on_stage(archer, reward=RewardOptions(unreadable_penalty=0.7), rollout_steps=5, **changes)
+    """An ArCHer learner whose policy has left the reference, and whose critics and targets tell
+    states apart."""
+    reward = RewardOptions(unreadable_penalty=0.7)
+    learner = on_stage(archer, reward=reward, rollout_steps=5, **changes)
     perturb(learner, seed=3)
     generator = torch.Generator().manual_seed(0)
     for networks in (learner.critics, learner.targets):
@@ -49,17 +47,20 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
         shown = int(re.search(r"\d+", record.text)[0])
         assert row.reward == pytest.approx(-0.7 if arm is None else float(arm == right_arm(shown)))
         ids = record.extra.ids[None]
-        state, action = engine.reply_states([record.extra.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        state, action = engine.reply_states([record.extra.prompt], ids, mask)
         torch.testing.assert_close(row.state.feature, state[0], atol=1e-4, rtol=1e-4)
         torch.testing.assert_close(row.action, action[0], atol=1e-4, rtol=1e-4)
         kinds.add((record.terminated, record.truncated))
         if record.terminated:
             assert row.following is None
             continue
-        after = record.final_messages if record.truncated else played[t + 1][n].messages if t < 4 else waiting[n]
+        after = played[t + 1][n].messages if t < 4 else waiting[n]
+        after = record.final_messages if record.truncated else after
         prompt = engine.family.encode(after)
         assert row.following.prompt.key == prompt.key
-        torch.testing.assert_close(row.following.feature, engine.last_hidden([prompt])[0], atol=1e-4, rtol=1e-4)
+        feature = engine.last_hidden([prompt])[0]
+        torch.testing.assert_close(row.following.feature, feature, atol=1e-4, rtol=1e-4)
     assert kinds == {(True, False), (False, True), (False, False)}
     means = torch.stack([row.state.feature for row in learner.replay.rows]).mean(0)
     for networks in (learner.critics, learner.targets):
@@ -67,23 +68,22 @@ def test_the_buffer_holds_every_step_with_the_references_features_its_reward_and
     learner.collector.play = play
     learner.remember(*learner.play()[:2])
     assert len(learner.replay.rows) == 30
-    torch.testing.assert_close(learner.critics.state.mean, means)  # as it was: what was learnt of features stays true
+    torch.testing.assert_close(learner.critics.state.mean, means)  # as it was
 
 
 def q_of(critics: Any, i: int, state: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """Return the value of a reply by one of the two Q."""
     return critics.qs[i](torch.cat([critics.state(state), critics.action(action)]))[0]
 
 
 def v_of(critics: Any, i: int, state: torch.Tensor) -> torch.Tensor:
-    """Return the value of a state by one of the two V."""
     return critics.vs[i](critics.state(state))[0]
 
 
 def test_the_critics_and_their_targets_move_as_by_hand():
     learner = critic(env=ENDS, critic_steps=3, critic_batch=12, tau=0.3, gamma=0.8, critic_lr=1e-2)
     learner.remember(*learner.play()[:2])
-    fresh = learner.answer([row.state for row in learner.replay.draw(10, torch.Generator().manual_seed(3))])
+    drawn = learner.replay.draw(10, torch.Generator().manual_seed(3))
+    fresh = learner.answer([row.state for row in drawn])
     states, actions = fresh.hidden, learner.features(fresh)[1]
     order = torch.Generator()
     order.set_state(learner.run.order.get_state())
@@ -96,9 +96,12 @@ def test_the_critics_and_their_targets_move_as_by_hand():
         assert {row.following is None for row in seen} == {True, False}
         for i in (0, 1):
             for row in seen:
-                after = 0.0 if row.following is None else v_of(targets, i, row.following.feature).detach()
+                after = 0.0
+                if row.following is not None:
+                    after = v_of(targets, i, row.following.feature).detach()
                 goal = row.reward + 0.8 * after
-                loss = loss + (q_of(critics, i, row.state.feature, row.action) - goal) ** 2 / len(seen)
+                q = q_of(critics, i, row.state.feature, row.action)
+                loss = loss + (q - goal) ** 2 / len(seen)
             for state, action in zip(states, actions, strict=True):
                 goal = q_of(targets, i, state, action).detach()
                 loss = loss + (v_of(critics, i, state) - goal) ** 2 / len(states)
@@ -125,16 +128,16 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
     make_update(learner, 3)
     (fresh,), reference = answers, small_engine()
     assert len(fresh.samples) == 15
-    answered, kept = (
-        [each.prompt.key for each in of] for of in (fresh.samples, [row.state for row in learner.replay.rows])
-    )
+    states = [row.state for row in learner.replay.rows]
+    answered, kept = ([each.prompt.key for each in of] for of in (fresh.samples, states))
     assert sorted(answered) == sorted(kept)
     assert answered != kept  # drawn, in another order
     advantages = []
     with torch.no_grad():
         for sample in fresh.samples:
             ids = sample.ids[None]
-            state, action = reference.reply_states([sample.prompt], ids, torch.ones_like(ids, dtype=torch.bool))
+            mask = torch.ones_like(ids, dtype=torch.bool)
+            state, action = reference.reply_states([sample.prompt], ids, mask)
             q = [float(q_of(learner.critics, i, state[0], action[0])) for i in (0, 1)]
             v = [float(v_of(learner.critics, i, state[0])) for i in (0, 1)]
             advantages.append(min(q) - min(v))
@@ -142,10 +145,10 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
         advantages = by_hand.normalised(advantages)
     new = by_hand.log_probs(learner.weights.engine, fresh.samples)
     ref = by_hand.log_probs(reference, fresh.samples)
-    parts = [
-        -advantage * new[i].sum() + 0.2 * by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).mean()
-        for i, advantage in enumerate(advantages)
-    ]
+    parts = []
+    for i, advantage in enumerate(advantages):
+        kl = by_hand.token_kls(new[i], ref[i].detach(), learner.config.kl_estimator).mean()
+        parts.append(0.2 * kl - advantage * new[i].sum())
     assert [len(part) for part in rows] == [6, 6, 3] * 2
     for half in (rows[:3], rows[3:]):
         assert sorted(row for part in half for row in part) == list(range(15))
@@ -155,16 +158,9 @@ def test_the_actors_gradients_are_those_of_reinforce_with_the_lower_critics_by_h
 
 def test_archers_actor_rests_while_its_critics_warm_up_and_then_has_the_cosine_at_every_step():
     learner = on_stage(
-        archer,
-        critic_steps=4,
-        critic_warmup=1,
-        updates=4,
-        lr=1e-4,
-        final_lr=0.1,
-        epochs=2,
-        minibatch=4,
-        rollout_steps=2,
-    )
+        archer, critic_steps=4, critic_warmup=1, updates=4, lr=1e-4, final_lr=0.1, epochs=2,
+        minibatch=4, rollout_steps=2,
+    )  # fmt: skip
     steps, counts = Steps(learner), []
     for number in (1, 2, 3, 4):
         make_update(learner, number)
@@ -182,4 +178,5 @@ def test_the_buffer_keeps_as_many_of_the_newest_steps_as_it_was_told(changes, ke
         batch, outcomes, _ = learner.play()
         learner.remember(batch, outcomes)
     assert len(learner.replay.rows) == kept
-    assert [row.state.prompt.key for row in list(learner.replay.rows)[-15:]] == [s.prompt.key for s in batch.samples]
+    newest = [row.state.prompt.key for row in list(learner.replay.rows)[-15:]]
+    assert newest == [sample.prompt.key for sample in batch.samples]

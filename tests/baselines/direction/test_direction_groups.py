@@ -1,4 +1,5 @@
-"""LOOP and GRPO learn in the right direction, and every step of ArCHer's actor, too: see test_direction.py."""
+"""LOOP and GRPO learn in the right direction, and every step of ArCHer's actor, too: see
+test_direction.py."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 import by_hand
 import pytest
 import torch
-from bandit import CUT, ENDS, Steps, bandits, make_update, on_stage, perturb, right_arm, small_engine
+from bandit import CUT, ENDS, Steps, make_update, on_stage, perturb, right_arm, small_engine
 from stage import roll_out
 
 from baselines import archer, grpo, loop
@@ -19,19 +20,19 @@ from baselines.learning.collect import RewardOptions
 EPISODES: dict[str, Any] = {"env": f"{ENDS},{CUT}", "max_new_tokens": 3}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _bandits():
-    with bandits():
-        yield
+pytestmark = pytest.mark.usefixtures("bandits_once")
 
 
-# ---- LOOP and GRPO ---------------------------------------------------------------------------------------------------
+# ---- LOOP and GRPO -------------------------------------------------------------------------------
 
 
 def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
-    """An update whose weights move between rollout and gradient steps, then stand still: what a hand needs of it."""
-    learner = on_stage(module, **EPISODES, lr=1e-9, reward=RewardOptions(unreadable_penalty=0.7), **changes)
-    found = SimpleNamespace(learner=learner, rows=[], episodes={id(env): [] for env in learner.collector.envs})
+    """An update whose weights move between rollout and gradient steps, then stand still: what a
+    hand needs of it."""
+    reward = RewardOptions(unreadable_penalty=0.7)
+    learner = on_stage(module, **EPISODES, lr=1e-9, reward=reward, **changes)
+    episodes = {id(env): [] for env in learner.collector.envs}
+    found = SimpleNamespace(learner=learner, rows=[], episodes=episodes)
     perturb(learner, seed=3)  # the policy has left the reference
     reply, step, learn = learner.collector.policy.reply, learner.policy_step, learner.update
 
@@ -54,14 +55,16 @@ def watched_groups(module: Any, **changes: Any) -> SimpleNamespace:
 
 
 def returns_of(found: SimpleNamespace) -> list[list[float]]:
-    """Discounted return of every episode by hand, in groups: 1 for the right arm, -0.7 where no arm was named."""
+    """Discounted return of every episode by hand, in groups: 1 for the right arm, -0.7 where no arm
+    was named."""
     c, returns = found.learner.config, []
     for episode in found.episodes:
         total = 0.0
         for turn, (_, messages, sample) in enumerate(episode):
             shown = next(part["text"] for part in messages[-1]["content"] if part["type"] == "text")
             arm = by_hand.arm_of(found.learner, sample)
-            reward = -0.7 if arm is None else float(arm == right_arm(int(re.search(r"\d+", shown)[0])))
+            right = right_arm(int(re.search(r"\d+", shown)[0]))
+            reward = -0.7 if arm is None else float(arm == right)
             total += c.gamma**turn * reward
         returns.append(total)
     return [returns[i : i + c.group] for i in range(0, len(returns), c.group)]
@@ -84,7 +87,8 @@ def episode_parts(found: SimpleNamespace, advantages: list[float]) -> list[torch
 
 
 def check_rollout(found: SimpleNamespace) -> None:
-    """Check that a unit is an episode, and that the episodes of a group, and no others, begin alike."""
+    """Check that a unit is an episode, and that the episodes of a group, and no others, begin
+    alike."""
     group, batch = found.learner.config.group, found.batch
     for unit, episode in zip(batch.units, found.episodes, strict=True):
         assert [id(batch.samples[i]) for i in unit] == [id(sample) for _, _, sample in episode]
@@ -94,26 +98,29 @@ def check_rollout(found: SimpleNamespace) -> None:
     assert len({len(unit) for unit in batch.units}) > 1
 
 
-def test_loops_gradients_are_those_of_leave_one_out_by_hand_and_episodes_without_an_advantage_are_left_out():
-    found = watched_groups(loop, num_envs=16, group=2, minibatch=4, micro_batch=3, gamma=0.5, kl_coef=0.2)
+def test_loops_gradients_are_those_of_leave_one_out_by_hand():
+    options = {"num_envs": 16, "group": 2, "minibatch": 4, "micro_batch": 3, "gamma": 0.5}
+    found = watched_groups(loop, kl_coef=0.2, **options)
     check_rollout(found)
-    advantages = [a - b for pair in returns_of(found) for a, b in (pair, pair[::-1])]  # less the mean of the others
+    advantages = [a - b for pair in returns_of(found) for a, b in (pair, pair[::-1])]
     used = [abs(advantage) >= 0.01 for advantage in advantages]
     assert len(set(used)) == 2
     assert len({round(abs(advantage), 3) for advantage in advantages}) > 2
     parts, owner = episode_parts(found, advantages), {i: e for e, unit in enumerate(found.batch.units) for i in unit}
     passes = [[], []]
-    for number, (rows, gradients) in enumerate(zip(found.rows, found.steps.gradients("policy"), strict=True)):
+    steps = zip(found.rows, found.steps.gradients("policy"), strict=True)
+    for number, (rows, gradients) in enumerate(steps):
         passes[number >= len(found.rows) // 2] += rows
         episodes = sorted({owner[i] for i in rows})
         assert sorted(rows) == sorted(i for e in episodes for i in found.batch.units[e])
-        by_hand.close(gradients, sum(parts[e] for e in episodes) / 4, found.learner.weights.parameters)
+        loss = sum(parts[e] for e in episodes) / 4
+        by_hand.close(gradients, loss, found.learner.weights.parameters)
     expected = sorted(i for e, unit in enumerate(found.batch.units) for i in unit if used[e])
     assert [sorted(rows) for rows in passes] == [expected, expected]
     assert passes[0] != passes[1]
 
 
-def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_the_kl_counts_everywhere():
+def test_grpos_gradients_are_those_by_hand_and_the_kl_counts_everywhere():
     found = watched_groups(grpo, num_envs=18, group=3, minibatch=4, micro_batch=3, gamma=0.0)
     check_rollout(found)
     assert found.learner.config.kl_coef > 0
@@ -126,7 +133,8 @@ def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_
     seen = []
     for rows, gradients in zip(found.rows, found.steps.gradients("policy"), strict=True):
         seen.append(sorted({owner[i] for i in rows}))
-        by_hand.close(gradients, sum(parts[e] for e in seen[-1]) / len(seen[-1]), found.learner.weights.parameters)
+        loss = sum(parts[e] for e in seen[-1]) / len(seen[-1])
+        by_hand.close(gradients, loss, found.learner.weights.parameters)
     assert [len(episodes) for episodes in seen] == [4, 4, 4, 4, 2] * 2
     for half in (seen[:5], seen[5:]):
         assert sorted(e for episodes in half for e in episodes) == list(range(18))
@@ -134,15 +142,18 @@ def test_grpos_gradients_are_those_of_advantages_over_the_deviation_by_hand_and_
 
 @pytest.mark.parametrize("module", [loop, archer])
 def test_a_budget_in_environment_steps_sets_the_learning_rate(module):
-    changes = {"critic_steps": 1, "critic_warmup": 0} if module is archer else {**EPISODES, "num_envs": 2, "group": 2}
-    learner = on_stage(module, lr=1e-4, final_lr=0.0, env_steps=100, rollout_steps=1, epochs=1, **changes)
+    changes = {**EPISODES, "num_envs": 2, "group": 2}
+    changes = {"critic_steps": 1, "critic_warmup": 0} if module is archer else changes
+    options = {"lr": 1e-4, "final_lr": 0.0, "env_steps": 100, "rollout_steps": 1, "epochs": 1}
+    learner = on_stage(module, **options, **changes)
     for made, share in ((0, 1.0), (50, 0.5), (75, 0.5 - 0.5**1.5)):
         learner.run.state.env_steps = made
         assert make_update(learner, 9)[1]["policy/lr"] == pytest.approx(1e-4 * share)
 
 
 def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
-    learner = on_stage(grpo, **EPISODES, num_envs=4, group=2, minibatch=3, epochs=3, updates=3, lr=1e-4, final_lr=0.2)
+    options = {"num_envs": 4, "group": 2, "minibatch": 3, "epochs": 3, "updates": 3}
+    learner = on_stage(grpo, **EPISODES, **options, lr=1e-4, final_lr=0.2)
     steps = Steps(learner)
     logged = [make_update(learner, number)[1]["policy/lr"] for number in (1, 2, 3)]
     expected = [1e-4, 0.6e-4, 0.2e-4]
@@ -150,11 +161,10 @@ def test_every_epoch_of_loop_has_all_steps_at_the_cosines_rate():
     assert logged == pytest.approx(expected)
 
 
-# ---- all three -------------------------------------------------------------------------------------------------------
+# ---- all three -----------------------------------------------------------------------------------
 
 
 def a_batch(learner: Any) -> Any:
-    """Replies of a learner's policy, whatever it is."""
     if isinstance(learner, archer.ArCHer):
         batch, outcomes, _ = learner.play()
         learner.remember(batch, outcomes)
@@ -175,7 +185,8 @@ def test_a_step_makes_the_better_replies_likelier_and_the_worse_ones_less_likely
             before = by_hand.log_prob(learner, batch.samples[row])
             share = 1 if module is archer else torch.ones(len(batch.samples))
             learner.policy_step(batch, torch.tensor([row]), share, Metrics())
-            assert (by_hand.log_prob(learner, batch.samples[row]) - before) * advantage > 0, (row, advantage)
+            change = by_hand.log_prob(learner, batch.samples[row]) - before
+            assert change * advantage > 0, (row, advantage)
             learner.optimizers.named["policy"].state.clear()
             with torch.no_grad():
                 for p, old in zip(learner.weights.parameters, saved, strict=True):
@@ -192,8 +203,9 @@ def test_without_advantages_the_kl_pulls_the_policy_to_the_reference(module):
     batch.ref = log_probs(learner.weights.reference, batch, learner.passes)
 
     def distance() -> float:
-        new, ref = (by_hand.log_probs(engine, batch.samples) for engine in (learner.weights.engine, small_engine()))
-        return float(torch.cat([(a - b) ** 2 for a, b in zip(new, ref, strict=True)]).detach().mean())
+        engines = (learner.weights.engine, small_engine())
+        new, ref = (torch.cat(by_hand.log_probs(engine, batch.samples)) for engine in engines)
+        return float((new - ref).square().detach().mean())
 
     before, rows = distance(), torch.arange(len(batch.samples))
     for _ in range(3):

@@ -1,10 +1,9 @@
-"""Whole runs of every learner improve at a two-armed bandit, and the warm start imitates what it should: see
-test_direction.py."""
+"""Whole runs of every learner improve at a two-armed bandit, and the warm start imitates what it
+should: see test_direction.py."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -13,7 +12,7 @@ import by_hand
 import numpy as np
 import pytest
 import torch
-from bandit import ONE, PLAIN, SEEN, SETTINGS, Bandit, bandits, right_arm, small_engine, small_family, win_rate
+from bandit import ONE, PLAIN, SEEN, SETTINGS, Bandit, right_arm, small_engine, small_family, win_rate
 
 import vlgym
 from baselines import archer, grpo, loop, rl4vlm, sft, vldac
@@ -27,8 +26,9 @@ from vlgym.env.seeding import episode_seed
 from vlgym.types import Reply
 
 PLAY: dict[str, Any] = {
-    **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7, "max_new_tokens": 1,
-    "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40,
+    **SETTINGS, "env": PLAIN, "num_envs": 24, "rollout_steps": 2, "minibatch": 24, "updates": 7,
+    "max_new_tokens": 1, "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40,
+    "eval_controls": False,
 }  # fmt: skip
 LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
     "vldac": (vldac, {"value_warmup": 1}),
@@ -39,13 +39,10 @@ LEARNERS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
-        yield
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
-# ---- reinforcement learning ------------------------------------------------------------------------------------------
+# ---- reinforcement learning ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -58,8 +55,7 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert last["success"] > 0.9
     held_out = {episode_seed(PLAIN, "test", i) for i in range(40)}
     assert {seed for split, seed in Bandit.begun if split == "test"} == held_out
-    # Before and after, and half as many in grey and with shuffled pictures, which come from as many others.
-    assert sum(split == "test" for split, _ in Bandit.begun) == 200
+    assert sum(split == "test" for split, _ in Bandit.begun) == 2 * 40
     trained = {seed for split, seed in Bandit.begun if split == "train"}
     assert len(trained) >= 24
     assert trained <= {episode_seed(PLAIN, "train", i) for i in range(1000)}
@@ -67,12 +63,20 @@ def test_every_learner_improves_at_a_bandit_as_held_out_episodes_show(name, tmp_
     assert [row["update"] for row in rows] == list(range(1, run.config.updates + 1))
     assert rows[-1]["episode/success"] > 0.8
     assert any(row["loss/kl"] > 0 for row in rows) == (run.config.kl_coef > 0)
-    # The merged weights of adapters agree to rounding; weights that are behind by an update would not.
+    # The merged weights of adapters agree to rounding; weights that are behind by an update would
+    # not.
     assert max(row["rollout/logp_diff_max"] for row in rows) < 1e-3
 
 
+def test_a_budget_in_environment_steps_ends_the_run(tmp_path):
+    options = {**PLAY, "num_envs": 4, "updates": 50, "env_steps": 12, "eval_episodes": 0}
+    state = vldac.train(vldac.Config(**options, out=tmp_path / "run")).state
+    assert (state.update, state.env_steps) == (2, 16)
+
+
 def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
-    vldac.train(vldac.Config(**{**PLAY, "env": SEEN, "updates": 12, "out": tmp_path / "run"}))
+    options = {**PLAY, "env": SEEN, "updates": 12, "eval_controls": True}
+    vldac.train(vldac.Config(**options, out=tmp_path / "run"))
     first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert last["success"] > 0.9
     for pictures in ("grey", "shuffled"):
@@ -82,32 +86,36 @@ def test_what_reads_the_picture_falls_to_chance_with_others(tmp_path, capsys):
     assert last["sight/gap"]["n"] == evaluation.GAP_EPISODES
     said = f"success {last['grey']['success']:.3f} "
     lines = capsys.readouterr().out.splitlines()
-    assert [line.startswith("sight: pictures arrive, and make right answers ") for line in lines if "sight" in line]
+    sight = [line for line in lines if "sight" in line]
+    assert [line.startswith("sight: pictures arrive, and make right answers ") for line in sight]
     _, line = [line for line in lines if "with grey pictures" in line]
     assert said in line
     assert line.endswith("; blind floor not measured")
 
 
 def test_what_is_trained_in_grey_learns_nothing_that_needs_the_picture(tmp_path):
-    options = {**PLAY, "env": SEEN, "updates": 12, "pictures": "grey", "eval_controls": False}
+    options = {**PLAY, "env": SEEN, "updates": 12, "pictures": "grey"}
     vldac.train(vldac.Config(**options, out=tmp_path / "run"))
     _, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert 0.2 < last["success"] < 0.8
     assert not {"grey", "shuffled"} & set(last)
 
 
-# ---- the warm start --------------------------------------------------------------------------------------------------
+# ---- the warm start ------------------------------------------------------------------------------
 
 
 def collect(**changes: Any) -> tuple[list[tuple[str, str]], float]:
-    """(right arm, label) of collected turns, and the share of labels that are said not to be the oracle's."""
+    """(right arm, label) of collected turns, and the share of labels that are said not to be the
+    oracle's."""
     family = small_family()
-    data, replaced = warm_start.collect(Environments([ONE], {}, 1), WarmConfig(samples=400, **changes), 0, family)
+    config = WarmConfig(samples=400, **changes)
+    data, replaced = warm_start.collect(Environments([ONE], {}, 1), config, 0, family)
     assert all(int(ids[-1]) == family.turn_end for _, ids in data)
-    shown = [family.decode(prompt.ids.tolist()).split("+ or -.")[1].split()[0] for prompt, _ in data]
-    return [
-        (right_arm(int(number)), family.decode(ids.tolist())) for number, (_, ids) in zip(shown, data, strict=True)
-    ], replaced
+    texts = [family.decode(prompt.ids.tolist()) for prompt, _ in data]
+    shown = [text.split("+ or -.")[1].split()[0] for text in texts]
+    labels = [family.decode(ids.tolist()) for _, ids in data]
+    arms = [right_arm(int(number)) for number in shown]
+    return list(zip(arms, labels, strict=True)), replaced
 
 
 @pytest.mark.parametrize(("noise", "wrong"), [(0.0, 0.0), (0.4, 0.2), (1.0, 0.5)])
@@ -129,16 +137,14 @@ def test_the_warm_starts_episodes_are_apart_from_those_of_training_and_of_held_o
 
 
 class Noted(torch.optim.AdamW):
-    """AdamW that notes the rate and the gradients of each step."""
-
     def __init__(self, parameters, **options):
         super().__init__(parameters, **options)
         self.seen = Noted.seen = []
 
     def step(self, closure=None):
         (group,) = self.param_groups
-        self.seen.append((group["lr"], [torch.zeros_like(p) if p.grad is None else p.grad for p in group["params"]]))
-        self.seen[-1] = (group["lr"], [g.clone() for g in self.seen[-1][1]])
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in group["params"]]
+        self.seen.append((group["lr"], [g.clone() for g in gradients]))
         super().step(closure)
 
 
@@ -168,13 +174,19 @@ def test_the_warm_starts_gradients_are_those_of_the_labels_log_probability_by_ha
 
 @pytest.mark.parametrize(("reading", "every"), [(1.0, 60), (0.6, 10)])
 def test_imitation_finds_the_oracles_arms_and_stops_when_it_reads(reading, every, tmp_path):
-    config = WarmConfig(steps=60, samples=128, batch=32, noise=0.0, lr=1e-2, check_every=every, reading=reading)
-    engine, seen = Engine(small_family(), max_new_tokens=4), []
+    options = {"steps": 60, "samples": 128, "batch": 32, "noise": 0.0, "lr": 1e-2}
+    config = WarmConfig(**options, check_every=every, reading=reading)
+    engine, seen, validate = Engine(small_family(), max_new_tokens=4), [], warm_start.validate
+
+    def noted(*args):
+        seen.append((found := validate(*args))[2])
+        return found
+
     with (
         patch("baselines.sft.load_family", lambda *args, **options: engine.family),
-        patch("baselines.learning.warm_start.show_check", lambda step, report, check: seen.append(check.reading)),
+        patch("baselines.learning.warm_start.validate", noted),
     ):
-        report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=replace(config)))
+        report = sft.run(sft.Config(env=ONE, out=tmp_path / "warm", warm=config))
     steps = [step for step, _ in report.success]
     assert report.steps == steps[-1] == every * len(seen)
     assert report.reading == seen[-1]
@@ -194,10 +206,12 @@ def test_a_reply_reads_the_picture_if_the_oracle_writes_it_with_the_same_action(
     right, wrong = oracle.solve(), oracle.parser.format(["+"], "target 99 current 98")
     other = next(each for each in oracle.legal_actions() if each not in right.split("<action>")[1])
     other = oracle.parser.format([other], oracle.think(other))
-    said = [right, other, wrong, right.split("<action>")[0], oracle.parser.format(["up"], oracle.think("up"))]
+    third = oracle.parser.format(["up"], oracle.think("up"))
+    said = [right, other, wrong, right.split("<action>")[0], third]
     read = []
     for text in said:
-        reader = warm_start.Reader(SimpleNamespace(name="said", reply=lambda turns, text=text: [Reply(text)]))
+        policy = SimpleNamespace(name="said", reply=lambda turns, text=text: [Reply(text)])
+        reader = warm_start.Reader(policy)
         reader.reply([SimpleNamespace(env=env)])
         read.append((reader.read, reader.compared))
     env.close()

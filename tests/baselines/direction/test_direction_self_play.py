@@ -19,7 +19,8 @@ from vlgym.games.multi import MultiVLEnv, Round
 
 
 class Arms(MultiVLEnv):
-    """Two pull an arm in turn, twice each. `+` pays 1 to whoever pulls it, but only after the other's next pull.
+    """Two pull an arm in turn, twice each. `+` pays 1 to whoever pulls it, but only after the
+    other's next pull.
 
     Args:
         gift: an arm pays the other instead.
@@ -68,28 +69,30 @@ class Arms(MultiVLEnv):
         self.first = 1
 
 
-ARMS = spec("Arms", entry_point=f"{__name__}:Arms", max_turns=2, skills=("several agents",), reward_range=(0.0, 2.0))
+ARMS = spec(
+    "Arms", entry_point=f"{__name__}:Arms", max_turns=2, skills=("several agents",), reward_range=(0.0, 2.0)
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(("gift", "shared", "least", "most"), [(0, 0, 0.9, 1), (1, 0, 0, 0.75), (1, 1, 0.9, 1)])
+@pytest.mark.parametrize(
+    ("gift", "shared", "least", "most"),
+    [pytest.param(0, 0, 0.9, 1, marks=pytest.mark.exhaustive), (1, 0, 0, 0.75), (1, 1, 0.9, 1)],
+)
 def test_who_is_paid_for_an_arm_learns_to_pull_it_and_for_a_gift_only_where_the_reward_is_shared(
     tmp_path, gift, shared, least, most
 ):
+    options = {
+        **SETTINGS, "env": ARMS.id, "num_envs": 16, "rollout_steps": 4, "minibatch": 32,
+        "updates": 12, "max_new_tokens": 1, "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40,
+        "value_warmup": 1, "eval_controls": False, "gamma": 0.5,
+        "env_kwargs": (f"gift={str(bool(gift)).lower()}",),
+        "pool": PoolOptions(share_reward=bool(shared), rating_games=0, past=0.2, fixed=0.2),
+    }  # fmt: skip
     with (
         installed(ARMS, distribution="test-arms"),
-        patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()),
+        patch("baselines.learning.run.load_family", lambda *args, **options: small_family()),
     ):
-        self_play.train(
-            self_play.Config(
-                **{
-                    **SETTINGS, "env": ARMS.id, "num_envs": 16, "rollout_steps": 4, "minibatch": 32, "updates": 12,
-                    "max_new_tokens": 1, "lr": 1e-2, "max_grad_norm": 1.0, "eval_episodes": 40, "value_warmup": 1,
-                    "eval_controls": False, "gamma": 0.5, "env_kwargs": (f"gift={str(bool(gift)).lower()}",),
-                    "out": tmp_path / "run",
-                    "pool": PoolOptions(share_reward=bool(shared), rating_games=0, past=0.2, fixed=0.2),
-                }
-            )
-        )  # fmt: skip
+        self_play.train(self_play.Config(**options, out=tmp_path / "run"))
     first, last = json.loads((tmp_path / "run" / "evaluation.json").read_text())
     assert first["success"] < 0.6
     assert least <= last["success"] <= most

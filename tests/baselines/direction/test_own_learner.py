@@ -1,4 +1,5 @@
-"""Somebody's own learner: one short file over the run and the pure functions, with all that a run brings."""
+"""Somebody's own learner: one short file over the run and the pure functions, with all that a run
+brings."""
 
 from __future__ import annotations
 
@@ -29,11 +30,13 @@ def own():
 def test_it_trains_and_two_updates_equal_one_and_a_resumed_one_bit_for_bit(own, tmp_path):
     options = {"updates": 2, "eval_episodes": 0, "invalid_penalty": 0.1, "lr": 1e-3, "final_lr": 1.0}
     config = own.Config(**{**SMALL, **options, "warm": WarmConfig(steps=0)})
-    config = replace(config, reward=replace(config.reward, length_bonus=0.1))  # an untrained model's rewards differ
+    # An untrained model's rewards differ by the lengths of its replies.
+    config = replace(config, reward=replace(config.reward, length_bonus=0.1))
     own.train(replace(config, out=tmp_path / "whole"))
     own.train(own.Config(out=rewind(tmp_path / "whole", tmp_path / "stopped"), resume=True))
     assert_same_end(tmp_path / "whole", tmp_path / "stopped")
     rows = rows_of(tmp_path / "whole")
     assert [row["policy/lr"] for row in rows] == [1e-3, 1e-3]
     assert rows[1]["policy/grad_norm"] > 0
-    assert json.loads((tmp_path / "whole" / "run.json").read_text())["config"]["algorithm"] == "REINFORCE"
+    record = json.loads((tmp_path / "whole" / "run.json").read_text())
+    assert record["config"]["algorithm"] == "REINFORCE"

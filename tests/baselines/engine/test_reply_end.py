@@ -1,4 +1,5 @@
-"""A reply is over when a parser has what it asked for: the sampler stops there, whatever the way of decoding."""
+"""A reply is over when a parser has what it asked for: the sampler stops there, whatever the way of
+decoding."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_a_reply_ends_with_the_token_that_completes_what_was_asked_for(family, p
 
 
 def test_any_of_several_parsers_ends_a_reply(family, prompts):
-    both, one = sample(family, prompts, Marks("a"), Marks("e"))[1], sample(family, prompts, Marks("ae"))[1]
+    both = sample(family, prompts, Marks("a"), Marks("e"))[1]
+    one = sample(family, prompts, Marks("ae"))[1]
     assert both.texts == one.texts
     assert both.texts != sample(family, prompts, Marks("a"))[1].texts
 
@@ -67,7 +69,7 @@ def test_a_file_with_something_else_is_refused(tmp_path):
             read_limits(str(tmp_path))
 
 
-def test_a_run_stops_replies_by_its_parser_and_saves_its_limits_with_the_model_as_a_warm_start_does(tmp_path):
+def test_a_run_stops_replies_by_its_parser_and_saves_its_limits_with_the_model(tmp_path):
     adapted = replace(NO_WARM_START, lora=LoraOptions(rank=2))
     with Run(replace(adapted, out=tmp_path / "run", history_images=2, parser="json")) as run:
         assert [each.name for each in run.weights.engine.parsers] == ["json"]
@@ -80,7 +82,7 @@ def test_a_run_stops_replies_by_its_parser_and_saves_its_limits_with_the_model_a
     assert report.longest_reply > 9  # tokens of the longest one with tags
 
 
-def test_an_evaluation_takes_the_limits_of_the_training_unless_told_otherwise(tmp_path, monkeypatch):
+def test_an_evaluation_takes_the_limits_of_the_training(tmp_path, monkeypatch):
     made = []
 
     class Noted(Engine):

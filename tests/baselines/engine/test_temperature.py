@@ -1,4 +1,5 @@
-"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one distribution."""
+"""Training at another temperature than 1: sampling, scoring, gradients and the reference know one
+distribution."""
 
 from __future__ import annotations
 
@@ -20,38 +21,25 @@ from baselines.plugin import make_hf
 from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
 
-TEMPERATURES, SYSTEM = (0.7, 1.3), "You steer a robot. Be brief."
+TEMPERATURE, SYSTEM = 0.7, "You steer a robot. Be brief."
 
 
 def one_token_log_probs(engine, prompt):
-    """Log-probability of every token as a reply of one token, [V], -inf where it is never sampled."""
+    """Log-probability of every token as a reply of one token, [V], -inf where it is never
+    sampled."""
     allowed = [i for i in range(len(engine.suppress)) if engine.suppress[i] == 0]
     ids = torch.tensor(allowed).unsqueeze(1)
     logp = engine.score([prompt] * len(allowed), ids, torch.ones_like(ids, dtype=torch.bool))
     return torch.full((len(engine.suppress),), float("-inf")).index_put((torch.tensor(allowed),), logp[:, 0])
 
 
-@pytest.mark.parametrize("temperature", TEMPERATURES)
-def test_the_sampler_notes_what_the_scorer_computes(family, prompts, temperature):
-    engine = Engine(family, max_new_tokens=10)
-    plain = engine.sample(prompts, torch.Generator().manual_seed(0))
-    engine.temperature = temperature
-    out = engine.sample(prompts, torch.Generator().manual_seed(0))
-    assert not torch.equal(out.ids, plain.ids)
-    with torch.no_grad():
-        torch.testing.assert_close(engine.score(prompts, out.ids, out.mask), out.logp, atol=2e-5, rtol=0)
-        engine.temperature = 1.0
-        assert (engine.score(prompts, out.ids, out.mask) - out.logp).abs().max() > 0.1
-
-
-@pytest.mark.parametrize("temperature", TEMPERATURES)
-def test_scores_and_their_gradient_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts, temperature):
+def test_scores_and_gradients_are_those_of_the_distribution_to_the_power_of_1_over_t(family, prompts):
     engine = Engine(family, max_new_tokens=10)
     prompt, token = prompts[0], family.encode_text("target")[0]
     weight = family.language_model.layers[0].mlp.up_proj.weight
-    expected = torch.log_softmax(one_token_log_probs(engine, prompt) / temperature, dim=-1)
+    expected = torch.log_softmax(one_token_log_probs(engine, prompt) / TEMPERATURE, dim=-1)
     (by_hand,) = torch.autograd.grad(expected[token], weight)
-    engine.temperature = temperature
+    engine.temperature = TEMPERATURE
     found = engine.score([prompt], torch.tensor([[token]]), torch.ones(1, 1, dtype=torch.bool))[0, 0]
     (gradient,) = torch.autograd.grad(found, weight)
     torch.testing.assert_close(found, expected[token], atol=1e-5, rtol=0)
@@ -92,11 +80,10 @@ def test_a_temperature_that_is_none_is_refused():
             vldac.Config(temperature=value).resolve()
 
 
-# ---- the system message ----------------------------------------------------------------------------------------------
+# ---- the system message --------------------------------------------------------------------------
 
 
 def text_of(family, text="which way?"):
-    """A prompt as text, special tokens and all."""
     return family.tokenizer.decode(family.encode(messages(picture(1), INSTRUCTIONS + text)).ids)
 
 

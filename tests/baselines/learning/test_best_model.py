@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
+from bandit import PLAIN, SETTINGS
 from safetensors.torch import load_file
-from stage import ENV, SMALL
 
 from baselines import loop, vldac
 from baselines.learning import evaluation
 from baselines.learning import run as run_module
 from vlgym.evaluation import Report
 
-BASE = replace(
-    vldac.Config(**SMALL), updates=4, num_envs=2, rollout_steps=2, minibatch=4, value_warmup=0, lr=1e-2, final_lr=1.0,
-    eval_every=1, record_every=0, env_kwargs=("max_turns=3",),
-)  # fmt: skip
+BRIEF = {
+    **SETTINGS, "env": PLAIN, "updates": 4, "num_envs": 2, "rollout_steps": 2, "minibatch": 4, "lr": 1e-2,
+    "final_lr": 1.0, "eval_every": 1, "eval_episodes": 2, "eval_controls": False, "record_every": 0,
+}  # fmt: skip
+
+
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.fixture
 def scores(monkeypatch):
-    """Scores of the model by (split, which playing of it from 0), instead of played ones; and a list of what was
-    played.
-    """
+    """Scores of the model by (split, which playing of it from 0), instead of played ones; what was
+    played."""
     told, played = {}, []
 
-    def held_out(sampler, envs, log, *, episodes, seed, name, split="test", pictures="shown"):
-        if pictures != "shown":
-            yield Report(ENV, name, split, 3, 0.0, 0.0, 1.0, 0.0, 0.1, 2.0, 0.0, 0.0, 0.0)
-            return
+    def held_out(sampler, envs, log, *, episodes, seed, name, split="test"):
         number = sum(each[0] == split for each in played)
         weights = sampler.family.model.lm_head.weight.detach().clone()
         played.append((split, weights))
         success = told.get(split, [])[number] if number < len(told.get(split, [])) else 0.0
         success, mean_return = success if isinstance(success, tuple) else (success, 0.0)
-        yield Report(ENV, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
+        yield Report(PLAIN, name, split, 3, success, 0.0, 1.0, mean_return, 0.1, 2.0, 0.0, 0.0, 0.0)
 
     monkeypatch.setattr(run_module.evaluation, "held_out", held_out)
     return told, played
@@ -55,7 +53,7 @@ def best_weights(out):
 def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_once(scores, tmp_path):
     told, played = scores
     told["val"] = [0.1, 0.3, (0.5, -1.0), (0.5, 1.0), 0.4]
-    run = vldac.train(replace(BASE, out=tmp_path / "run"))
+    run = vldac.train(vldac.Config(**BRIEF, value_warmup=0, out=tmp_path / "run"))
     assert [split for split, _ in played] == ["test", "val", "val", "val", "val", "val", "test", "test"]
     note = best_note(run.out)
     assert (note["update"], note["success"], note["mean_return"]) == (3, 0.5, 1.0)
@@ -70,7 +68,7 @@ def test_the_model_with_the_best_validation_is_kept_and_plays_the_test_split_onc
     ]  # fmt: skip
 
 
-def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test(tmp_path, monkeypatch):
+def test_selection_plays_val_and_every_other_evaluation_plays_test(tmp_path, monkeypatch):
     splits = []
     real = evaluation.evaluate
 
@@ -80,8 +78,7 @@ def test_selection_really_plays_val_and_every_other_evaluation_really_plays_test
         return real(env_id, policy, **options)
 
     monkeypatch.setattr(evaluation, "evaluate", noted)
-    brief = {"updates": 2, "num_envs": 2, "group": 2, "eval_every": 1, "env_kwargs": ("max_turns=3",)}
-    run = loop.train(replace(loop.Config(**SMALL), **brief, out=tmp_path / "run", record_every=0))
+    run = loop.train(loop.Config(**{**BRIEF, "updates": 2, "group": 2}, out=tmp_path / "run"))
     ours = [split for split in splits if split == "test"]
     assert len(ours) in (2, 3)  # before, after, and by the best where that is neither
     assert [e["split"] for e in run.state.evaluations if e["update"] == 1] == ["val"]

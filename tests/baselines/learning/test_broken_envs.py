@@ -1,49 +1,50 @@
-"""An environment that raises in a learner's groups, recordings, warm start and held-out episodes. The rule itself:
-`tests/play/test_env_failures.py`."""
+"""An environment that raises in a learner's groups, recordings, warm start and held-out episodes.
+The rule itself: `tests/play/test_env_failures.py`."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from stage import ENV, SMALL, on_stage, roll_out
+from bandit import ENDS, SETTINGS, on_stage, small_family
+from stage import roll_out
 
 from baselines import loop, vldac
 from baselines.learning.collect import Environments
 from baselines.learning.warm_start import WarmConfig, collect
-from baselines.models.load import load_family
-from baselines.vldac import Config
 from vlgym.env import VLEnv
 from vlgym.env.seeding import split_of
 from vlgym.errors import FailedError
 
+WARM = WarmConfig(steps=1, samples=16, batch=4, val_episodes=1)
 WHERE = pytest.mark.parametrize(("method", "call"), [("reset", 1), ("step", 3)])
+
+
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.fixture
 def break_at(monkeypatch):
-    """Let every environment's `reset` or `step` raise at its n-th calls, counted over all; with none, at every call."""
+    """Let every environment's `reset` or `step` raise at its n-th call, counted over all."""
 
-    def break_it(method: str, *calls: int) -> list[int]:
+    def break_it(method: str, call: int) -> None:
         original, count = getattr(VLEnv, method), [0]
 
         def broken(self, *args, **kwargs):
             count[0] += 1
-            if not calls or count[0] in calls:
+            if count[0] == call:
                 raise RuntimeError("the engine fell over")
             return original(self, *args, **kwargs)
 
         monkeypatch.setattr(VLEnv, method, broken)
-        return count
 
     return break_it
 
 
 @WHERE
 def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
-    learner = on_stage(loop, num_envs=4, group=2)
+    learner = on_stage(loop, env=ENDS, num_envs=4, group=2)
     before = list(learner.collector.envs)
     break_at(method, call)
     batch, row = roll_out(learner)
@@ -56,9 +57,9 @@ def test_every_group_has_its_episodes_whatever_breaks(break_at, method, call):
 
 @WHERE
 def test_the_warm_start_imitates_no_turn_in_which_an_environment_broke(break_at, method, call):
-    family, noted = load_family("tiny", image_tokens=4), []
+    family, noted = small_family(), []
     break_at(method, call)
-    data, _ = collect(Environments([ENV], {}, 1), WarmConfig(samples=64, noise=0.0), 0, family, noted.append)
+    data, _ = collect(Environments([ENDS], {}, 1), WarmConfig(samples=64, noise=0.0), 0, family, noted.append)
     assert len(data) == (64 if method == "reset" else 80 - 1)  # 16 environments answer in each turn
     assert len(noted) == 1
 
@@ -77,7 +78,8 @@ def test_a_run_notes_failures_of_its_warm_start_and_of_held_out_episodes(tmp_pat
         return original(self, reply)
 
     monkeypatch.setattr(VLEnv, "step", step)
-    run = vldac.train(replace(Config(**SMALL), updates=1, out=tmp_path / "run"))
+    options = {"updates": 1, "eval_episodes": 2, "eval_controls": False, "warm": WARM}
+    run = vldac.train(vldac.Config(**{**SETTINGS, "env": ENDS, **options}, out=tmp_path / "run"))
     rows = read_failures(tmp_path / "run")
     assert [(row["update"], split_of(row["seed"])) for row in rows] == [(0, "train"), (0, "val"), (0, "test")]
     assert [report["episodes"] for report in run.state.evaluations] == [2, 2]
@@ -97,7 +99,7 @@ def test_the_failures_that_end_a_run_are_written_down(tmp_path, monkeypatch):
     monkeypatch.setattr(Environments, "make", make_env)
     out = tmp_path / "run"
     with pytest.raises(FailedError, match="failed 3 times in a row, last with RuntimeError: the engine fell over"):
-        vldac.train(replace(Config(**SMALL), eval_episodes=0, out=out))
+        vldac.train(vldac.Config(**SETTINGS, out=out))
     rows = read_failures(out)
-    assert len(rows) == 2 * SMALL["num_envs"] + 1
+    assert len(rows) == 2 * SETTINGS["num_envs"] + 1
     assert {(row["update"], row["error"]) for row in rows} == {(1, "RuntimeError: the engine fell over")}

@@ -1,4 +1,5 @@
-"""State of a collector between rollouts: it comes back, and no episode is played twice after the processes changed."""
+"""State of a collector between rollouts: it comes back, and no episode is played twice after the
+processes changed."""
 
 from __future__ import annotations
 
@@ -6,26 +7,28 @@ import json
 
 import pytest
 import torch
-from stage import on_stage, roll_out, rows_of
+from bandit import on_stage
+from stage import roll_out, rows_of
 
 from baselines import vldac
 from baselines.learning.batch import moments
 
+pytestmark = pytest.mark.usefixtures("some_bandits")
+
 
 def test_a_collectors_whole_state_comes_back():
-    collector = on_stage(vldac, num_envs=3).collector
+    collector = on_stage(vldac).collector
     collector.play(2)
     collector.open_returns = [1.5, 0.0, -2.0]
     state = json.loads(json.dumps(collector.get_state()))
-    again = on_stage(vldac, num_envs=3).collector
+    again = on_stage(vldac).collector
     assert again.get_state() != state
     again.set_state(state)
     assert again.get_state() == state
 
 
 def test_the_log_has_moments_of_advantages_returns_and_values_before_normalisation(finished):
-    learner = on_stage(vldac)
-    batch, metrics = roll_out(learner)
+    batch, metrics = roll_out(on_stage(vldac, rollout_steps=4))
     batch.returns, batch.values = torch.tensor([1.0, 3.0] * 6), torch.tensor([1.0, 2.0] * 6)
     found = moments(batch)
     expected = {"advantages": (0.5, 0.5), "returns": (2.0, 1.0), "values": (1.5, 0.5)}

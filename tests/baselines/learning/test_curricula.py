@@ -1,17 +1,17 @@
-"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on the highest."""
+"""`--curriculum`: exact resuming in its middle, the levels in log and curve, held-out episodes on
+the highest."""
 
 from __future__ import annotations
 
 import json
-from unittest.mock import patch
 
 import pytest
-from bandit import LADDER, ONE, SETTINGS, Ladder, bandits, on_stage, small_family
+from bandit import LADDER, ONE, SETTINGS, Ladder, on_stage, small_engine
 from stage import assert_same_end, rewind, roll_out
 
 from baselines import archer, loop, rl4vlm, self_play, vldac
 from baselines.learning.collect import Environments
-from baselines.learning.warm_start import WarmConfig
+from baselines.learning.warm_start import WarmConfig, warm_start
 from baselines.runs.folder import checkpoints
 from baselines.runs.logs import read_rows
 from vlgym.errors import UserError
@@ -29,14 +29,11 @@ RUNS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _bandits():
-    with bandits(), patch("baselines.learning.setup.load_family", lambda *args, **options: small_family()):
-        yield
+pytestmark = pytest.mark.usefixtures("small_runs")
 
 
 @pytest.mark.parametrize(
-    "name", ["vldac", "loop", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("rl4vlm", "archer"))]
+    "name", ["loop", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("vldac", "rl4vlm", "archer"))]
 )
 def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
     module, curriculum, changes = RUNS[name]
@@ -57,50 +54,34 @@ def test_a_run_stopped_in_mid_curriculum_resumes_bit_for_bit(name, tmp_path):
             assert row["curriculum/level_mean"] == pytest.approx((turns[1] + 2 * turns[2]) / sum(turns))
 
 
-def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path):
-    lengths = []
-    start = Ladder.start
+@pytest.fixture
+def noted(monkeypatch):
+    lengths, start = [], Ladder.start
 
     def note(self, rng, options):
         lengths.append((self.seed_split, self.last))
         start(self, rng, options)
 
-    more = {"updates": 12, "num_envs": 32, "curriculum": "success", "eval_episodes": 5, "eval_controls": False}
-    config = {**PLAY, "env": LADDER, **more, "save_every": 12}
-    with patch.object(Ladder, "start", note):
-        vldac.train(vldac.Config(**config, out=tmp_path / "run"))
-    assert {last for split, last in lengths if split in ("test", "val")} == {3}
-    assert {last for split, last in lengths if split == "train"} == {1, 2, 3}
+    monkeypatch.setattr(Ladder, "start", note)
+    return lengths
+
+
+def test_success_climbs_and_held_out_episodes_play_the_highest_level(tmp_path, noted):
+    more = {"updates": 12, "num_envs": 32, "curriculum": "success", "eval_episodes": 2, "eval_controls": False}
+    config = {**PLAY, "env": LADDER, **more, "save_every": 12, "record_every": 0, "tracker": "none"}
+    vldac.train(vldac.Config(**config, out=tmp_path / "run"))
+    assert {last for split, last in noted if split in ("test", "val")} == {3}
+    assert {last for split, last in noted if split == "train"} == {1, 2, 3}
     means = [row["curriculum/level_mean"] for row in read_rows(tmp_path / "run" / "log.jsonl")]
     assert means[0] == 0
     assert means[-1] == 2
 
 
-@pytest.mark.parametrize(("curriculum", "imitated"), [("fixed", {1, 2, 3}), ("fixed@1", {1, 2})])
-def test_the_warm_start_imitates_the_oracle_on_all_levels(tmp_path, curriculum, imitated):
-    played = []
-    start = Ladder.start
-
-    def note(self, rng, options):
-        played.append((self.seed_split, self.last))
-        start(self, rng, options)
-
+def test_the_warm_start_imitates_the_oracle_on_all_levels(noted):
     warm = WarmConfig(steps=1, samples=64, batch=8, val_episodes=2)
-    with patch.object(Ladder, "start", note):
-        vldac.train(
-            vldac.Config(
-                **{**PLAY, "updates": 1, "max_new_tokens": None, "warm": warm, "curriculum": curriculum},
-                out=tmp_path / "run",
-            )
-        )
-    assert {last for split, last in played if split == "train"} == imitated
-    assert {last for split, last in played if split == "val"} == {max(imitated)}
-
-
-def test_without_a_curriculum_no_level_is_chosen():
-    learner = on_stage(vldac, env=LADDER)
-    assert learner.run.envs.course is None
-    assert not [name for name in roll_out(learner)[1] if name.startswith("curriculum")]
+    warm_start(small_engine(), Environments([LADDER], {}, 1, curriculum="fixed@1"), warm, seed=0)
+    assert {last for split, last in noted if split == "train"} == {1, 2}
+    assert {last for split, last in noted if split == "val"} == {2}
 
 
 def test_advantages_reach_the_sampler_by_place():

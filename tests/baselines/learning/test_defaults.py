@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
 from dataclasses import asdict, fields, is_dataclass, replace
 from pathlib import Path
@@ -12,14 +13,16 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from baselines import sft
 from baselines.learning import config as config_module
 from baselines.learning.collect import count_image_tokens
-from baselines.learning.command import parse
+from baselines.learning.command import main, parse
 from baselines.learning.state import list_repeated, saved_config
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.folders import TrainedLimits
 from baselines.models.lora import LoraOptions
 from baselines.runs import folder
+from baselines.runs.distributed import device_in_words
 from baselines.runs.folder import write_record
 from baselines.vldac import Config
 from vlgym.errors import UserError
@@ -29,7 +32,6 @@ PUBLISHED = "Qwen/Qwen2-VL-2B-Instruct"
 
 @pytest.fixture(autouse=True)
 def _any_device(monkeypatch):
-    """Options are resolved as on a machine with CUDA."""
     monkeypatch.setattr(config_module, "check_device", lambda device: None)
 
 
@@ -50,7 +52,7 @@ def resolved(**options):
         ({}, ("float32", 0, 3e-4)),
     ],
 )  # fmt: skip
-def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_weights_in_float32(options, expected):
+def test_published_models_on_cuda_train_adapters_in_bfloat16(options, expected):
     assert resolved(**options) == expected
 
 
@@ -62,13 +64,13 @@ def test_published_models_on_cuda_train_adapters_in_bfloat16_and_all_else_all_we
         (False, False, "cpu", "cpu (no CUDA or MPS device here)"),
     ],
 )
-def test_the_device_is_cuda_else_mps_else_the_cpu_and_the_run_says_which(cuda, mps, chosen, words, monkeypatch):
+def test_the_device_is_cuda_else_mps_else_the_cpu(cuda, mps, chosen, words, monkeypatch):
     card = SimpleNamespace(name="H200", total_memory=139 * 2**30)
     monkeypatch.setattr("torch.cuda.is_available", lambda: cuda)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: mps)
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: card)
     config = Config().resolve()
-    assert (config.device, config.in_words().split(", ", 1)[1]) == (chosen, f"{words}, learning rate 0.0003")
+    assert (config.device, device_in_words(config.device)) == (chosen, words)
     assert Config(device="cpu").resolve().device == "cpu"
 
 
@@ -81,25 +83,30 @@ def test_published_is_what_was_not_built_here(tmp_path):
     named = {"peft_type": "LORA", "base_model_name_or_path": str(tmp_path / "warm")}
     (tmp_path / "adapters/adapter_config.json").write_text(json.dumps(named))
     (tmp_path / "adapters/adapter_model.safetensors").touch()
-    found = [Config(model=str(tmp_path / name), device="cuda").resolve() for name in ("warm", "other", "adapters")]
+    paths = [str(tmp_path / name) for name in ("warm", "other", "adapters")]
+    found = [Config(model=path, device="cuda").resolve() for path in paths]
     assert [(c.lr, c.lora.rank, c.dtype, c.threads) for c in found] == [
         (3e-4, 0, "float32", 1), (5e-5, 16, "bfloat16", 0), (3e-4, 0, "float32", 1),
     ]  # fmt: skip
 
 
 def test_all_weights_are_not_trained_in_bfloat16():
-    for options in ({"lora": LoraOptions(rank=0)}, {"lora": LoraOptions(rank=4), "warm": WarmConfig(steps=2)}):
+    warm = {"lora": LoraOptions(rank=4), "warm": WarmConfig(steps=2)}
+    for options in ({"lora": LoraOptions(rank=0)}, warm):
         with pytest.raises(UserError, match=r"bfloat16: .* trains all weights.* --lora\.rank 16"):
             Config(model=PUBLISHED, dtype="bfloat16", **options).resolve()
 
 
-def test_the_tiny_model_gets_the_image_tokens_its_environments_need_and_a_saved_one_those_of_its_training(tmp_path):
-    number, cards, room, page = "vlgym/NumberLine-v1", "vlgym/EZPoints-v1", "vlgym/OneRoom-v1", "vlgym/WebShop-v1"
-    needed = [count_image_tokens("tiny", ids) for ids in ([number], [room], [number, cards], [cards, page])]
+def test_image_tokens_are_those_of_the_environments_or_of_the_training(tmp_path):
+    names = ("NumberLine", "EZPoints", "OneRoom", "WebShop")
+    number, cards, room, page = (f"vlgym/{name}-v1" for name in names)
+    mixes = ([number], [room], [number, cards], [cards, page])
+    needed = [count_image_tokens("tiny", ids) for ids in mixes]
     assert needed == [16, 16, 36, 64]
     for name, text in TrainedLimits(image_tokens=9).note().items():
         (tmp_path / name).write_text(json.dumps(text))
-    assert [count_image_tokens(model, [number]) for model in (str(tmp_path), PUBLISHED)] == [9, None]
+    models = (str(tmp_path), PUBLISHED)
+    assert [count_image_tokens(model, [number]) for model in models] == [9, None]
 
 
 @pytest.fixture
@@ -107,17 +114,12 @@ def run_of(tmp_path, monkeypatch):
     """Record a run's configuration as a run's folder has it."""
 
     def record(config):
-        values = json.loads(json.dumps({"algorithm": "VL-DAC", **asdict(config.resolve())}, default=str))
+        values = {"algorithm": "VL-DAC", **asdict(config.resolve())}
+        values = json.loads(json.dumps(values, default=str))
         monkeypatch.setattr(folder, "read_run_record", lambda out: {"config": values})
         return Config(out=tmp_path, resume=True)
 
     return record
-
-
-def test_a_resumed_run_keeps_precision_adapters_and_checks(run_of):
-    config = Config(model=PUBLISHED, device="cuda", max_logp_gap=0.2)
-    again = saved_config(run_of(config)).resolve()
-    assert (again.dtype, again.lora, again.max_logp_gap) == ("bfloat16", config.resolve().lora, 0.2)
 
 
 def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
@@ -131,8 +133,10 @@ def test_the_largest_gap_may_change_on_resuming_and_adapters_may_not(run_of):
 
 @pytest.mark.parametrize("saved", [{"no_such": 1}, {"lora": {"no_such": 1}}])
 def test_an_option_of_another_version_is_named_on_resuming(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder, "read_run_record", lambda out: {"config": {"algorithm": "VL-DAC", **saved}})
-    with pytest.raises(UserError, match="does not know, 'no_such'; resume it with the version that began it"):
+    record = {"config": {"algorithm": "VL-DAC", **saved}}
+    monkeypatch.setattr(folder, "read_run_record", lambda out: record)
+    words = "does not know, 'no_such'; resume it with the version that began it"
+    with pytest.raises(UserError, match=words):
         saved_config(Config(out=tmp_path, resume=True))
 
 
@@ -161,10 +165,34 @@ def moved(config):
     return replace(config, **values)
 
 
-@pytest.mark.parametrize("learner", ["vldac", "rl4vlm", "loop", "grpo", "archer", "self_play"])
-def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option_that_it_had(learner, tmp_path):
+@pytest.mark.parametrize(
+    "learner",
+    ["self_play", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("rl4vlm", "grpo", "archer"))],
+)
+def test_the_command_that_a_stopped_run_prints_resumes_it_with_every_option(learner, tmp_path):
     kind = importlib.import_module(f"baselines.{learner}").Config
     config = replace(moved(kind()), out=tmp_path)
-    write_record(tmp_path / "run.json", {"config": {"algorithm": kind.algorithm, **asdict(config)}, "environments": {}})
-    asked = parse(kind, None, ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))])
+    values = {"algorithm": kind.algorithm, **asdict(config)}
+    write_record(tmp_path / "run.json", {"config": values, "environments": {}})
+    words = ["--resume", "--out", str(tmp_path), *shlex.split(list_repeated(config))]
+    asked = parse(kind, None, words)
     assert saved_config(asked) == config
+
+
+def test_help_of_a_learner_fits_and_names_the_command_as_it_is_typed(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.argv", ["sft.py", "--help"])
+    with pytest.raises(SystemExit):
+        main(sft.Config, sft.run, sft.__doc__)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().out).splitlines()
+    assert lines[0] == "usage: python -m baselines.sft [-h] [OPTIONS]"
+    assert [line for line in lines[1:] if len(line) > 80 and not line.startswith("    python -m")] == []
+
+
+def test_a_wrong_option_of_a_learner_steers_no_terminal(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["sft.py", "--lrr\x1b]0;x", "1"])
+    with pytest.raises(SystemExit, match="2"):
+        main(sft.Config, sft.run, sft.__doc__)
+    error = capsys.readouterr().err
+    assert r"\x1b]0;x" in error
+    assert "\x1b" not in error

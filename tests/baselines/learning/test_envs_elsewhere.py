@@ -1,4 +1,5 @@
-"""Training with environments in worker processes: the same run bit for bit, with workers killed on the way."""
+"""Training with environments in worker processes: the same run bit for bit, with workers killed on
+the way."""
 
 from __future__ import annotations
 

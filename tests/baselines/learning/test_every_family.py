@@ -1,4 +1,5 @@
-"""The learner trains on an environment of every family: an update each, warm-started from the oracle."""
+"""The learner trains on an environment of every family: an update each, warm-started from the
+oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from baselines.vldac import Config
 BROWSER = [pytest.mark.xdist_group("browser"), pytest.mark.exhaustive]
 CASES = [
     pytest.param("vlgym/Sokoban-v0", ("group=small-v0", "planner=global", "max_turns=4"), id="sokoban"),
-    pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo"),
+    pytest.param("vlgym/TicTacToe-v0", (), id="pettingzoo", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/EZPoints-v0", ("max_turns=4",), id="cards", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/SeeDigit-v0", (), id="sight", marks=pytest.mark.exhaustive),
     pytest.param("vlgym/OneRoom-v0", ("max_turns=4",), id="miniworld", marks=pytest.mark.exhaustive),

@@ -46,11 +46,11 @@ def play(recorder: EpisodeRecorder, update: int, steps: range) -> list[int]:
     return [] if written is None else [episode[0].episode for episode in read_trajectories(written)]
 
 
-def test_of_environments_of_one_id_the_first_is_recorded_in_every_update(recorder: EpisodeRecorder) -> None:
+def test_the_first_environment_of_an_id_is_recorded(recorder: EpisodeRecorder) -> None:
     assert [play(recorder, update, range(2 * update - 2, 2 * update)) for update in (1, 2, 3)] == [[0], [2], [4]]
 
 
-def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder, tmp_path: Path) -> None:
+def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeRecorder) -> None:
     """Two turns of a rollout of four rows; of the third one the learner knows nothing."""
     tokenizer = SimpleNamespace(decode=lambda ids, **_: f"<{ids[0]}>")
     samples = [
@@ -70,7 +70,7 @@ def test_a_turn_gets_the_notes_of_its_own_row_of_the_batch(recorder: EpisodeReco
     assert second.learner == LearnerNotes(2.0, None, ("<1>", "<9>"), (-0.5, -0.25))
 
 
-def test_going_on_deletes_what_a_lost_future_recorded_and_halves_and_nothing_else(recorder: EpisodeRecorder) -> None:
+def test_going_on_deletes_recordings_of_a_lost_future(recorder: EpisodeRecorder) -> None:
     for name in ("update-000002", "update-000003", "update-000009", ".update-000003.part", ".update-000001.gone"):
         TrajectoryWriter(recorder.folder / name, {"format": 4}).write([turn(0, number)[1] for number in range(LENGTH)])
     recorder.forget_later(2)

@@ -1,4 +1,5 @@
-"""Stops at bad moments: in the warm start, in the first evaluation, after the end; and options that are given twice."""
+"""Stops at bad moments: in the warm start, in the first evaluation, after the end; and options that
+are given twice."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from stage import FINISHED, assert_same_end, rows_of
 
 from baselines import vldac
-from baselines.learning import command, setup
+from baselines.learning import command
 from baselines.learning import run as run_module
 from baselines.learning.state import saved_config
 from baselines.studies import study
@@ -26,7 +27,7 @@ def test_a_stop_in_the_warm_start_begins_it_again_and_one_in_the_first_evaluatio
 ):
     config = replace(FINISHED, updates=1, out=tmp_path / "run")
     with monkeypatch.context() as patch:
-        patch.setattr(setup, "warm_start", stop)
+        patch.setattr(run_module, "warm_start", stop)
         with pytest.raises(KeyboardInterrupt):
             vldac.train(config)
     assert "the same command begins it again" in capsys.readouterr().out
@@ -36,12 +37,12 @@ def test_a_stop_in_the_warm_start_begins_it_again_and_one_in_the_first_evaluatio
         patch.setattr(run_module.evaluation, "held_out", stop)
         with pytest.raises(KeyboardInterrupt):
             vldac.train(config)
-    monkeypatch.setattr(setup, "warm_start", stop)  # it must not be made again
+    monkeypatch.setattr(run_module, "warm_start", stop)  # it must not be made again
     vldac.train(vldac.Config(out=config.out, resume=True))
     assert rows_of(config.out) == rows_of(finished)[:1]
 
 
-def test_a_finished_run_is_resumed_without_a_change_and_then_with_one_that_holds_again(finished, tmp_path, capsys):
+def test_a_finished_run_is_resumed_without_a_change_and_then_with_one(finished, tmp_path, capsys):
     out, exported = tmp_path / "a copy", tmp_path / "exported"
     shutil.copytree(finished, out)
     capsys.readouterr()

@@ -1,4 +1,5 @@
-"""An exported folder shows the library and servers what the model was trained on: same pixels, ids and logits."""
+"""An exported folder shows the library and servers what the model was trained on: same pixels, ids
+and logits."""
 
 from __future__ import annotations
 
@@ -7,24 +8,24 @@ import json
 import pytest
 import torch
 from publish import publish
-from samples import messages, picture, with_pictures
+from samples import ANSWER, ask_library, messages, picture
+from tiny_families import EACH
+from torch.testing import assert_close
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from baselines.engine.engine import Engine
 from baselines.models.library import load_processor
-from baselines.models.load import FAMILIES, load_family
+from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions, adapters, add_adapters, export_merged
 
-SIZES = ((224, 224), (300, 300), (336, 448), (448, 448))
-"""Picture sizes of the suite's environments."""
+SIZES = ((224, 224), (300, 420))
 
 
 def chat(size) -> list[dict]:
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "I go on.\n<action>+</action>"}]}
-    return [*messages(picture(1, size), "A line\n"), answer, *messages(picture(2, size), "And now?")]
+    return [*messages(picture(1, size), "A line\n"), ANSWER, *messages(picture(2, size), "And now?")]
 
 
-@pytest.fixture(params=["tiny", *FAMILIES])
+@pytest.fixture(params=["tiny", *EACH])
 def family(request, model_folder, tmp_path):
     """The tiny default, and one of each family with an image budget where it can have one."""
     if request.param == "tiny":
@@ -34,32 +35,31 @@ def family(request, model_folder, tmp_path):
 
 
 @torch.no_grad()
-def test_the_librarys_processor_gives_the_same_pixels_grid_and_ids_and_the_same_logits(family, tmp_path):
+def test_the_librarys_processor_gives_the_same_pixels_ids_and_logits(family, tmp_path):
     add_adapters(family, LoraOptions(rank=2), seed=0)
     for name, factor in adapters(family).items():
         factor.weight.normal_(0, 0.05, generator=torch.Generator().manual_seed(len(name)))
     engine = Engine(family, max_new_tokens=4)
     folder = export_merged(family, tmp_path / "out")
-    processor, model = (
-        load_processor(str(folder), {}, AutoConfig.from_pretrained(folder)),
-        AutoModelForImageTextToText.from_pretrained(folder).eval(),
-    )
+    processor = load_processor(str(folder), {}, AutoConfig.from_pretrained(folder))
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
     for size in SIZES:
         prompt = family.encode(chat(size))
-        inputs = processor.apply_chat_template(
-            [list(map(with_pictures, chat(size)))], add_generation_prompt=True, tokenize=True, return_dict=True,
-            return_tensors="pt",
-        )  # fmt: skip
+        inputs = ask_library(processor, chat(size))
         assert inputs["input_ids"][0].tolist() == prompt.ids.tolist()
         pixels = torch.cat([family.patchify(image) for image in prompt.images])
         assert inputs["image_grid_thw"].tolist() == [list(image.grid) for image in prompt.images]
         assert torch.equal(inputs["pixel_values"], pixels)
         ours = family.logits(engine.last_hidden([prompt]))[0]
-        torch.testing.assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
+        assert_close(ours, model(**inputs).logits[0, -1], atol=2e-4, rtol=1e-4)
 
 
-def test_files_that_came_with_the_model_stay_as_they_are(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
+@pytest.fixture
+def folder(model_folder, tmp_path):
+    return publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
+
+
+def test_files_that_came_with_the_model_stay_as_they_are(folder):
     settings = json.loads((folder / "preprocessor_config.json").read_text())
     settings |= {"min_pixels": 784, "max_pixels": 28 * 28 * 50, "note": "kept"}
     (folder / "preprocessor_config.json").write_text(json.dumps(settings))
@@ -73,8 +73,7 @@ def test_files_that_came_with_the_model_stay_as_they_are(model_folder, tmp_path)
     assert bound["note"] == "kept"
 
 
-def test_settings_in_the_newer_single_file_are_exported_as_files_that_older_releases_read(model_folder, tmp_path):
-    folder = publish(model_folder("qwen2_5_vl"), tmp_path / "published", "qwen2_5_vl")
+def test_settings_in_the_newer_single_file_are_exported_as_files(folder, tmp_path):
     settings = json.loads((folder / "preprocessor_config.json").read_text())
     (folder / "preprocessor_config.json").unlink()
     nested = {"processor_class": "Qwen2_5_VLProcessor", "image_processor": settings | {"max_pixels": 28 * 28 * 50}}

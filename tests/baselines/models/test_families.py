@@ -1,11 +1,22 @@
-"""Prompt layout, images and positions against the library's own, and the errors for models that cannot be used."""
+"""The tiny default: prompts, weights, its frozen copy, and the word-list tokenizer."""
 
 from __future__ import annotations
 
-import torch
-from samples import messages, picture
+import hashlib
+import json
 
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from samples import messages, picture
+from torch.testing import assert_close
+
+from baselines.engine.engine import Engine
 from baselines.models.load import load_family
+from baselines.models.tiny import SPECIAL_TOKENS, TAGS, build_tokenizer
+
+TOKENIZER = build_tokenizer()
 
 
 def test_equal_messages_have_equal_keys_and_other_pictures_or_words_other_keys(family):
@@ -27,17 +38,51 @@ def test_building_tiny_twice_gives_the_same_weights_and_moves_no_global_generato
 
 
 def test_the_frozen_copy_keeps_its_weights_when_the_original_learns(family, engine, prompts):
-    from baselines.engine.engine import Engine
-
     family.model.model.visual.requires_grad_(False)
     frozen = Engine(family.frozen_copy(), max_new_tokens=10, vision_of=engine)
     ids = torch.tensor([family.encode_reply("target 3")] * len(prompts))
     mask = torch.ones_like(ids, dtype=torch.bool)
     before = frozen.score(prompts, ids, mask)
     assert not before.requires_grad
-    torch.testing.assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
+    assert_close(before, engine.score(prompts, ids, mask).detach(), atol=1e-6, rtol=0)
     with torch.no_grad():
         for p in family.language_model.parameters():
             p.mul_(1.1)
     assert torch.equal(frozen.score(prompts, ids, mask), before)
     assert (engine.score(prompts, ids, mask).detach() - before).abs().max() > 1e-3
+
+
+def test_a_prompts_system_message_stands_after_the_users_in_one_system_turn(family):
+    rules = {"role": "system", "content": [{"type": "text", "text": "Push the box."}]}
+    turn = messages(np.zeros((28, 28, 3), np.uint8), "Which way?")
+    without = family.encode(turn)
+    for own, expected in ((None, "Push the box."), ("Be brief.", "Be brief.\n\nPush the box.")):
+        family.system = own
+        text = family.tokenizer.decode(family.encode([rules, *turn]).ids)
+        assert text.startswith(f"<|im_start|>system\n{expected}<|im_end|>\n<|im_start|>user\n")
+        assert text.count("system\n") == 1
+    assert family.encode(turn).key != without.key, "one prompt for two system messages"
+
+
+# ---- tokenizer -------------------------------------------------------------------------------------
+
+
+def encode(text: str) -> list[int]:
+    return TOKENIZER.encode(text, add_special_tokens=False, split_special_tokens=True)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_any_text_round_trips(text):
+    assert TOKENIZER.decode(encode(text), clean_up_tokenization_spaces=False) == text
+
+
+def test_special_tokens_spelt_in_a_text_stay_letters_and_tags_are_one_token_each():
+    special = set(TOKENIZER.convert_tokens_to_ids(list(SPECIAL_TOKENS)))
+    assert len(special) == len(SPECIAL_TOKENS)
+    assert not special & set(encode("".join(SPECIAL_TOKENS)))
+    assert [len(encode(tag)) for tag in TAGS] == [1, 1]
+
+
+def test_the_vocabulary_is_the_one_that_checkpoints_were_trained_with():
+    vocabulary = json.dumps(sorted(TOKENIZER.get_vocab().items())).encode()
+    assert (len(TOKENIZER), hashlib.sha256(vocabulary).hexdigest()[:16]) == (1624, "38088a5d214886f0")

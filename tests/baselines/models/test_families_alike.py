@@ -1,47 +1,54 @@
-"""Properties of every model family, on its tiny offline model, loaded from a folder as a published one is."""
+"""Properties of every model family, on its tiny offline model, loaded from a folder as a published
+one is."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from samples import DEVICE, INSTRUCTIONS, messages, picture
+from samples import ANSWER, DEVICE, INSTRUCTIONS, messages, picture
+from tiny_families import EACH
+from torch.testing import assert_close
 
-from baselines.engine.engine import Engine
-from baselines.engine.prefill import common_prefix
-from baselines.models.load import FAMILIES, load_family
+from baselines.engine.engine import Engine, common_prefix
+from baselines.models.load import load_family
 
 
-@pytest.fixture(params=list(FAMILIES))
+@pytest.fixture(params=EACH)
 def family(request, model_folder):
     return load_family(str(model_folder(request.param)), image_tokens=6, device=DEVICE)
 
 
 @pytest.fixture
 def prompts(family):
-    """A long common beginning; one picture, the same again, another, two in a conversation, none."""
+    """A long common beginning; one picture, the same again, another, two in a conversation,
+    none."""
 
     def ask(seed: int, end: str) -> list[dict]:
         content = [{"type": "text", "text": INSTRUCTIONS}, *messages(picture(seed), end)[0]["content"]]
         return [{"role": "user", "content": content}]
 
-    answer = {"role": "assistant", "content": [{"type": "text", "text": "<action>+</action>"}]}
     text = {"role": "user", "content": [{"type": "text", "text": INSTRUCTIONS + "hit, stand"}]}
     chats = [
-        ask(1, "+, -"),
-        ask(1, "+, -"),
-        ask(2, "turn left, turn right, move forward"),
-        [*ask(3, "+, -"), answer, *messages(picture(4, (90, 40)), "And now?")],
-        [text],
-    ]
+        ask(1, "+, -"), ask(1, "+, -"), ask(2, "turn left, turn right, move forward"),
+        [*ask(3, "+, -"), ANSWER, *messages(picture(4, (90, 40)), "And now?")], [text],
+    ]  # fmt: skip
     return [family.encode(chat) for chat in chats]
 
 
-def generator(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def sample(engine, prompts):
+    return engine.sample(prompts, torch.Generator().manual_seed(0))
+
+
+def take_gradients(family) -> dict[str, torch.Tensor]:
+    """The gradients so far, which then begin again."""
+    gradients = {name: p.grad for name, p in family.model.named_parameters() if p.grad is not None}
+    family.model.zero_grad()
+    return gradients
 
 
 def library_log_probs(family, prompt, ids) -> torch.Tensor:
-    """Log-probabilities of a reply by the library's model from pixels and ids: its positions, masks and vision."""
+    """Log-probabilities of a reply by the library's model from pixels and ids: its positions, masks
+    and vision."""
     full = torch.cat([prompt.ids.to(DEVICE), ids])[None]
     types = torch.zeros_like(full, dtype=torch.int32)
     types[0, prompt.image_slots] = 1
@@ -57,32 +64,30 @@ def library_log_probs(family, prompt, ids) -> torch.Tensor:
 
 
 def close(actual, expected, atol: float = 3e-5 if DEVICE == "cpu" else 3e-4) -> None:
-    torch.testing.assert_close(actual, expected, atol=atol, rtol=0)
+    assert_close(actual, expected, atol=atol, rtol=0)
 
 
 @pytest.mark.on_device
 def test_sampling_and_scoring_agree_with_the_library_and_see_the_picture(family, prompts):
     assert common_prefix(prompts) >= 20
-    engine = Engine(family, max_new_tokens=24)
-    out = engine.sample(prompts, generator())
-    gradients = []
+    engine = Engine(family, max_new_tokens=12)
+    out = sample(engine, prompts)
     for i, prompt in enumerate(prompts):
         n = int(out.mask[i].sum())
         expected = library_log_probs(family, prompt, out.ids[i, :n])
         close(out.logp[i, :n], expected.detach())
         expected.sum().backward()
-    gradients.append({n: p.grad for n, p in family.model.named_parameters() if p.grad is not None})
-    family.model.zero_grad()
+    theirs = take_gradients(family)
     logp = engine.score(prompts, out.ids, out.mask, train_vision=True)
     close(logp.detach(), out.logp)
     logp.sum().backward()
-    gradients.append({n: p.grad for n, p in family.model.named_parameters() if p.grad is not None})
-    assert gradients[0].keys() == gradients[1].keys()
-    for name, gradient in gradients[0].items():
-        torch.testing.assert_close(gradient, gradients[1][name], atol=2e-3, rtol=5e-3, msg=name)
     for p in family.vision_parameters():  # the gradient reaches the picture
         assert p.grad is not None
         assert p.dim() == 1 or p.grad.abs().sum() > 0
+    ours = take_gradients(family)
+    assert ours.keys() == theirs.keys()
+    for name, gradient in theirs.items():
+        assert_close(gradient, ours[name], atol=2e-3, rtol=5e-3, msg=name)
     pair = [family.encode(messages(picture(seed), INSTRUCTIONS)) for seed in (1, 2)]
     with torch.no_grad():
         one, other = engine.score(pair, out.ids[:1].expand(2, -1), out.mask[:1].expand(2, -1))
@@ -91,13 +96,12 @@ def test_sampling_and_scoring_agree_with_the_library_and_see_the_picture(family,
 
 @pytest.mark.on_device
 @torch.no_grad()
-def test_bfloat16_weights_give_float32_log_probs_on_which_sampling_and_scoring_agree(family, prompts, model_folder):
-    coarse = load_family(
-        str(model_folder(family.model.config.model_type)), image_tokens=6, dtype="bfloat16", device=DEVICE
-    )
+def test_sampling_and_scoring_agree_in_float32_on_bfloat16_weights(family, prompts, model_folder):
+    folder = str(model_folder(family.model.config.model_type))
+    coarse = load_family(folder, image_tokens=6, dtype="bfloat16", device=DEVICE)
     assert {p.dtype for p in coarse.model.parameters()} == {torch.bfloat16}
     engine = Engine(coarse, max_new_tokens=8)
-    out = engine.sample(prompts, generator())
+    out = sample(engine, prompts)
     fine = Engine(family, max_new_tokens=8).score(prompts, out.ids, out.mask)
     for logp in (out.logp, engine.score(prompts, out.ids, out.mask)):
         assert logp.dtype == torch.float32
@@ -129,27 +133,3 @@ def test_prompts_have_the_layout_of_the_published_chat_template(name, model_fold
         {"role": "user", "content": [{"type": "text", "text": "And now?"}]},
     ]
     assert family.tokenizer.decode(family.encode(chat).ids) == LAYOUTS[name]
-
-
-def test_positions_equal_the_librarys(family, prompts):
-    for prompt in prompts:
-        if prompt.images:
-            types = torch.zeros(1, len(prompt), dtype=torch.int32)
-            types[0, prompt.image_slots] = 1
-            grid = torch.tensor([image.grid for image in prompt.images])
-            expected, delta = family.model.model.get_rope_index(prompt.ids[None], types, image_grid_thw=grid)
-            assert torch.equal(prompt.positions, expected[:, 0])
-            assert prompt.next_position == len(prompt) + int(delta)
-
-
-def test_pixels_are_normalised_as_the_models_own_processor_says(model_folder, tmp_path):
-    import json
-    import shutil
-
-    folder = tmp_path / "model"
-    shutil.copytree(model_folder("qwen3_vl"), folder)
-    numbers = {"image_mean": [0.1, 0.2, 0.3], "image_std": [0.5, 0.25, 0.125]}
-    (folder / "preprocessor_config.json").write_text(json.dumps(numbers))
-    family = load_family(str(folder))
-    white = family.prepare_image(picture(0, (56, 56)) * 0 + 255)
-    assert family.normalise(white)[:, 0, 0].tolist() == pytest.approx([1.8, 3.2, 5.6])

@@ -1,4 +1,5 @@
-"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the learner."""
+"""Models without a fast path: the library's ids, tensors and greedy replies, and an update of the
+learner."""
 
 from __future__ import annotations
 
@@ -10,21 +11,28 @@ import peft
 import pytest
 import torch
 from modern import BUILDERS, save
-from samples import CHATS, SIZE, messages, picture, with_pictures
+from samples import CHATS, SIZE, ask_library, messages, picture
 from stage import SMALL
+from torch.testing import assert_close
 from transformers import AutoModelForImageTextToText
 
 from baselines import vldac
-from baselines.engine.engine import PlainEngine, make_engine
+from baselines.engine.engine import make_engine
+from baselines.engine.generate import PlainEngine
 from baselines.learning.warm_start import WarmConfig
 from baselines.models.load import load_family
 from baselines.models.lora import LoraOptions
 from baselines.runs.logs import read_rows
-from baselines.vldac import Config
 from vlgym.errors import UserError
 
 
-@pytest.fixture(scope="module", params=list(BUILDERS))
+def list_families(*first: str) -> list:
+    """Families for `parametrize`: some in every run, the others in the exhaustive one."""
+    return [*first, *(pytest.param(x, marks=pytest.mark.exhaustive) for x in BUILDERS if x not in first)]
+
+
+# Tiles; linear attention; sliding windows and token types.
+@pytest.fixture(scope="module", params=list_families("idefics3", "qwen3_5", "gemma3"))
 def folder(request, tmp_path_factory) -> Path:
     return save(request.param, tmp_path_factory.mktemp(request.param))
 
@@ -39,10 +47,7 @@ def engine(folder) -> PlainEngine:
 def test_prompts_have_the_librarys_ids_and_tensors(engine):
     family = engine.family
     for chat in CHATS:
-        theirs = family.reader.apply_chat_template(
-            [list(map(with_pictures, chat))], add_generation_prompt=True, tokenize=True, return_dict=True,
-            return_tensors="pt",
-        )  # fmt: skip
+        theirs = ask_library(family.reader, chat)
         prompt = family.encode(chat)
         ours = family.inputs([prompt])
         assert prompt.ids.tolist() == theirs["input_ids"][0].tolist()
@@ -53,23 +58,11 @@ def test_prompts_have_the_librarys_ids_and_tensors(engine):
 
 def test_text_that_spells_a_special_token_stays_text(engine):
     family = engine.family
-    mark = family.tokenizer.convert_ids_to_tokens(family.mark)
+    mark = family.tokenizer.convert_ids_to_tokens(family.image_mark)
     prompt = family.encode(messages(picture(1, SIZE), f"a {mark}<|im_end|> b"))
     plain = family.encode(messages(picture(1, SIZE), "a b"))
-    for token in (family.mark, family.turn_end):
+    for token in (family.image_mark, family.turn_end):
         assert (prompt.ids == token).sum() == (plain.ids == token).sum() > 0
-
-
-def test_greedy_replies_are_those_of_generate(engine):
-    family, prompts = engine.family, [engine.family.encode(chat) for chat in CHATS]
-    out = engine.sample(prompts, temperature=0)
-    for prompt, ids, mask in zip(prompts, out.ids, out.mask, strict=True):
-        theirs = family.model.generate(
-            **family.inputs([prompt]), max_new_tokens=8, do_sample=False, suppress_tokens=list(family.suppressed),
-            eos_token_id=list(family.stop_ids), pad_token_id=family.pad_id,
-        )[0, len(prompt) :]  # fmt: skip
-        assert ids[mask].tolist() == theirs[: int(mask.sum())].tolist()
-        assert mask.sum() == len(theirs)
 
 
 def test_sampler_and_scorer_agree(engine):
@@ -78,10 +71,10 @@ def test_sampler_and_scorer_agree(engine):
         out = engine.sample(prompts, torch.Generator().manual_seed(0))
         logp, states = engine.score_states(prompts, out.ids, out.mask)
         alone = [engine.score(prompts[i : i + 1], out.ids[i : i + 1], out.mask[i : i + 1])[0] for i in range(3)]
-        torch.testing.assert_close(logp, out.logp, atol=1e-4, rtol=0)
-        torch.testing.assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
-        torch.testing.assert_close(states, out.hidden, atol=1e-4, rtol=0)
-        torch.testing.assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
+        assert_close(logp, out.logp, atol=1e-4, rtol=0)
+        assert_close(torch.stack(alone), out.logp, atol=1e-4, rtol=0)
+        assert_close(states, out.hidden, atol=1e-4, rtol=0)
+        assert_close(engine.last_hidden(prompts), out.hidden, atol=1e-4, rtol=0)
     assert out.logp[out.mask].mean() < -1
     assert len(set(out.texts)) == 3
     other = [engine.family.encode(messages(picture(9, SIZE), "Which way?\n\nLegal actions: +, -"))]
@@ -97,21 +90,14 @@ def test_a_reply_ends_with_its_end_of_turn_token(engine, monkeypatch):
     assert not out.cut.any()
 
 
-FEW = ("idefics3", "qwen3_5")  # the second reads by linear attention, too
-
-
-@pytest.mark.parametrize(
-    "folder", [*FEW, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in BUILDERS)], indirect=True
-)
+@pytest.mark.parametrize("folder", list_families("qwen3_5"), indirect=True)
 def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, engine, tmp_path):
-    config = Config(
-        **{
-            **SMALL, "env": "vlgym/NumberLine-v1", "model": str(folder), "updates": 1, "num_envs": 2,
-            "rollout_steps": 2, "minibatch": 2, "value_warmup": 0, "eval_episodes": 0, "max_new_tokens": 6,
-            "lora": LoraOptions(rank=2), "lr": 1e-2, "image_tokens": None, "warm": WarmConfig(steps=0),
-        }
-    )  # fmt: skip
-    run = vldac.train(replace(config, out=tmp_path / "run"))
+    run = vldac.train(replace(
+        vldac.Config(**SMALL), env="vlgym/NumberLine-v1", model=str(folder), updates=1, num_envs=2,
+        rollout_steps=2, minibatch=4, epochs=1, value_warmup=0, eval_episodes=0, max_new_tokens=6,
+        lora=LoraOptions(rank=2), lr=1e-2, image_tokens=None, warm=WarmConfig(steps=0),
+        record_every=0, out=tmp_path / "run",
+    ))  # fmt: skip
     (row,) = read_rows(run.out / "log.jsonl")
     assert row["rollout/logp_diff_max"] < 1e-4
     assert row["policy/grad_norm"] > 0
@@ -121,9 +107,9 @@ def test_an_update_trains_adapters_and_the_export_is_the_trained_model(folder, e
     adapted = peft.PeftModel.from_pretrained(AutoModelForImageTextToText.from_pretrained(folder), run.out / "adapter")
     with torch.no_grad():
         before, trained = (each.score(prompts, ids, mask) for each in (engine, run.weights.engine))
-        torch.testing.assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
+        assert_close(exported.score(prompts, ids, mask), trained, atol=1e-4, rtol=1e-4)
         whole = engine.family.inputs(prompts[:1])
-        torch.testing.assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
+        assert_close(adapted(**whole).logits, exported.family.model(**whole).logits, atol=1e-3, rtol=1e-3)
     assert (before - trained).abs().max() > 1e-3
 
 

@@ -1,4 +1,5 @@
-"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does not answer."""
+"""`--model` with what is no model: a damaged or foreign folder, a name of no model, a Hub that does
+not answer."""
 
 from __future__ import annotations
 
@@ -29,20 +30,13 @@ def put(name, text):
     return lambda folder: (folder / name).write_text(text)
 
 
-def without_one(folder):
-    tensors = load_file(folder / WEIGHTS)
-    del tensors[UP]
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+def rewrite(change):
+    """Write the weights again, changed."""
 
+    def damage(folder):
+        save_file(change(load_file(folder / WEIGHTS)), folder / WEIGHTS, metadata={"format": "pt"})
 
-def of_other_shape(folder):
-    tensors = load_file(folder / WEIGHTS)
-    tensors[UP] = torch.zeros(3, 3)
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-
-
-def foreign(folder):
-    save_file({"a": torch.zeros(3)}, folder / WEIGHTS, metadata={"format": "pt"})
+    return damage
 
 
 def without_tokenizer(folder):
@@ -54,48 +48,44 @@ def without_tokenizer(folder):
     ("damage", "words"),
     [
         (cut(WEIGHTS, 3000), "the model cannot be loaded"),
-        (foreign, "incomplete, or of another model than its config.json: lm_head.weight and 69 more"),
-        (without_one, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight\."),
-        (of_other_shape, r"another model than its config.json: model\.language_model\.layers\.0\.mlp\.up_proj\.weight"),
+        (
+            rewrite(lambda _: {"a": torch.zeros(3)}),
+            "incomplete, or of another.*: lm_head.weight and 69 more",
+        ),
+        (
+            rewrite(lambda x: {k: x[k] for k in x if k != UP}),
+            r"another model.*\.layers\.0\.mlp\.up_proj\.weight\.",
+        ),
+        (rewrite(lambda x: x | {UP: torch.zeros(3, 3)}), r"another model.*\.layers\.0\.mlp\.up_proj"),
         (lambda folder: (folder / "config.json").unlink(), "no config.json.* Choose tiny"),
         (put("config.json", "{hello"), "not a valid JSON file"),
-        (
-            put("config.json", '{"model_type": "t5"}'),
-            "of the family 't5', which does not chat about images. Choose tiny",
-        ),
+        (put("config.json", '{"model_type": "t5"}'), "of the family 't5', which does not chat about images. Choose"),
         (without_tokenizer, r"tokenizer belongs to another model than the weights: it has no '<\|im_end\|>'"),
         (put("preprocessor_config.json", "{hello"), "its preprocessor_config.json cannot be read"),
     ],
 )
 def test_a_damaged_or_foreign_model_is_one_line(model_folder, tmp_path, damage, words):
     folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
-    assert load_family(str(folder)) is not None
     damage(folder)
-    with pytest.raises(UserError, match=words) as told:
+    with pytest.raises(UserError, match=words) as error:
         load_family(str(folder))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
 CODE = {"AutoConfig": "strangers.Config", "AutoModelForImageTextToText": "strangers.Model", "AutoTokenizer": ["a.b", 0]}
 
 
-def say(name, **said):
+def say(name, **settings):
     """Add to a JSON file of a model, which may not be there yet."""
 
     def change(folder):
         path = folder / name
-        path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | said))
+        path.write_text(json.dumps((json.loads(path.read_text()) if path.is_file() else {}) | settings))
 
     return change
 
 
-@pytest.mark.parametrize("method", ["bitsandbytes", "gptq"])
-def test_a_quantized_model_is_refused_in_one_line_that_says_so(model_folder, tmp_path, method):
-    folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
-    say("config.json", quantization_config={"quant_method": method, "load_in_4bit": True})(folder)
-    with pytest.raises(UserError, match=rf"its weights are quantized \({method}\).* Name the model") as told:
-        load_family(str(folder))
-    assert "\n" not in str(told.value)
+QUANTIZED = say("config.json", quantization_config={"quant_method": "gptq", "load_in_4bit": True})
 
 
 def pickled(folder):
@@ -103,27 +93,22 @@ def pickled(folder):
     (folder / WEIGHTS).unlink()
 
 
-def in_part(**said):
-    """Name a pickle in the list of the weights' parts, or in what leads to that list."""
+def in_part(**settings):
+    """Name a pickle in the list of the weights' parts, or in the settings with that list's name."""
 
     def change(folder):
         tensors = load_file(folder / WEIGHTS)
         torch.save(tensors, folder / "part.bin")
         (folder / WEIGHTS).unlink()
         parts = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "part.bin")}
-        (folder / said.get("transformers_weights", "model.safetensors.index.json")).write_text(json.dumps(parts))
-        say("config.json", **said)(folder)
+        (folder / settings.get("transformers_weights", "model.safetensors.index.json")).write_text(json.dumps(parts))
+        say("config.json", **settings)(folder)
 
     return change
 
 
 def spoilt(number):
-    def change(folder):
-        tensors = load_file(folder / WEIGHTS)
-        tensors[UP][1, 2] = number
-        save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-
-    return change
+    return rewrite(lambda tensors: tensors | {UP: torch.full_like(tensors[UP], number)})
 
 
 @pytest.mark.parametrize(
@@ -139,19 +124,20 @@ def spoilt(number):
         (in_part(transformers_weights="x.safetensors.index.json"), r"its config\.json names weights that are no"),
         (in_part(transformers_weights="xmodel.safetensors.index.json"), r"its config\.json names weights that are no"),
         (say("config.json", transformers_weights="adapter_model.bin"), r"its config\.json names weights that are no"),
-        *((spoilt(bad), r"mlp\.up_proj\.weight holds NaN or infinity") for bad in (math.nan, math.inf, -math.inf)),
+        *((spoilt(bad), r"mlp\.up_proj\.weight holds NaN or infinity") for bad in (math.nan, -math.inf)),
+        (QUANTIZED, r"its weights are quantized \(gptq\).* Name the model"),
     ],
 )  # fmt: skip
-def test_a_model_brings_no_code_no_pickle_and_no_nan(model_folder, tmp_path, monkeypatch, change, words):
+def test_a_model_brings_no_code_no_pickle_no_nan_and_no_quantized_weights(
+    model_folder, tmp_path, monkeypatch, change, words
+):
     folder = shutil.copytree(model_folder("qwen2_vl"), tmp_path / "model")
     change(folder)
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("the library asked whether to run its code"))
     monkeypatch.setattr("torch.load", lambda *_, **__: pytest.fail("a pickle was read"))
-    with pytest.raises(UserError, match=words) as told:
-        load_family(str(folder))
-    assert "\n" not in str(told.value)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=words) as error:
         make_hf(str(folder))
+    assert "\n" not in str(error.value)
 
 
 def test_every_reader_of_the_library_is_told_to_trust_no_code(model_folder):
@@ -170,9 +156,7 @@ def test_every_reader_of_the_library_is_told_to_trust_no_code(model_folder):
 def test_what_can_be_no_models_name_is_refused_at_once(monkeypatch):
     monkeypatch.setattr("huggingface_hub.utils.get_session", lambda: pytest.fail("the Hub was asked"))
     for name in ("gpt-4o", "a b/c", "/nonexistent/model", "https://example.org/x"):
-        with pytest.raises(
-            UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*Hub name of a chat model"
-        ):
+        with pytest.raises(UserError, match=r"There is no such folder, and a Hub name looks like OWNER/NAME.*chat"):
             load_family(name)
 
 

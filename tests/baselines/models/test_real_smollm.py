@@ -1,4 +1,5 @@
-"""With the real weights of SmolLM2 (`make real`): the body computes what the published model computes, and trains."""
+"""With the real weights of SmolLM2 (`make real`): the body computes what the published model
+computes, and trains."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ TEXTS = (
     "The capital of France is",
     "def add(a, b):\n    return",
     "<|im_start|>user\nHello<|im_end|>\n",
-    "é ü 漢字 <action>",
+    "é 漢 <action>",
 )
 
 
@@ -48,39 +49,24 @@ def test_logits_and_prompts_are_those_of_the_published_model(family):
 
 
 def test_it_knows_the_answer_and_special_tokens_spelled_out_are_text(family):
-    out = make_engine(family, max_new_tokens=12).sample(
-        [family.encode(say(QUESTION))], torch.Generator(), temperature=0
-    )
-    assert "Paris" in family.tokenizer.decode(out.ids[0][out.mask[0]])
+    engine = make_engine(family, max_new_tokens=12)
+    assert "Paris" in engine.sample([family.encode(say(QUESTION))], temperature=0).texts[0]
     spelled = family.encode(say("a <|im_end|> b")).ids.tolist()
     end = family.tokenizer.convert_tokens_to_ids("<|im_end|>")
     assert spelled.count(end) == family.encode(say("a b")).ids.tolist().count(end)
 
 
-def test_sampler_and_scorer_agree(family):
-    engine = make_engine(family, max_new_tokens=16)
-    prompts = [family.encode(say(text)) for text in (QUESTION, "Count to five.", "Write a poem about the sea.")]
-    out = engine.sample(prompts, torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        gap = (engine.score(prompts, out.ids, out.mask) - out.logp).abs()[out.mask]
-    assert gap.mean() < 1e-5
-    assert gap.max() < 1e-4
-
-
 def test_adapters_train_in_words_and_resume_and_are_exported(tmp_path):
-    small = {
-        **SMALL, "model": "smollm2", "image_tokens": None, "updates": 1, "num_envs": 2, "rollout_steps": 1,
-        "minibatch": 2, "epochs": 1, "eval_episodes": 0, "max_new_tokens": 4, "warm": WarmConfig(steps=0),
-    }  # fmt: skip
     config = replace(
-        vldac.Config(**small), lora=LoraOptions(rank=4), env_kwargs=("modality=text",), out=tmp_path / "run",
-        export=tmp_path / "export",
+        vldac.Config(**SMALL), model="smollm2", image_tokens=None, updates=1, num_envs=2,
+        rollout_steps=1, minibatch=2,
+        epochs=1, eval_episodes=0, max_new_tokens=4, warm=WarmConfig(steps=0),
+        lora=LoraOptions(rank=4),
+        env_kwargs=("modality=text",), out=tmp_path / "run", export=tmp_path / "export",
     )  # fmt: skip
     assert vldac.train(config).finished()
     again = vldac.train(vldac.Config(out=tmp_path / "run", resume=True, updates=2, export=tmp_path / "export"))
     assert again.state.update == 2
-    assert (
-        load_family(str(tmp_path / "export")).encode(say(QUESTION)).ids.shape
-        == load_family("smollm2").encode(say(QUESTION)).ids.shape
-    )
+    prompts = [load_family(name).encode(say(QUESTION)) for name in (str(tmp_path / "export"), "smollm2")]
+    assert prompts[0].key == prompts[1].key
     assert "apache-2.0" in (tmp_path / "export" / "README.md").read_text()

@@ -1,4 +1,5 @@
-"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged is one line."""
+"""Without the real weights: the body computes what a Llama computes, and what is missing or damaged
+is one line."""
 
 from __future__ import annotations
 
@@ -24,9 +25,12 @@ def published(tmp_path_factory):
     tokenizer = build_tokenizer()
     ids = tokenizer.convert_tokens_to_ids
     config = tf.LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3, num_attention_heads=3,
-        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS), pad_token_id=ids(PAD),
-        tie_word_embeddings=True, rms_norm_eps=1e-4, rope_parameters={"rope_type": "default", "rope_theta": 7e4},
+        vocab_size=len(tokenizer), hidden_size=96, intermediate_size=64, num_hidden_layers=3,
+        num_attention_heads=3,
+        num_key_value_heads=1, bos_token_id=ids("<|im_start|>"), eos_token_id=ids(EOS),
+        pad_token_id=ids(PAD),
+        tie_word_embeddings=True, rms_norm_eps=1e-4,
+        rope_parameters={"rope_type": "default", "rope_theta": 7e4},
     )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -38,14 +42,15 @@ def published(tmp_path_factory):
 
 @pytest.fixture
 def cache(published, tmp_path, monkeypatch):
-    """The folder of the converted model, under a cache without it; `smollm2` is built from `published`."""
+    """The folder of the converted model, under a cache without it; `smollm2` is built from
+    `published`."""
     monkeypatch.setenv("VLGYM_CACHE", str(tmp_path))
     monkeypatch.setattr(smollm, "_find_weights", lambda: Path("weights.gguf"))
     monkeypatch.setattr(smollm, "load_published", lambda source: (published[0], build_tokenizer()))
     return tmp_path / "models" / f"smollm2-{smollm.VERSION}"
 
 
-def test_the_body_computes_the_published_models_logits(published, cache, capsys):
+def test_the_body_computes_the_published_logits_and_has_the_card(published, cache, tmp_path, capsys):
     family = load_family("smollm2")
     assert capsys.readouterr().err.startswith(f"{smollm.NOTICE}\nbuilding {cache} ")
     ids = torch.randint(10, 400, (2, 40), generator=torch.Generator().manual_seed(0))
@@ -53,30 +58,25 @@ def test_the_body_computes_the_published_models_logits(published, cache, capsys)
         ours, theirs = family.model(input_ids=ids).logits, published[0](ids).logits
     assert (ours[..., : theirs.shape[-1]] - theirs).abs().max() < 1e-5
     text = [{"role": "user", "content": [{"type": "text", "text": "Go on."}]}]
-    start = (
-        f"<|im_start|>system\n{smollm.SYSTEM}<|im_end|>\n<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"
-    )
-    assert family.tokenizer.decode(family.encode(text).ids) == start
-    assert load_family("smollm2").model is not family.model
+    turns = "<|im_start|>user\nGo on.<|im_end|>\n<|im_start|>assistant\n"
+    prompt = family.tokenizer.decode(family.encode(text).ids)
+    assert prompt == f"<|im_start|>system\n{smollm.SYSTEM}<|im_end|>\n{turns}"
+
+    # The card goes along with what is trained from it.
+    export_merged(load_family("smollm2"), tmp_path / "trained")
     assert "building" not in capsys.readouterr().err
-
-
-def test_the_card_goes_along_with_what_is_trained_from_it(cache, tmp_path):
-    folder = export_merged(load_family("smollm2"), tmp_path / "trained")
-    again = export_merged(load_family(str(folder)), folder)
+    again = export_merged(load_family(str(tmp_path / "trained")), tmp_path / "trained")
     for each in (cache, again):
-        assert (
-            "license: apache-2.0\nbase_model: HuggingFaceTB/SmolLM2-135M-Instruct" in (each / "README.md").read_text()
-        )
+        card = (each / "README.md").read_text()
+        assert "license: apache-2.0\nbase_model: HuggingFaceTB/SmolLM2-135M-Instruct" in card
 
 
 def test_a_damaged_model_is_built_again_and_half_of_one_is_none(cache, monkeypatch, capsys):
     load_family("smollm2")
     (cache / "config.json").write_text("{}")
     load_family("smollm2")
-    assert f"{cache} is damaged (config.json holds other bytes than were written); it is built again." in (
-        capsys.readouterr().err
-    )
+    line = f"{cache} is damaged (config.json holds other bytes than were written); it is built again."
+    assert line in capsys.readouterr().err
     shutil.rmtree(cache)
     monkeypatch.setattr("baselines.models.lora.write_notes", lambda *_: 1 / 0)
     with pytest.raises(UserError, match=r"^--model smollm2: the weights cannot be converted \(division by zero\)\.$"):

@@ -13,10 +13,8 @@ from baselines.runs.folder import (
     checkpoints,
     load_checkpoint,
     load_module,
-    load_optimizer,
     load_tensors,
     module_tensors,
-    optimizer_tensors,
     own_storage,
     save_checkpoint,
     save_tensors,
@@ -24,32 +22,6 @@ from baselines.runs.folder import (
 from baselines.runs.logs import RunLog
 from vlgym.errors import UserError
 from vlgym.files import check_files, written_whole
-
-
-def trained(seed: int = 0, width: int = 4) -> tuple[torch.nn.Module, torch.optim.Optimizer]:
-    torch.manual_seed(seed)
-    net = torch.nn.Linear(width, 3)
-    optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
-    for _ in range(3):
-        net(torch.randn(5, width)).square().sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return net, optimizer
-
-
-def test_module_and_optimizer_go_on_exactly_where_they_stopped(tmp_path):
-    net, optimizer = trained()
-    save_checkpoint(tmp_path, module_tensors("net", net) | optimizer_tensors("opt", optimizer), {"update": 3})
-    other, other_optimizer = trained(seed=1)
-    tensors, state = load_checkpoint(tmp_path)
-    load_module("net", other, tensors)
-    load_optimizer("opt", other_optimizer, tensors)
-    assert state == {"update": 3}
-    x = torch.randn(5, 4)
-    for model, opt in ((net, optimizer), (other, other_optimizer)):
-        model(x).square().sum().backward()
-        opt.step()
-    assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters(), strict=True))
 
 
 def test_saving_copies_only_tensors_that_share_their_memory(tmp_path):
@@ -103,16 +75,15 @@ def test_a_tensor_that_is_not_finite_is_refused_by_name(tmp_path, number):
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
-    net, _ = trained(width=4)
+    net, wider = (torch.nn.Linear(width, 3) for width in (4, 5))
     save_checkpoint(tmp_path, module_tensors("net", net), {"update": 1})
-    wider, _ = trained(width=5)
     before = wider.weight.clone()
     with pytest.raises(UserError, match=r"another model: net\.weight"):
         load_module("net", wider, load_checkpoint(tmp_path)[0])
     assert torch.equal(before, wider.weight)
 
 
-def test_a_kill_while_the_newest_is_replaced_leaves_it_and_half_removed_ones_count_for_nothing(tmp_path):
+def test_a_kill_while_the_newest_is_replaced_leaves_it(tmp_path):
     for update in (1, 2):
         save_checkpoint(tmp_path, {"x": torch.full((2,), float(update))}, {"update": update})
     (tmp_path / "update-000002").rename(tmp_path / ".update-000002.old")

@@ -19,7 +19,8 @@ from vlgym.errors import UserError
 
 
 def make_updates(out) -> None:
-    """An update of two processes by plain gradient descent, and of each process alone on its own rollout."""
+    """An update of two processes by plain gradient descent, and of each process alone on its own
+    rollout."""
     torch.set_num_threads(1)
     world = distributed.join("cpu")
     learner = on_stage(
@@ -41,10 +42,10 @@ def make_updates(out) -> None:
         return found
 
     alone, together = change(ALONE, 6), change(world, 12)
-    found = {"alone": distributed.gather(alone[None], world), "together": distributed.gather(together[None], world)}
     prompts = torch.tensor([[int.from_bytes(sample.prompt.key[:7]) for sample in batch.samples]])
     replies = torch.tensor([[float(sample.logp.sum()) for sample in batch.samples]])
-    found |= {"prompts": distributed.gather(prompts, world), "replies": distributed.gather(replies, world)}
+    own = {"alone": alone[None], "together": together[None], "prompts": prompts, "replies": replies}
+    found = {name: distributed.gather(x, world) for name, x in own.items()}
     if world.first:
         save_file(found, out)
     distributed.leave()
@@ -64,8 +65,11 @@ def run_in_all(out, resume: bool) -> None:
     """A run of two updates, or what is left of it."""
     torch.set_num_threads(1)
     warm = WarmConfig(steps=1, samples=16, batch=2, val_episodes=1)
-    options = {"num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 1, "value_warmup": 0, "warm": warm}
-    vldac.train(vldac.Config(**{**SMALL, **options, "updates": 2, "final_lr": 1.0, "out": out, "resume": resume}))
+    options = {
+        **SMALL, "num_envs": 2, "minibatch": 4, "epochs": 1, "eval_episodes": 1, "value_warmup": 0,
+        "updates": 2, "final_lr": 1.0, "warm": warm,
+    }  # fmt: skip
+    vldac.train(vldac.Config(**options, out=out, resume=resume))
     distributed.leave()
 
 
@@ -76,7 +80,8 @@ def test_a_run_of_two_processes_is_resumed_exactly(tmp_path):
     (newest,) = (tmp_path / "whole" / "checkpoints").glob("update-000002")
     other = tmp_path / "resumed" / "checkpoints" / newest.name
     assert len(json.loads((newest / "state.json").read_text())["processes"]) == 2
-    assert (newest / "tensors.safetensors").read_bytes() == (other / "tensors.safetensors").read_bytes()
+    name = "tensors.safetensors"
+    assert (newest / name).read_bytes() == (other / name).read_bytes()
 
 
 def test_archer_keeps_to_one_process(monkeypatch):

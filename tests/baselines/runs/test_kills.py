@@ -1,4 +1,5 @@
-"""A run that is ended by a signal at its worst moments goes on to the same end; a full disk loses nothing."""
+"""A run that is ended by a signal at its worst moments goes on to the same end; a full disk loses
+nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ MOMENTS = {
 
 
 def end_at(place: str, when: int | Path, number: signal.Signals) -> None:
-    """Let this process get a signal at a call of a function: at the `when`-th, or at the first that finds a path."""
+    """Let this process get a signal at a call of a function: at the `when`-th, or at the first that
+    finds a path."""
     module_name, name = place.rsplit(".", 1)
     module = importlib.import_module(module_name)
     function, calls = getattr(module, name), [0]
@@ -46,7 +48,8 @@ def go_on(out: Path, **options: Any) -> Any:
 
 
 def go_on_in_another_process(out: Path, before: Callable[[], None], **options: Any) -> tuple[int, str]:
-    """Return the exit status and the output of the command with --resume; it does something before."""
+    """Return the exit status and the output of the command with --resume; it does something
+    before."""
 
     def work() -> None:
         before()
@@ -60,14 +63,14 @@ def go_on_in_another_process(out: Path, before: Callable[[], None], **options: A
 
 @pytest.fixture
 def rewound(finished, tmp_path):
-    """The folder of a run with its last update to make."""
     return rewind(finished, tmp_path / "run")
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_killed_at_its_worst_moment_goes_on_to_the_same_end(moment, finished, rewound):
     place, half = MOMENTS[moment]
-    status, text = go_on_in_another_process(rewound, lambda: end_at(place, rewound / half, signal.SIGKILL))
+    before = partial(end_at, place, rewound / half, signal.SIGKILL)
+    status, text = go_on_in_another_process(rewound, before)
     assert status == -signal.SIGKILL, text
     assert (rewound / half).exists(), sorted(path.name for path in rewound.rglob("*"))
     go_on(rewound)
@@ -78,7 +81,8 @@ def test_sigterm_saves_and_ends_with_143(rewound):
     before = lambda: end_at("baselines.runs.logs.summary", 1, signal.SIGTERM)  # noqa: E731
     status, text = go_on_in_another_process(rewound, before, updates=5)
     assert status == 143
-    assert f"stopped after update 3. Go on: python -m baselines.vldac --resume --out {rewound}" in text
+    command = f"Go on: python -m baselines.vldac --resume --out {rewound}"
+    assert f"stopped after update 3. {command}" in text
     assert checkpoints(rewound / "checkpoints")[-1].name == "update-000003"
 
 
@@ -90,7 +94,8 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_when_there_is_room(finished
     assert status == 2
     (line,) = [line for line in text.splitlines() if line.startswith("error:")]
     assert line.startswith("error: File too large")
-    assert line.endswith(f"The newest checkpoint is intact; go on: python -m baselines.vldac --resume --out {rewound}")
+    command = f"go on: python -m baselines.vldac --resume --out {rewound}"
+    assert line.endswith(f"The newest checkpoint is intact; {command}")
     assert "Traceback" not in text
     assert list((rewound / "checkpoints").iterdir()) == [saved]
     go_on(rewound)

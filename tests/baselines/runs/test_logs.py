@@ -21,7 +21,7 @@ from baselines.runs import logs
 from baselines.runs.logs import RunLog, note_failures, read_rows, summary
 from vlgym.errors import UserError
 
-ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01, "lr": 1.0}
+ROW = {"update": 1, "episode/success": math.nan, "rollout/invalid_rate": 0.25, "loss/kl": 0.01}
 
 
 def test_the_summary_leaves_out_what_an_update_has_no_number_of() -> None:
@@ -30,7 +30,8 @@ def test_the_summary_leaves_out_what_an_update_has_no_number_of() -> None:
 
 
 def test_bounds_of_several_environments_have_the_standard_error_of_their_mean() -> None:
-    bounds = [{"success": 0.2, "return": 1.0, "se": 0.3}, {"success": 0.4, "return": 2.0, "se": 0.4}]
+    first, second = {"success": 0.2, "return": 1.0, "se": 0.3}, {"success": 0.4, "return": 2.0, "se": 0.4}
+    bounds = [first, second]
     assert _mean(bounds) == pytest.approx({"success": 0.3, "return": 1.5, "se": 0.25})
     assert _mean([*bounds, None]) is None
 
@@ -42,12 +43,14 @@ def test_a_number_that_is_none_is_null_in_the_log(tmp_path: Path) -> None:
     (line,) = (tmp_path / "log.jsonl").read_text().splitlines()
     assert "NaN" not in line
     assert "Infinity" not in line
-    assert read_rows(tmp_path / "log.jsonl") == [{"update": 1, "env_steps": 4, "a": None, "b": None, "c": 0.5}]
+    (row,) = read_rows(tmp_path / "log.jsonl")
+    assert row == {"update": 1, "env_steps": 4, "a": None, "b": None, "c": 0.5}
 
 
-def test_a_critic_that_explains_nothing_for_ten_updates_is_told_of_once(tmp_path: Path, capsys: Any) -> None:
+def test_a_critic_that_explains_nothing_is_told_of_once(tmp_path: Path, capsys: Any) -> None:
     log = RunLog(tmp_path, name="vldac", total=40, done=0)
-    for update, explained in enumerate([0.01] * 9 + [0.3] + [-0.2, math.nan] * 9 + [0.0, 0.0, 0.0], 1):
+    history = [0.01] * 9 + [0.3] + [-0.2, math.nan] * 9 + [0.0, 0.0, 0.0]
+    for update, explained in enumerate(history, 1):
         if update == 29:
             assert "explained less than 2%" not in capsys.readouterr().out
         log.write({"update": update, "env_steps": update, "value/explained_variance": explained})
@@ -81,16 +84,17 @@ def test_rows_and_failures_are_on_the_disk_before_the_checkpoint_that_relies_on_
     assert json.loads((tmp_path / "failures.jsonl").read_text())["update"] == 1
 
 
-# ---- trackers --------------------------------------------------------------------------------------------------------
+# ---- trackers ------------------------------------------------------------------------------------
 
 TRACKED = replace(
-    vldac.Config(**SMALL), updates=3, num_envs=2, minibatch=6, record_every=2, env_kwargs=("max_turns=2",),
-    warm=WarmConfig(steps=0), eval_episodes=0,
+    vldac.Config(**SMALL), updates=3, num_envs=2, minibatch=6, record_every=2, eval_episodes=0,
+    env_kwargs=("max_turns=2",), warm=WarmConfig(steps=0),
 )  # fmt: skip
 
 
 class FakeService:
-    """A stand-in for the packages wandb and trackio, with what both have; it keeps what it is told."""
+    """A stand-in for the packages wandb and trackio, with what both have; it keeps what it is
+    told."""
 
     def __init__(self, name: str) -> None:
         self.__name__, self.told, self.begun, self.finished = name, [], [], 0
@@ -129,7 +133,8 @@ def test_a_tracker_gets_every_number_of_the_log_and_a_picture_with_its_reply(
     assert ("id" in first, "id" in third) == (True, False)
     numbers = {step: row for step, row in service.told if "sample" not in row}
     for row in read_rows(tmp_path / "run" / "log.jsonl"):
-        assert numbers[row["update"]] == {k: v for k, v in row.items() if v is not None and k != "update"}
+        known = {k: v for k, v in row.items() if v is not None and k != "update"}
+        assert numbers[row["update"]] == known
     shown = [(step, *row["sample"]) for step, row in service.told if "sample" in row]
     recorded = list((tmp_path / "run" / "episodes").glob("update-*"))
     assert len(shown) == len(recorded) == 2  # of the updates 1 and 3
@@ -152,10 +157,11 @@ def test_tensorboard_has_the_picture_with_its_reply_and_none_writes_nothing(tmp_
     assert [path.name for path in out.iterdir()] == ["log.jsonl"]
 
 
-def test_a_tracker_without_its_package_is_one_line_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tracker_without_its_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     for name in ("wandb", "trackio"):
-        with pytest.raises(UserError, match=rf"^--tracker {name}: the package {name} .* pip install {name}$"):
+        words = rf"^--tracker {name}: the package {name} .* pip install {name}$"
+        with pytest.raises(UserError, match=words):
             vldac.Config(tracker=name).resolve()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="--tracker"):
         vldac.Config(tracker="wand").resolve()  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""Whole runs with adapters, with a trained vision tower, and with history: exact resumption and export."""
+"""Whole runs with adapters, with a trained vision tower, and with history: exact resumption and
+export."""
 
 from __future__ import annotations
 
@@ -25,12 +26,13 @@ def test_a_run_with_adapters_samples_what_it_scores_and_resumes_exactly(tmp_path
     first = load_file(checkpoints(whole.out / "checkpoints")[-1] / "tensors.safetensors")
     names = [name for name in first if name.startswith("model.")]
     assert names
-    assert all(name.endswith(("A.weight", "B.weight")) for name in names)  # a checkpoint holds adapters, not the model
+    assert all(name.endswith(("A.weight", "B.weight")) for name in names)  # adapters alone
     assert not any(name.startswith("reference.") for name in first)
 
 
 def test_a_trained_vision_tower_changes_and_its_reference_keeps_the_old_one(tmp_path):
-    run = vldac.train(replace(BASE, train_vision=True, lr=1e-3, updates=2, kl_coef=0.05, out=tmp_path / "run"))
+    config = replace(BASE, train_vision=True, lr=1e-3, updates=2, kl_coef=0.05)
+    run = vldac.train(replace(config, out=tmp_path / "run"))
     tensors = load_file(checkpoints(run.out / "checkpoints")[-1] / "tensors.safetensors")
     trained = run.weights.family.vision_parameters()
     kept = run.weights.reference.family.vision_parameters()

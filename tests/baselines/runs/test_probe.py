@@ -1,4 +1,5 @@
-"""Rows of a pass by the memory there is: tried before a run, halved until they fit, with the same gradient."""
+"""Rows of a pass by the memory there is: tried before a run, halved until they fit, with the same
+gradient."""
 
 from __future__ import annotations
 
@@ -17,8 +18,7 @@ from stage import SMALL
 
 from baselines import vldac
 from baselines.engine.engine import Engine
-from baselines.learning.batch import Passes
-from baselines.learning.setup import probe
+from baselines.learning.batch import Passes, probe
 from baselines.learning.warm_start import WarmConfig
 from baselines.runs import distributed
 from vlgym.errors import UserError
@@ -41,11 +41,13 @@ def eight_gib(monkeypatch):
     return asked
 
 
-def test_rows_are_halved_until_a_pass_with_the_longest_prompt_and_reply_fits(engine, prompts, eight_gib):
-    weights = [p for p in engine.family.model.parameters() if p not in {*engine.family.vision_parameters()}]
+def test_rows_are_halved_until_a_pass_of_the_longest_fits(engine, prompts, eight_gib):
+    vision = {*engine.family.vision_parameters()}
+    weights = [p for p in engine.family.model.parameters() if p not in vision]
     longest = max(prompts, key=len)
     found = probe(engine, longest, weights, Passes(64), 50)
-    assert (eight_gib, found.passes, found.rows, found.tokens) == ([50, 25, 12, 6], Passes(6), 6, len(longest) + 10)
+    assert (eight_gib, found.passes, found.rows) == ([50, 25, 12, 6], Passes(6), 6)
+    assert found.tokens == len(longest) + 10
     assert all(p.grad is None for p in weights)
     tokens = Passes(64, 20 * found.tokens + 5)
     found = probe(engine, longest, weights, tokens, 64)
@@ -53,7 +55,7 @@ def test_rows_are_halved_until_a_pass_with_the_longest_prompt_and_reply_fits(eng
     assert probe(engine, longest, weights, tokens, 4).passes == tokens
 
 
-def test_a_row_that_does_not_fit_and_another_error_are_not_halved_away(engine, prompts, eight_gib, monkeypatch):
+def test_a_row_too_large_and_another_error_are_not_halved_away(engine, prompts, eight_gib, monkeypatch):
     monkeypatch.setitem(globals(), "ROW", 2**40)
     with pytest.raises(torch.OutOfMemoryError):
         probe(engine, prompts[0], [], Passes(4), 4)
@@ -65,7 +67,8 @@ def test_a_row_that_does_not_fit_and_another_error_are_not_halved_away(engine, p
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's limits")
 def test_what_does_not_fit_into_the_free_memory_of_the_host_fails_in_the_block_alone(monkeypatch):
     sizes = distributed.read_sizes
-    monkeypatch.setattr(distributed, "read_sizes", lambda path: {**sizes(path), "MemAvailable": 2**29})
+    little = lambda path: {**sizes(path), "MemAvailable": 2**29}  # noqa: E731
+    monkeypatch.setattr(distributed, "read_sizes", little)
     with distributed.host_limit(torch.device("cpu")):
         torch.empty(2**28, dtype=torch.uint8)
     with (
@@ -78,7 +81,6 @@ def test_what_does_not_fit_into_the_free_memory_of_the_host_fails_in_the_block_a
 
 
 def one_line(folder, out):
-    """The run of a published model from one line, with small numbers."""
     model = folder / "published"
     more = {
         "num_envs": 8, "updates": 1, "minibatch": 24, "value_warmup": 0, "lr": 1e-3, "image_tokens": None,
@@ -88,12 +90,12 @@ def one_line(folder, out):
 
 
 def gradient(config, noted):
-    """The gradient of the first step of a run's first update."""
     step = vldac.Optimizers.step
 
     def watched(self, name, *rest):
         if name == "policy" and not noted:
-            noted.extend(p.grad.clone() for group in self.named[name].param_groups for p in group["params"])
+            groups = self.named[name].param_groups
+            noted.extend(p.grad.clone() for group in groups for p in group["params"])
         step(self, name, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -118,23 +120,25 @@ def test_a_published_model_trains_from_one_line_with_the_rows_that_fit_and_the_s
     assert lines[2].startswith("a CPU takes ")
     said = r"training all weights of .*: float32, cpu \(.*\), learning rate 0.001: [\d,]+ weights"
     assert re.fullmatch(said, lines[4])
-    assert [1 for line in lines if re.fullmatch(r"update 1: \S+ steps/s, 0 hours to the end without evaluations", line)]
+    speed = r"update 1: \S+ steps/s, 0 hours to the end without evaluations"
+    assert [1 for line in lines if re.fullmatch(speed, line)]
     for a, b in zip(whole, parts, strict=True):
         torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-6)
-    assert lines[1] == "held-out episodes before training: 1 of 2, which fit into --eval-minutes 1e-05"
-    played = [report["episodes"] for report in json.loads((run.out / "evaluation.json").read_text())]
-    assert played == [1, 2]
-    assert [e["episodes"] for e in json.loads((tmp_path / "whole/evaluation.json").read_text())] == [2, 2]
+    assert lines[1].endswith(": 1 of 2, which fit into --eval-minutes 1e-05")
+    for out, played in ((run.out, [1, 2]), (tmp_path / "whole", [2, 2])):
+        reports = json.loads((out / "evaluation.json").read_text())
+        assert [report["episodes"] for report in reports] == played
     capsys.readouterr()
     again = vldac.train(vldac.Config(out=run.out, resume=True, updates=2))
     assert again.config.micro_batch == 6
     assert capsys.readouterr().out.split(" a pass")[0] == probed  # replies of the same limit
     request.getfixturevalue("monkeypatch").setitem(globals(), "ROW", 2**40)
-    with pytest.raises(UserError, match=r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"):
+    words = r"^Out of memory \(CUDA out of memory[^\n]*\): one row does not fit"
+    with pytest.raises(UserError, match=words):
         vldac.train(replace(one_line(tmp_path, tmp_path / "none"), warm=WarmConfig()))
 
 
-# ---- the script for a GPU, at a size for this machine ----------------------------------------------------------------
+# ---- the script for a GPU, at a size for this machine --------------------------------------------
 
 
 @pytest.fixture
@@ -143,13 +147,15 @@ def measure(monkeypatch, tmp_path):
     monkeypatch.setitem(gpu.SCALES, "tiny", gpu.Scale((2,), 4, 2, 2**20))
     for name, value in {"RANK": 2, "SIDE": 84, "PROMPT": 100}.items():
         monkeypatch.setattr(gpu, name, value)
-    monkeypatch.setattr(gpu.setup, "load_family", gpu.setup.load_family)
+    monkeypatch.setattr(gpu.run_module, "load_family", gpu.run_module.load_family)
 
     def run(*options):
-        monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--rows", str(tmp_path / "rows"), *options])
+        words = ["gpu.py", "--device", "cpu", "--rows", str(tmp_path / "rows"), *options]
+        monkeypatch.setattr(sys, "argv", words)
         status = gpu.main()
         rows = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
-        return status, [{name: x for name, x in row.items() if name not in ("device", "size")} for row in rows]
+        where = ("device", "size")
+        return status, [{k: x for k, x in row.items() if k not in where} for row in rows]
 
     yield run
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -157,14 +163,15 @@ def measure(monkeypatch, tmp_path):
 
 def test_the_gpu_script_goes_through_its_parts_and_writes_each_row(measure):
     status, rows = measure()
-    assert (status, [row["part"] for row in rows]) == (0, [*["graphs"] * 6, *["probes"] * 2, "update"])
+    parts = [*["graphs"] * 6, *["probes"] * 2, "update"]
+    assert (status, [row["part"] for row in rows]) == (0, parts)
     assert [row["same_tokens"] for row in rows if "same_tokens" in row] == [1.0, 1.0]
     assert [row["static"] for row in rows if "static" in row] == [True, False] * 2
     assert all(row["rows"] > 0 for row in rows if row["part"] == "probes")
     assert all(row["env_steps_per_s"] > 0 for row in rows if row["part"] == "update")
 
 
-def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_own_part(measure, monkeypatch):
+def test_the_gpu_script_stops_in_time_and_an_error_costs_its_own_part(measure, monkeypatch):
     def broken(bench):
         yield {"first": 1}
         raise RuntimeError("no kernel\nand a trace")
@@ -175,13 +182,10 @@ def test_the_gpu_script_stops_when_its_minutes_are_spent_and_an_error_costs_its_
             time.sleep(0.01)
 
     parts = (broken, endless, broken)
-    monkeypatch.setattr(gpu, "PARTS", {str(number): (part, ["7b"]) for number, part in enumerate(parts)})
-    assert measure("--minutes", "0.05") == (
-        1,
-        [
-            {"part": "broken", "first": 1},
-            {"part": "broken", "error": "RuntimeError: no kernel"},
-            {"part": "endless", "first": 2},
-            {"part": "endless", "stopped": "the minutes are spent"},
-        ],
-    )
+    numbered = {str(number): (part, ["7b"]) for number, part in enumerate(parts)}
+    monkeypatch.setattr(gpu, "PARTS", numbered)
+    rows = [
+        {"part": "broken", "first": 1}, {"part": "broken", "error": "RuntimeError: no kernel"},
+        {"part": "endless", "first": 2}, {"part": "endless", "stopped": "the minutes are spent"},
+    ]  # fmt: skip
+    assert measure("--minutes", "0.05") == (1, rows)

@@ -24,15 +24,16 @@ from vlgym.files import lock_folder
 
 ROOT = Path(__file__).parents[3]
 OPTIONS = """
-    --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 3 --num-envs 2 --rollout-steps 3 --minibatch 6
-    --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12 --eval-episodes 2
-    --no-eval-controls --save-every 1 --record-every 1 --threads 1 --warm.steps 1 --warm.samples 16 --warm.batch 8
-    --warm.val-episodes 1
+    --env vlgym/NumberLine-v0 --env-kwargs max_turns=4 --updates 3 --num-envs 2 --rollout-steps 3
+    --minibatch 6 --epochs 2 --value-warmup 1 --final-lr 1.0 --image-tokens 4 --max-new-tokens 12
+    --eval-episodes 2 --no-eval-controls --save-every 1 --record-every 1 --threads 1
+    --warm.steps 1 --warm.samples 16 --warm.batch 8 --warm.val-episodes 1
 """  # of FINISHED
 
 
-def test_a_command_that_is_killed_goes_on_to_the_end_of_a_run_in_another_process(finished, tmp_path):
-    """The process is fresh and the moment is any: in a rollout, an update, or while a checkpoint is written."""
+def test_a_command_that_is_killed_goes_on_in_another_process(finished, tmp_path):
+    """The process is fresh and the moment is any: in a rollout, an update, or while a checkpoint is
+    written."""
     out = tmp_path / "killed"
     command = [sys.executable, "-m", "baselines.vldac", *OPTIONS.split(), "--out", str(out)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -52,53 +53,25 @@ def test_two_processes_cannot_work_in_one_runs_folder(finished, tmp_path):
         vldac.train(Config(out=out, resume=True))
 
 
-def break_env(env, at: int) -> None:
-    """Let an environment's `at`-th step raise."""
-    step, count = env.step, [0]
-
-    def broken(reply):
-        count[0] += 1
-        if count[0] == at:
-            raise RuntimeError("the engine fell over")
-        return step(reply)
-
-    env.step = broken
-
-
-def test_an_environment_that_raises_is_noted_and_restarted_and_the_batch_is_whole(monkeypatch):
-    learner = on_stage(vldac, num_envs=3)
-    runner = learner.collector.runner
-    runner.remake = learner.run.envs.make
-    broken = runner.slots[1].env
-    break_env(broken, 2)
-    batch, _ = roll_out(learner)
-    assert len(batch.samples) == 9
-    (failure,) = learner.run.envs.failures
-    assert (failure["env_id"], failure["episode"], failure["turn"]) == ("vlgym/NumberLine-v0", 1, 1)
-    assert failure["error"] == "RuntimeError: the engine fell over"
-    assert failure["reply"] == learner.weights.family.decode(batch.samples[4].ids.tolist())
-    assert runner.slots[1].env is not broken
-    assert runner.slots[1].episode == 1 + 3
-    assert all(value == value for value in learner.update(batch, 10).values())
-
-
 def test_a_broken_off_episode_bootstraps_with_the_value_of_its_last_state():
     learner = on_stage(vldac, num_envs=1, rollout_steps=1, gamma=0.5, gae_lambda=1.0)
     torch.nn.init.constant_(learner.steady.module.outer.bias, 7.0)
     runner = learner.collector.runner
     runner.remake = learner.run.envs.make
-    break_env(runner.slots[0].env, 1)
+    runner.slots[0].env.step = lambda reply: 1 / 0
     batch, _ = roll_out(learner)
     assert batch.returns.tolist() == pytest.approx([3.5])
 
 
 def test_running_out_of_memory_names_the_micro_batch_to_try(tmp_path, monkeypatch):
     def fail(self, batch, update):
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: ...")
+        raise RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: ...")
 
     monkeypatch.setattr(VLDAC, "update", fail)
     out = tmp_path / "run"
-    with pytest.raises(UserError, match=r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"):
-        vldac.train(replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0), out=out))
+    config = replace(Config(**SMALL), eval_episodes=0, micro_batch=64, warm=WarmConfig(steps=0))
+    words = r"Out of memory .*--resume --out .* --micro-batch 32, or with --recompute"
+    with pytest.raises(UserError, match=words):
+        vldac.train(replace(config, out=out))
     with pytest.raises(RuntimeError, match="size mismatch"), memory_advice("try less"):
         raise RuntimeError("size mismatch")

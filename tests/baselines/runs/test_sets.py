@@ -1,4 +1,5 @@
-"""The study of interaction types: its sets, its figures by hand, and a small one run and gone on with."""
+"""The study of interaction types: its sets, its figures by hand, and a small one run and gone on
+with."""
 
 import importlib
 import json
@@ -35,7 +36,7 @@ def test_a_gain_is_taken_from_the_beginning_of_the_same_seed_on_the_same_type():
     one, other = sets.HELD_OUT
     found = [run("0-0", 0, one, 0.2), run("0-0", 0, other, 0.4), run("0-0", 1, other, 0.1)]
     found += [run("2-1", 0, one, 0.1), run("1-0", 0, one, 0.5), run("1-0", 0, other, 0.3)]
-    found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # seed 1 has no beginning on the first type
+    found += [run("1-0", 1, one, 1.0), run("1-0", 1, other, 0.8)]  # without a beginning on one
     assert sets.gains(found, one) == {1: {0: [pytest.approx(0.3)]}, 2: {0: [pytest.approx(-0.1)]}}
     assert sets.gains(found, other) == {1: {0: [pytest.approx(-0.1)], 1: [pytest.approx(0.7)]}}
 
@@ -44,15 +45,16 @@ def test_the_models_of_a_seed_are_one_observation():
     held = sets.HELD_OUT[0]
     starts, own = {0: 0.2, 1: 0.4}, {0: [0.1, 0.5], 1: [0.4, 0.6]}
     found = [
-        {"name": "0-0", "seed": seed, "held_out": held, "set": [], "before": value, "grey": 0.0, "after": 0.0,
-         "reached": None} for seed, value in starts.items()
+        {"name": "0-0", "seed": seed, "held_out": held, "set": [], "before": value, "grey": 0.0,
+         "after": 0.0, "reached": None} for seed, value in starts.items()
     ]  # fmt: skip
     found += [
         {**found[seed], "name": f"1-{number}", "before": value}
         for seed, values in own.items() for number, value in enumerate(values)
     ]  # fmt: skip
     assert sets.cluster(sets.gains(found, held)[1]) == pytest.approx([0.1, 0.1])
-    row = next(line for line in sets.write_sets_page(found, 64, 2, complete=True).splitlines() if "| 1 | 4 |" in line)
+    lines = sets.write_sets_page(found, 64, 2, complete=True).splitlines()
+    row = next(line for line in lines if "| 1 | 4 |" in line)
     assert "| +0.100 +-0.000 |" in row  # four models as separate observations: +-0.315
 
 
@@ -60,14 +62,14 @@ def test_the_threshold_is_reached_over_a_window_of_whole_updates():
     assert sets.reach([]) is None
     assert sets.reach([(128, 1.0, 31.0)]) is None
     assert sets.reach([(128, 1.0, 16.0), (256, 0.0, 16.0)]) == 256
-    assert sets.reach([(128, 1.0, 8.0), (256, 0.0, 16.0), (384, 0.5, 16.0), (512, 0.6, 32.0)]) == 512
+    points = [(128, 1.0, 8.0), (256, 0.0, 16.0), (384, 0.5, 16.0), (512, 0.6, 32.0)]
+    assert sets.reach(points) == 512
 
 
 def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     calls = []
 
     def call(self, arguments, log):
-        """Leave what the command would; its options are parsed."""
         module = importlib.import_module(arguments[0])
         config = command.parse(module.Config, "", arguments[1:])
         calls.append(config)
@@ -101,7 +103,8 @@ def test_the_study_begins_runs_reports_and_goes_on_with_what_is_missing(tmp_path
         assert {(c.env, c.env_steps, c.eval_episodes) for c in calls[4:]} == {(SEEN, 1024, 24)}
         runs = json.loads((folder / "runs.json").read_text())
         assert [(run["name"], run["set"]) for run in runs] == [("0-0", []), ("1-0", [PLAIN]), ("2-0", [PLAIN, ONE])]
-        assert {(run["before"], run["grey"], run["after"], run["reached"]) for run in runs} == {(0.25, 0.125, 1.0, 512)}
+        numbers = {tuple(run[k] for k in ("before", "grey", "after", "reached")) for run in runs}
+        assert numbers == {(0.25, 0.125, 1.0, 512)}
         text = (folder / "sets.md").read_text()
         assert "| 2 | 1 | 0.250 | 0.125 | +0.000 +-nan | 1 of 1 | 512 | 1.000 |" in text
         assert "Incomplete" in text

@@ -1,4 +1,5 @@
-"""The learner end to end on the tiny model: exact resumption, clear refusals, guarded steps, and learning itself."""
+"""The learner end to end on the tiny model: exact resumption, clear refusals, guarded steps, and
+learning itself."""
 
 from __future__ import annotations
 
@@ -44,10 +45,8 @@ def test_a_run_leaves_its_record_log_curve_evaluations_and_model(finished):
     assert {"torch", "transformers", "vlgym"} <= record["versions"].keys()
     assert "null" not in (finished / "run.json").read_text()  # what has a value is resolved, what has none is left out
     described = record["environments"][ENV]
-    assert described["arguments"]["max_turns"] == 4
-    assert described["arguments"]["parser"] == "auto-v1"
-    assert described["history"] == {"turns": 0, "images": 1}
-    assert described["distribution"] == "vlgym-cards"
+    assert {"max_turns": 4, "parser": "auto-v1"}.items() <= described["arguments"].items()
+    assert (described["history"], described["distribution"]) == ({"turns": 0, "images": 1}, "vlgym-cards")
     assert {"vlgym-cards", "pillow"} <= record["versions"].keys()
     policy = {"temperature": 1.0, "seed": 1, "image_tokens": 4, "dtype": "float32", "device": "cpu"}
     assert policy.items() <= record["policy"].items()
@@ -99,27 +98,16 @@ def test_a_run_whose_prompts_have_changed_is_not_mixed_with_new_ones(finished, t
         vldac.train(Config(out=copy, resume=True))
 
 
-def test_bad_options_are_refused_with_a_clear_message(tmp_path):
-    for change, words in (
-        ({"env": "vlgym/NumberLin-v0"}, "NumberLine"),
-        ({"env": ","}, "NumberLine"),
-        ({"env": f"{ENV},{ENV}"}, "twice"),
-    ):
-        with pytest.raises(UserError, match=words):
-            vldac.train(replace(FINISHED, out=tmp_path / "run", **change))
-
-
 @pytest.mark.parametrize(
     ("option", "fewest", "most", "named"), [("--help", 30, 40, "--kl-coef"), ("--help-all", 70, 90, "--warm.noise")]
 )
-def test_help_names_the_usual_options_and_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
+def test_help_names_the_usual_options_help_all_every_one(monkeypatch, capsys, option, fewest, most, named):
     monkeypatch.setattr(sys, "argv", ["vldac", option])
     with pytest.raises(SystemExit) as ended:
         main(Config, vldac.train, vldac.__doc__)
     assert ended.value.code == 0
-    shown = set(
-        re.findall(r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])", capsys.readouterr().out, re.MULTILINE)
-    )
+    options = r"^(?:  |.* )(--[a-z][a-z.-]+)(?:, --no|[ \n]+[{A-Z])"
+    shown = {*re.findall(options, capsys.readouterr().out, re.MULTILINE)}
     assert fewest <= len(shown) <= most
     assert {"--env", "--resume", named} <= shown
 

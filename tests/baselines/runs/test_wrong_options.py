@@ -1,4 +1,5 @@
-"""Every option of every command of `baselines` with wrong values: an error of the user's, before any model is made."""
+"""Every option of every command of `baselines` with wrong values: an error of the user's, before
+any model is made."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from baselines import vldac
-from baselines.learning import setup
+from baselines.learning import run as run_module
 from baselines.studies import study
 from vlgym.errors import UserError
 
@@ -33,7 +34,6 @@ def begin(*args: Any, **kwargs: Any) -> Any:
 
 
 def wrong_values(kind: Any, name: str) -> tuple[Any, ...]:
-    """By what an option takes."""
     words = str(kind)
     if "bool" in words:
         return ()
@@ -64,7 +64,7 @@ def changed(config: Any, path: str, value: Any) -> Any:
 def test_wrong_values_are_refused_before_any_work(command, tmp_path, monkeypatch):
     module = importlib.import_module(f"baselines.{command}")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(setup, "load_family", begin)
+    monkeypatch.setattr(run_module, "load_family", begin)
     monkeypatch.setattr(module, "load_family", begin, raising=False)
     monkeypatch.setattr(study.Runs, "call", begin)
     needed = {"studies.study": {"name": "algorithms"}}.get(command, {})

@@ -1,11 +1,12 @@
-"""The benchmark's own games, where `alfworld-download` has put them: found, listed in a fixed order, checked and read.
+"""The benchmark's games, where `alfworld-download` has put them: listed, checked and read.
 
-A split's games are those that ALFWorld itself plays: a folder with `traj_data.json` and `game.tw-pddl`, one of the six
-task types, marked solvable, no movable receptacles, no slicing. They are sorted by their path inside the split. Full
-data: train 3553, valid_seen 140, valid_unseen 134 games.
+A split's games are those that ALFWorld plays: a folder with `traj_data.json` and `game.tw-pddl`,
+one of the six task types, marked solvable, no movable receptacles, no slicing. They are sorted by
+their
+path inside the split. Full data: train 3553, valid_seen 140, valid_unseen 134 games.
 
-TextWorld evaluates the expressions of a text grammar as Python. In ALFWorld's grammars they are names joined by `+` or
-`or` (`o.indefinite + ' ' + o.name`); a file with anything else is refused.
+TextWorld evaluates the expressions of a text grammar as Python. In ALFWorld's grammars they are
+names joined by `+` or `or` (`o.indefinite + ' ' + o.name`); a file with anything else is refused.
 """
 
 from __future__ import annotations
@@ -25,38 +26,37 @@ from vlgym.errors import UserError, check_choice
 
 from .engine import fast_engine
 from .game import LOOK, TASKS, Game, Goal
-from .package import VARIABLE, data_folder
+from .package import DOWNLOAD_AGAIN, VARIABLE, data_folder
 
-_ALLOWED = (ast.Expression, ast.Attribute, ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Constant, ast.BoolOp, ast.Or)
+SPLITS = ("train", "valid_seen", "valid_unseen")
+SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))
+FOLDER = "json_2.1.1"
+GAME, TRAJECTORY = "game.tw-pddl", "traj_data.json"
+_SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
+_ALLOWED = (
+    ast.Expression, ast.Attribute, ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Constant, ast.BoolOp,
+    ast.Or,
+)  # fmt: skip
 
 
 def check_grammar(grammar: str, source: str) -> None:
-    """Check every expression of a text grammar.
-
-    Args:
-        grammar: the grammar's text.
-        source: where it comes from, for the message.
-
-    Raises:
-        UserError: the grammar cannot be read, or an expression calls, indexes, or computes.
-    """
+    """Raise a `UserError` if a grammar cannot be read, or has more than plain names in expressions."""
     try:
-        expressions = list_expressions(grammar)
+        expressions = _list_expressions(grammar)
     except (Exception, SystemExit) as error:
-        raise UserError(
-            f"{source}: the text grammar cannot be read ({type(error).__name__}: {str(error)[:200]})."
-        ) from error
+        reason = f"{type(error).__name__}: {str(error)[:200]}"
+        raise UserError(f"{source}: the text grammar cannot be read ({reason}).") from error
     for expression in expressions:
-        if not is_plain(expression):
+        if not _is_plain(expression):
             raise UserError(
-                f"{source}: the text grammar holds the expression {expression[:80]!r}, which is not a plain name; "
-                "the game is not played."
+                f"{source}: the text grammar holds the expression {expression[:80]!r}, "
+                "which is not a plain name; the game is not played."
             )
 
 
 @lru_cache(maxsize=64)
-def list_expressions(grammar: str) -> tuple[str, ...]:
-    """Return every expression of a grammar that TextWorld would evaluate; nothing is evaluated here."""
+def _list_expressions(grammar: str) -> tuple[str, ...]:
+    """Return every expression that TextWorld would evaluate; nothing is evaluated here."""
     with fast_engine():
         logic = importlib.import_module("textworld.envs.pddl.logic")
         textgen = importlib.import_module("textworld.envs.pddl.textgen")
@@ -65,18 +65,16 @@ def list_expressions(grammar: str) -> tuple[str, ...]:
         for action in actions.values():
             for text in (action.template, action.feedback_rule):
                 symbols += textgen._parse_and_convert(text, rule_name="symbols")
-        return tuple(sorted({text for symbol in symbols for text in _expressions(symbol, textgen.Symbol)}))
+        return tuple({text for symbol in symbols for text in _expressions(symbol, textgen.Symbol)})
 
 
-def is_plain(expression: str) -> bool:
-    """True if an expression consists of names, attributes without underscores in front, strings, `+` and `or`."""
+def _is_plain(expression: str) -> bool:
+    """True for names, attributes without underscores in front, strings, `+` and `or`."""
     try:
         nodes = list(ast.walk(ast.parse(expression.strip(), mode="eval")))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    names = [node.id for node in nodes if isinstance(node, ast.Name)] + [
-        node.attr for node in nodes if isinstance(node, ast.Attribute)
-    ]
+    names = [getattr(node, "id", "") or getattr(node, "attr", "") for node in nodes]
     return all(isinstance(node, _ALLOWED) for node in nodes) and not any(name.startswith("_") for name in names)
 
 
@@ -88,44 +86,26 @@ def _expressions(symbol: Any, kind: type) -> Iterator[str]:
             yield from _expressions(part, kind)
 
 
-SPLITS = ("train", "valid_seen", "valid_unseen")
-SPLIT_OF_SEEDS = dict(zip(SEED_SPLITS, SPLITS, strict=True))
-"""The benchmark's split for each of vlgym's."""
-
-FOLDER = "json_2.1.1"
-GAME, TRAJECTORY = "game.tw-pddl", "traj_data.json"
-_SENTENCE = re.compile(r"Your task is to: (.*?)\.?(?:\"|\n|$)")
-
-
 def wants_benchmark(games: str, split: str | None) -> bool:
-    """True if the benchmark's games are played: `benchmark` always, `auto` if a split is named and its games are
-    installed.
-
-    Raises:
-        UserError: they are demanded and not there.
-    """
-    if games == "benchmark":
-        root = data_folder() / FOLDER
-        if not root.is_dir():
-            raise UserError(
-                f"games='benchmark': there are no ALFWorld games in {root}. Run 'alfworld-download' and set "
-                f"{VARIABLE} to its folder, or use games='generated'."
-            )
-        return True
-    return games == "auto" and split is not None and (data_folder() / FOLDER / split).is_dir()
+    """True for `benchmark`, whose games must be there, and for `auto` if the named split is installed."""
+    root = data_folder() / FOLDER
+    if games == "benchmark" and not root.is_dir():
+        raise UserError(
+            f"games='benchmark': there are no ALFWorld games in {root}. Run 'alfworld-download' and "
+            f"set {VARIABLE} to its folder, or use games='generated'."
+        )
+    installed = split is not None and (root / split).is_dir()
+    return games == "benchmark" or (games == "auto" and installed)
 
 
 def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the folders of a split's games of the given task types, sorted.
-
-    Raises:
-        UserError: there are none.
-    """
-    folders = _list_games(data_folder() / FOLDER / split, tasks)
+    """Return the folders of a split's games of these task types, sorted; a `UserError` for none."""
+    root = data_folder() / FOLDER / split
+    folders = _list_games(root, tasks)
     if not folders:
         raise UserError(
-            f"No playable {', '.join(tasks)} games in {data_folder() / FOLDER / split}. Check that {VARIABLE} "
-            "is the folder that 'alfworld-download' filled, or use games='generated'."
+            f"No playable {', '.join(tasks)} games in {root}. Check that {VARIABLE} is the folder "
+            "that 'alfworld-download' filled, or use games='generated'."
         )
     return folders
 
@@ -133,16 +113,15 @@ def list_games(split: str, tasks: tuple[str, ...]) -> tuple[Path, ...]:
 @lru_cache(maxsize=64)
 def _list_games(root: Path, tasks: tuple[str, ...]) -> tuple[Path, ...]:
     folders = sorted(path.parent for path in root.glob(f"*/*/{GAME}"))
-    return tuple(f for f in folders if f.parent.name.split("-", 1)[0] in tasks and _is_playable(f, root))
+    own = [folder for folder in folders if folder.parent.name.split("-", 1)[0] in tasks]
+    return tuple(folder for folder in own if _is_playable(folder, root))
 
 
 def game_number(seed: int, env_id: str, count: int) -> int:
-    """Return the game of a seed: episode `i` of a vlgym split plays game `i` modulo their number; any other seed is its
-    own `i`.
-    """
+    """Return `i` modulo `count` for episode `i` of a vlgym split, `seed` modulo `count` for others."""
     split = split_of(seed)
-    known = _numbers(env_id, split, count) if split is not None else {}
-    return known.get(seed, seed % count)
+    numbers = _numbers(env_id, split, count) if split is not None else {}
+    return numbers.get(seed, seed % count)
 
 
 @lru_cache(maxsize=64)
@@ -151,54 +130,40 @@ def _numbers(env_id: str, split: str, count: int) -> dict[int, int]:
 
 
 def load_game(folder: Path) -> Game:
-    """Read and check a game.
-
-    Raises:
-        UserError: a file is missing, damaged, or holds what a game never needs.
-    """
+    """Read and check a game; a `UserError` for files that are missing, damaged, or hold code."""
     data, trajectory = _read(folder / GAME), _read(folder / TRAJECTORY)
+    name = f"{folder.parent.name}/{folder.name}"
     try:
         domain, grammar, problem = (str(data[key]) for key in ("pddl_domain", "grammar", "pddl_problem"))
-        wanted = trajectory["pddl_params"]
-        goal = Goal(
-            task=trajectory["task_type"],
-            thing=wanted["object_target"],
-            parent="" if trajectory["task_type"] == LOOK else wanted["parent_target"],
-            toggle=wanted.get("toggle_target") or "",
-        )
-        scene = int(trajectory.get("scene", {}).get("scene_num") or folder.parent.name.rsplit("-", 1)[1])
+        task, wanted = trajectory["task_type"], trajectory["pddl_params"]
+        parent = "" if task == LOOK else wanted["parent_target"]
+        goal = Goal(task, wanted["object_target"], parent, wanted.get("toggle_target") or "")
+        scene = trajectory.get("scene", {}).get("scene_num") or folder.parent.name.rsplit("-", 1)[1]
+        scene = int(scene)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise UserError(
-            f"{folder}: {GAME} or {TRAJECTORY} lacks {error}. Download it again: alfworld-download --force."
-        ) from error
-    check_choice(f"{folder / TRAJECTORY}: task_type", goal.task, TASKS)
+        raise UserError(f"{folder}: {GAME} or {TRAJECTORY} lacks {error}. {DOWNLOAD_AGAIN}") from error
+    check_choice(f"{folder / TRAJECTORY}: task_type", task, TASKS)
+
+    # The engine evaluates the grammar, so it is checked before any engine sees it.
     check_grammar(grammar, str(folder / GAME))
     match = _SENTENCE.search(grammar)
-    return Game(
-        name=f"{folder.parent.name}/{folder.name}",
-        goal=goal,
-        scene=scene,
-        sentence=match.group(1).strip() if match else "",
-        domain=domain,
-        grammar=grammar,
-        problem=problem,
-        file=str(folder / GAME),
-    )
+    sentence = match[1].strip() if match else ""
+    return Game(name, goal, scene, sentence, domain, grammar, problem, str(folder / GAME))
 
 
 def _is_playable(folder: Path, root: Path) -> bool:
     name = str(folder.relative_to(root))
-    has_both = (folder / TRAJECTORY).is_file()
-    return "movable" not in name and "Sliced" not in name and has_both and bool(_read(folder / GAME).get("solvable"))
+    if "movable" in name or "Sliced" in name or not (folder / TRAJECTORY).is_file():
+        return False
+    return bool(_read(folder / GAME).get("solvable"))
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(
-            f"{path} cannot be read ({type(error).__name__}: {error}). Download it again: alfworld-download --force."
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"{path} cannot be read ({reason}). {DOWNLOAD_AGAIN}") from error
     if not isinstance(data, dict):
-        raise UserError(f"{path} is not a JSON object. Download it again: alfworld-download --force.")
+        raise UserError(f"{path} is not a JSON object. {DOWNLOAD_AGAIN}")
     return data

@@ -1,4 +1,4 @@
-"""A game in TextWorld's engine with a drawn plan of its room, and with both oracles. It knows no rewards and turns."""
+"""A game in TextWorld's engine with a drawn plan of its room, and with both oracles."""
 
 from __future__ import annotations
 
@@ -16,28 +16,22 @@ from vlgym.errors import UserError
 from .engine import fast_engine, forget_facts
 from .game import Game, World, met_conditions, read_world
 from .oracle import Advice, Memory, advise, seek
-from .package import import_quietly
+from .package import DOWNLOAD_AGAIN, import_quietly
 from .rooms import load_floor
 from .view import RoomView
 
-TAGS = range(10, 100)
-"""Numbers that are drawn for objects, where the picture alone shall tell their names."""
+TAGS = range(10, 100)  # drawn numbers of objects, where the picture alone shall tell their names
 
 _IDLE: list[Any] = []
-"""Idle engines, never unloaded: each holds a copy of a C++ library, and unloading one can crash the others."""
+"""Engines are never unloaded: each holds a copy of a C++ library; unloading can crash others."""
 
 
 class TextGame:
-    """A running game.
-
-    Args:
-        fast: whether to play with the fast functions (the default) or the untouched engine (for comparison).
+    """A running game; `fast=False` plays with the untouched engine, for comparison.
 
     Attributes:
-        feedback: what the engine said last: at the start the room, then the answer to the last command.
-        commands: what can be commanded now, sorted by the engine.
-        won: whether the goal is met.
-        world: snapshot of the state.
+        feedback: at the start the room, then the answer to the last command.
+        commands: admissible commands, sorted by the engine.
         ids: the simulator's id of each named thing.
     """
 
@@ -52,15 +46,7 @@ class TextGame:
         self._env: Any = None
 
     def open(self, game: Game, tag_seed: int | None = None) -> None:
-        """Load a game and start it.
-
-        Args:
-            game: the game.
-            tag_seed: where given, objects get drawn numbers (`mug #37`) in place of the engine's (`mug 1`).
-
-        Raises:
-            UserError: the engine rejects the game.
-        """
+        """Load a game and start it; with `tag_seed` its objects get drawn numbers (`mug #37`)."""
         with self._scope():
             if self._env is None:
                 self._env = _IDLE.pop() if _IDLE else _make_engine()
@@ -71,19 +57,21 @@ class TextGame:
                     tag_objects(self._env._entity_infos, tag_seed)
                 state = self._env.reset()
             except (Exception, SystemExit) as error:
-                fix = " Download it again: alfworld-download --force." if game.file else ""
-                raise UserError(
-                    f"{game.file or f'Game {game.name}'}: TextWorld's engine rejects it "
-                    f"({type(error).__name__}: {error}).{fix}"
-                ) from error
+                name = game.file or f"Game {game.name}"
+                reason = f"{type(error).__name__}: {error}"
+                fix = f" {DOWNLOAD_AGAIN}" if game.file else ""
+                raise UserError(f"{name}: TextWorld's engine rejects it ({reason}).{fix}") from error
+
+        # The engine's first text has a title and the task, which the prompt tells.
         self._names = {name: info.name.strip() for name, info in state["_entity_infos"].items()}
         self.ids = {name: key for key, name in self._names.items()}
         self._take(state, None)
         parts = [part.strip() for part in state.feedback.split("\n\n")]
-        self.feedback = " ".join(part for part in parts if part and not part.startswith(("-=", "Your task is to:")))
+        titles = ("-=", "Your task is to:")
+        self.feedback = " ".join(part for part in parts if part and not part.startswith(titles))
 
     def command(self, command: str) -> None:
-        """Execute a command; one that cannot be executed changes nothing."""
+        """Execute an admissible command."""
         with self._scope():
             state, _, _ = self._env.step(command)
         self._take(state, self.world)
@@ -103,10 +91,7 @@ class TextGame:
 
 
 def tag_objects(infos: Mapping[str, Any], seed: int) -> None:
-    """Give each object of a loaded game a drawn number with a sign in front, `mug #37`; furniture keeps its name.
-
-    No two objects of a game share a number, and the numbers say nothing of how many objects of a kind there are.
-    """
+    """Give each object of a loaded game another drawn number, `mug #37`; furniture keeps its name."""
     objects = sorted((info.name, key) for key, info in infos.items() if info.type == "object")
     numbers = TAGS if len(objects) <= len(TAGS) else range(100, 100 + 10 * len(objects))
     drawn = random.Random(seed).sample(numbers, len(objects))
@@ -122,18 +107,13 @@ def _make_engine() -> Any:
 
 
 class DrawnGame(TextGame):
-    """A running game and its picture.
-
-    Args:
-        size: height and width of the picture, pixels.
-    """
+    """A running game and its picture, of `size` (height and width in pixels)."""
 
     def __init__(self, size: tuple[int, int]) -> None:
         super().__init__()
         self._size = size
 
     def open(self, game: Game, tag_seed: int | None = None) -> None:
-        """Load a game and start it; with `tag_seed`, under drawn numbers of its objects."""
         super().open(game, tag_seed)
         self._goal = game.goal
         self._memory = Memory()
@@ -141,7 +121,6 @@ class DrawnGame(TextGame):
         self._view = RoomView(self.ids, self.world, load_floor(game.scene), self._size)
 
     def command(self, command: str) -> None:
-        """Execute an admissible command."""
         super().command(command)
         self._memory.look(self.world)
 
@@ -154,7 +133,7 @@ class DrawnGame(TextGame):
         return self._view.draw(self.world)
 
     def advise(self, *, seeking: bool) -> Advice | None:
-        """Return the next command of the knowing oracle, or of the one that goes by what has been seen."""
+        """Return the next command of the knowing or the seeking oracle."""
         if self.won:
             return None
         if seeking:

@@ -1,11 +1,12 @@
-"""A game: a snapshot of its facts in plain words, the six ALFRED task types with their goals, the game file's record.
+"""A game: a snapshot of its facts, the six ALFRED task types with their goals, the game file's record.
 
-Oracle, goal conditions and picture read the snapshot; none of them touches the engine. ALFRED's simulator counts the
-same conditions as `goal_condition_success_rate`; here they are read from the facts.
+Oracle, goal conditions and picture read the snapshot; none of them touches the engine. The
+conditions are those that ALFRED's simulator counts as `goal_condition_success_rate`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,17 +17,12 @@ _CHANGING = frozenset({"atlocation", "inreceptacle", "holds", "opened", "istoggl
 
 @dataclass(frozen=True)
 class World:
-    """The state of a game. Things are known by the names of the commands, for example `mug 1`.
+    """The state of a game. Things have the names of the commands, for example `mug 1`.
 
     Attributes:
-        agent_at: location of the agent.
-        receptacle_at: location of each receptacle.
         receptacle_kinds: type of each receptacle, lower case, for example `countertop`.
-        object_kinds: type of each object, lower case.
         holder: the receptacle that each object is in or on; a held object has none.
-        held: the object in the agent's hand, or `None`.
         openable: receptacles with a door or drawer.
-        opened: those of them that are open.
         states: for `clean`, `hot`, `cool`, `sliced` the objects in that state.
         toggled: lamps that were switched on.
         takeable: objects that can be picked up.
@@ -47,24 +43,30 @@ class World:
     holds_kinds: Mapping[str, frozenset[str]] = field(repr=False)
 
     def receptacles_here(self) -> list[str]:
-        """The receptacles at the agent's location, in the order of their names."""
-        return sorted((name for name, place in self.receptacle_at.items() if place == self.agent_at), key=number_key)
+        """Return the receptacles at the agent's location, in the order of their names."""
+        return sorted(filter(self.is_here, self.receptacle_at), key=number_key)
 
-    def contents(self, receptacle: str) -> list[str]:
-        """Return the objects in or on a receptacle, visible or not, in the order of their names."""
-        return sorted((name for name, holder in self.holder.items() if holder == receptacle), key=number_key)
+    def is_here(self, receptacle: str) -> bool:
+        """True if the receptacle is at the agent's location."""
+        return self.receptacle_at.get(receptacle) == self.agent_at
+
+    def count_commands(self, receptacle: str) -> int:
+        """Return how many commands it takes to reach into a receptacle: to go there, to open it."""
+        return (not self.is_here(receptacle)) + (not self.is_accessible(receptacle))
 
     def is_accessible(self, receptacle: str) -> bool:
         """True if the receptacle has no door, or its door is open."""
         return receptacle not in self.openable or receptacle in self.opened
 
     def visible(self) -> dict[str, list[str]]:
-        """The receptacles at the agent's location that can be looked into, with their contents."""
-        return {name: self.contents(name) for name in self.receptacles_here() if self.is_accessible(name)}
+        """Return the receptacles here that can be looked into, with their contents."""
+        seen = [name for name in self.receptacles_here() if self.is_accessible(name)]
+        things = sorted(self.holder, key=number_key)
+        return {name: [thing for thing in things if self.holder[thing] == name] for name in seen}
 
     def can_hold(self, receptacle: str, thing: str) -> bool:
         """True if the receptacle's type takes the object's type."""
-        return self.object_kinds[thing] in self.holds_kinds.get(self.receptacle_kinds[receptacle], frozenset())
+        return self.object_kinds[thing] in self.holds_kinds.get(self.receptacle_kinds[receptacle], ())
 
 
 def number_key(name: str) -> tuple[str, int]:
@@ -77,10 +79,11 @@ def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | N
     """Sort the engine's facts into a snapshot.
 
     Args:
-        facts: propositions with `name` and `arguments`, each argument with a `name` (the engine's id).
+        facts: propositions with `name` and `arguments`, which have a `name`, the engine's id.
         names: the name in commands of each id, for example `mug 1`.
         before: an earlier snapshot of the same game, from which to take what never changes.
     """
+    # Only some facts ever change; the others need no sorting again.
     rows: dict[str, list[tuple[str, ...]]] = {}
     for fact in facts:
         if before is None or fact.name in _CHANGING:
@@ -92,24 +95,28 @@ def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | N
     def single(name: str) -> frozenset[str]:
         return frozenset(names[row[0]] for row in rows.get(name, ()))
 
-    in_hand = sorted(names[row[1]] for row in rows.get("holds", ()))
     changing: dict[str, Any] = {
-        "agent_at": next(iter(rows.get("atlocation", [("", "")])))[1],
+        "agent_at": rows.get("atlocation", [("", "")])[0][1],
         "holder": {name: names[place] for name, place in pairs("inreceptacle").items()},
-        "held": in_hand[0] if in_hand else None,
+        "held": min((names[row[1]] for row in rows.get("holds", ())), default=None),
         "opened": single("opened"),
         "states": {word: single(fact) for fact, word in _STATES.items()},
         "toggled": single("istoggled"),
     }
     if before is not None:
         return replace(before, **changing)
+
+    # Types are words of the facts, in lower case.
+    def kinds(name: str) -> dict[str, str]:
+        return {thing: type_word(kind) for thing, kind in pairs(name).items()}
+
     holds: dict[str, set[str]] = {}
     for receptacle_type, object_type in rows.get("cancontain", ()):
         holds.setdefault(type_word(receptacle_type), set()).add(type_word(object_type))
     return World(
         receptacle_at=pairs("receptacleatlocation"),
-        receptacle_kinds={name: type_word(kind) for name, kind in pairs("receptacletype").items()},
-        object_kinds={name: type_word(kind) for name, kind in pairs("objecttype").items()},
+        receptacle_kinds=kinds("receptacletype"),
+        object_kinds=kinds("objecttype"),
         openable=single("openable"),
         takeable=single("pickupable"),
         holds_kinds={kind: frozenset(things) for kind, things in holds.items()},
@@ -119,8 +126,7 @@ def read_world(facts: Iterable[Any], names: Mapping[str, str], before: World | N
 
 def type_word(name: str) -> str:
     """Return `mug` for `MugType` or `mugtype`."""
-    word = name.lower()
-    return word.removesuffix("type")
+    return name.lower().removesuffix("type")
 
 
 PICK = "pick_and_place_simple"
@@ -130,21 +136,17 @@ HEAT = "pick_heat_then_place_in_recep"
 COOL = "pick_cool_then_place_in_recep"
 PICK_TWO = "pick_two_obj_and_place"
 
-TASKS = (PICK, LOOK, CLEAN, HEAT, COOL, PICK_TWO)
-"""The task types, in the order of ALFWorld's numbers 1 to 6."""
-
+TASKS = (PICK, LOOK, CLEAN, HEAT, COOL, PICK_TWO)  # in the order of ALFWorld's numbers 1 to 6
 TREATMENTS = {CLEAN: ("clean", "SinkBasin"), HEAT: ("hot", "Microwave"), COOL: ("cool", "Fridge")}
 """State that an object must reach, and the receptacle type that brings it there."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal of an episode.
+    """Goal of an episode: ALFRED's task and types, for example `Mug`.
 
     Attributes:
-        task: one of `TASKS`.
-        thing: object type, for example `Mug`.
-        parent: receptacle type that it must be brought to; empty for `LOOK`.
+        parent: receptacle type that the object must be brought to; empty for `LOOK`.
         toggle: type of the lamp for `LOOK`; else empty.
     """
 
@@ -155,45 +157,42 @@ class Goal:
 
 
 def met_conditions(goal: Goal, world: World) -> tuple[bool, ...]:
-    """Return for each of the goal's conditions whether the state meets it; all of them together are the goal.
+    """Return for each of the goal's conditions whether the state meets it; together they are the goal.
 
-    Pick: an object of the type is in or on a receptacle of the type. Pick two: one is; two are, in the same receptacle.
-        Look: the object is
-    held; a lamp that is on stands where the agent is. Clean, heat, cool: an object is in place; an object was treated;
-    a treated one is in place.
+    Pick: an object of the type is in or on a receptacle of the type. Pick two: one is; two are, in
+    the same receptacle. Look: the object is held; a lamp that is on stands where the agent is.
+    Clean, heat, cool: an object is in place; an object was treated; a treated one is in place.
     """
-    things = [name for name, kind in world.object_kinds.items() if kind == goal.thing.lower()]
+    kinds = world.object_kinds
+    things = [name for name, kind in kinds.items() if kind == goal.thing.lower()]
     if goal.task == LOOK:
-        lamps = [name for name, kind in world.object_kinds.items() if kind == goal.toggle.lower()]
-        here = set(world.receptacles_here())
+        lamps = [name for name, kind in kinds.items() if kind == goal.toggle.lower()]
+        here = world.receptacles_here()
         lit = any(lamp in world.toggled and world.holder.get(lamp) in here for lamp in lamps)
         return world.held in things, lit
-    parents = {name for name, kind in world.receptacle_kinds.items() if kind == goal.parent.lower()}
+
+    # All other goals ask for objects in place.
+    parent = goal.parent.lower()
+    parents = {name for name, kind in world.receptacle_kinds.items() if kind == parent}
     placed = [name for name in things if world.holder.get(name) in parents]
     if goal.task == PICK:
         return (bool(placed),)
     if goal.task == PICK_TWO:
-        fullest = max((sum(world.holder[name] == parent for name in placed) for parent in parents), default=0)
+        fullest = max(Counter(world.holder[name] for name in placed).values(), default=0)
         return fullest >= 1, fullest >= 2
-    state = TREATMENTS[goal.task][0]
-    treated = [name for name in things if name in world.states[state]]
+    treated = world.states[TREATMENTS[goal.task][0]].intersection(things)
     return bool(placed), bool(treated), any(name in treated for name in placed)
 
 
 @dataclass(frozen=True)
 class Game:
-    """One game.
+    """One game, with its PDDL domain and problem.
 
     Attributes:
-        name: `task-Object-None-Receptacle-scene`, as the benchmark names its folders (with `/trial_...` for a benchmark
-            game).
-        goal: what must be done.
+        name: `task-Object-None-Receptacle-scene`, with `/trial_...` for a benchmark game.
         scene: number of the floor plan.
-        sentence: the task in words.
-        domain: PDDL domain.
-        grammar: text grammar, with the task's sentence in it.
-        problem: PDDL problem.
-        file: where a benchmark game was read from; empty for a generated one.
+        sentence: the task in words, which the text grammar holds, too.
+        file: path of a benchmark game; empty for a generated one.
     """
 
     name: str
@@ -207,10 +206,5 @@ class Game:
 
     def data(self) -> dict[str, Any]:
         """Return the content of a `game.tw-pddl` file."""
-        return {
-            "pddl_domain": self.domain,
-            "grammar": self.grammar,
-            "pddl_problem": self.problem,
-            "solvable": True,
-            "walkthrough": None,
-        }
+        texts = {"pddl_domain": self.domain, "grammar": self.grammar, "pddl_problem": self.problem}
+        return {**texts, "solvable": True, "walkthrough": None}

@@ -1,13 +1,12 @@
-"""Draw a game: a room, a goal that it affords, and things laid out so that the goal is not met yet and can be met.
+"""Draw a game: a room, a goal that it affords, and things laid out so that it can be met and is not yet.
 
-Everything comes from the given generator. The games are ours, not the benchmark's: the rooms, the tables of what holds
-what, the PDDL domain and the sentences are the installed package's, the choice of goals and the layout of the things
-are drawn here.
+Rooms, tables of containment, PDDL domain and sentences are the installed package's; the goals and
+the layout of the things are drawn here, from the generator that is passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -42,6 +41,7 @@ def write_problem(room: Room, goal: Goal, things: Sequence[Thing], start: tuple[
     here = _location(start, 0)
     kinds = sorted({thing.kind for thing in things})
 
+    # Types of furniture and objects that the domain names must exist in every game.
     objects = ["agent1 - agent"]
     objects += [f"{kind}Type - otype" for kind in sorted({*kinds, *_NAMED_OBJECT_TYPES})]
     objects += [f"{kind}Type - rtype" for kind in sorted({*room.kinds, *_NAMED_RECEPTACLE_TYPES})]
@@ -49,10 +49,12 @@ def write_problem(room: Room, goal: Goal, things: Sequence[Thing], start: tuple[
     objects += [f"{mangle(thing.id)} - object" for thing in things]
     objects += [f"{name} - location" for name in (here, *locations.values())]
 
+    # The furniture: where it stands, whether it has a door, what it can hold.
     facts = [f"(atLocation agent1 {here})", "(= (total-cost) 0)"]
     for place in room.places:
         name = mangle(place.id)
-        facts += [f"(receptacleType {name} {place.kind}Type)", f"(receptacleAtLocation {name} {locations[place.id]})"]
+        facts.append(f"(receptacleType {name} {place.kind}Type)")
+        facts.append(f"(receptacleAtLocation {name} {locations[place.id]})")
         if place.kind in tables.OPENABLE_CLASS_SET:
             facts.append(f"(openable {name})")
     facts += [
@@ -61,41 +63,25 @@ def write_problem(room: Room, goal: Goal, things: Sequence[Thing], start: tuple[
         for kind in kinds
         if kind in holdable[receptacle]
     ]
+    # The objects: where they lie, and what can be done with them.
     for thing in things:
-        name = mangle(thing.id)
+        name, abilities = mangle(thing.id), tables.VAL_ACTION_OBJECTS
         facts += [
             f"(objectType {name} {thing.kind}Type)",
             f"(inReceptacle {name} {mangle(thing.place.id)})",
             f"(objectAtLocation {name} {locations[thing.place.id]})",
         ]
-        facts += [
-            f"({ability} {name})"
-            for ability in _ABILITIES
-            if thing.kind in tables.VAL_ACTION_OBJECTS[ability.capitalize()]
-        ]
-        if thing.kind not in tables.VAL_ACTION_OBJECTS["Toggleable"]:
+        facts += [f"({word} {name})" for word in _ABILITIES if thing.kind in abilities[word.capitalize()]]
+        if thing.kind not in abilities["Toggleable"]:
             facts.append(f"(pickupable {name})")
-    return _assemble(objects, facts, goal)
 
-
-def _assemble(objects: Iterable[str], facts: Iterable[str], goal: Goal) -> str:
+    # The package's goal closes the (define, where a metric still has to follow.
     template = str(package.goal_library()[goal.task]["pddl"])
-    wanted = template.format(obj=goal.thing, recep=goal.parent, toggle=goal.toggle, mrecep="").replace("#", "-").strip()
-    body = wanted.removesuffix(")")  # the package's template closes the (define
-    lines = [
-        "(define (problem vlgym)",
-        "(:domain alfred)",
-        "(:objects",
-        *objects,
-        ")",
-        "(:init",
-        *facts,
-        ")",
-        body,
-        "(:metric minimize (total-cost))",
-        ")",
-    ]
-    return "\n".join(lines) + "\n"
+    wanted = template.format(obj=goal.thing, recep=goal.parent, toggle=goal.toggle, mrecep="")
+    body = wanted.replace("#", "-").strip().removesuffix(")")
+    header = ["(define (problem vlgym)", "(:domain alfred)"]
+    lists = ["(:objects", *objects, ")", "(:init", *facts, ")"]
+    return "\n".join([*header, *lists, body, "(:metric minimize (total-cost))", ")"]) + "\n"
 
 
 def _location(pose: tuple[int, int, int, int], index: int) -> str:
@@ -103,20 +89,15 @@ def _location(pose: tuple[int, int, int, int], index: int) -> str:
 
 
 FEWEST_THINGS, MOST_THINGS = 12, 22
-"""Bounds on the number of objects in a room, lamps not counted (a room with few kinds of object may have fewer)."""
+"""Objects in a room, lamps not counted; a room with few kinds of object may have fewer."""
 
 MOST_OF_A_KIND = 3
-MOST_TOGETHER = 8
-"""Most objects in one receptacle."""
-
+MOST_TOGETHER = 8  # most objects in one receptacle
 LAMP = "DeskLamp"
 LAMP_STANDS = ("CoffeeTable", "Desk", "DiningTable", "Dresser", "Shelf", "SideTable")
 _ABILITY_OF = {CLEAN: "Cleanable", HEAT: "Heatable", COOL: "Coolable"}
 _T = TypeVar("_T")
-
-
-_Plan = tuple[Goal, tuple[str, ...]]
-"""A goal that a room affords, and the receptacle types that may hold its object at the start."""
+_Plan = tuple[Goal, tuple[str, ...]]  # a goal, and the receptacle types where its object may start
 
 
 def draw_game(
@@ -131,42 +112,45 @@ def draw_game(
     """Draw a game.
 
     Args:
-        rng: the only source of chance.
-        task: ALFRED task type.
-        seen: whether the room is drawn from the official training scenes or from the unseen ones.
+        seen: whether the room is one of the official training scenes or of the unseen ones.
         scene: a room, in place of a drawn one.
         things: bounds on the number of objects.
-        places: bounds on the number of receptacles of a drawn room; without effect where no room fits.
+        places: bounds on the receptacles of a drawn room; without effect where no room fits.
 
     Raises:
         UserError: the chosen room does not afford the task.
     """
-    scenes = fitting_scenes(task, seen) if scene is None else (scene,)
+    scenes: tuple[int, ...] = (scene,) if scene is not None else ()
     if scene is None:
-        scenes = tuple(each for each in scenes if places[0] <= len(load_room(each).places) <= places[1]) or scenes
+        fitting = fitting_scenes(task, seen)
+        low, high = places
+        scenes = tuple(each for each in fitting if low <= len(load_room(each).places) <= high)
+        scenes = scenes or fitting
     room = load_room(_pick(rng, scenes))
     plans = _plans(task, room.scene)
     if not plans:
-        fitting = sorted(fitting_scenes(task, True) + fitting_scenes(task, False))
-        raise UserError(
-            f"Scene {room.scene} ({room.kind}) affords no {task} task; scenes that do: {', '.join(map(str, fitting))}."
-        )
+        fitting = tuple(sorted(fitting_scenes(task, True) + fitting_scenes(task, False)))
+        others = ", ".join(map(str, fitting))
+        raise UserError(f"Scene {room.scene} ({room.kind}) affords no {task} task; scenes that do: {others}.")
+
+    # The object is drawn before its destination, so that each type of object is as frequent.
     thing_type = _pick(rng, sorted({goal.thing for goal, _ in plans}))
     goal, sources = _pick(rng, [plan for plan in plans if plan[0].thing == thing_type])
     laid = _lay_out(rng, room, goal, sources, things)
-    stand = tuple(int(number) for number in _pick(rng, list(room.floor)))
-    start = (stand[0], stand[1], int(rng.integers(4)), 30)
-    sentences: list[str] = package.goal_library()[task]["templates"]
-    sentence = str(_pick(rng, sentences)).format(
-        obj=goal.thing.lower(), recep=goal.parent.lower(), toggle=goal.toggle.lower()
-    )
+    column, row = (int(number) for number in _pick(rng, list(room.floor)))
+    start = (column, row, int(rng.integers(4)), 30)
+
+    # ALFRED has several sentences for a task.
+    words = {"obj": goal.thing, "recep": goal.parent, "toggle": goal.toggle}
+    words = {name: word.lower() for name, word in words.items()}
+    sentence = str(_pick(rng, package.goal_library()[task]["templates"])).format(**words)
     return Game(
         name=f"{task}-{goal.thing}-None-{goal.parent or goal.toggle}-{room.scene}",
         goal=goal,
         scene=room.scene,
         sentence=sentence,
-        domain=package.domain_text(),
-        grammar=package.grammar_text().replace("UNKNOWN GOAL", sentence),
+        domain=package.read_data("alfred.pddl"),
+        grammar=package.read_data("alfred.twl2").replace("UNKNOWN GOAL", sentence),
         problem=write_problem(room, goal, laid, start),
     )
 
@@ -190,7 +174,11 @@ def _plans(task: str, scene: int) -> tuple[_Plan, ...]:
     needed = TREATMENTS[task][1] if task in TREATMENTS else None
     if needed is not None and needed not in room.kinds:
         return ()
-    able = tables.VAL_ACTION_OBJECTS[_ABILITY_OF[task]] if task in _ABILITY_OF else set(room.objects)
+
+    # The object must be one that can be treated, and must start in furniture of another type.
+    able = set(room.objects)
+    if task in _ABILITY_OF:
+        able = tables.VAL_ACTION_OBJECTS[_ABILITY_OF[task]]
     plans = []
     for thing in room.objects:
         holders = _holders(room, thing)
@@ -213,6 +201,8 @@ def _lay_out(
         if room_left <= 0:
             break
         counts[others[int(index)]] = min(room_left, int(rng.integers(1, MOST_OF_A_KIND + 1)))
+
+    # The goal's objects lie where they do not meet it; the others anywhere that can hold them.
     load: dict[str, int] = {}
     things: list[Thing] = []
     for thing, count in counts.items():
@@ -228,17 +218,13 @@ def _lay_out(
 
 
 def _draw_place(rng: np.random.Generator, room: Room, kinds: Sequence[str], load: dict[str, int]) -> Place:
-    """Draw a receptacle: first its type, then one of that type, so that many cabinets do not swallow everything; full
-    ones are left out.
-    """
-    free = {
-        kind: [place for place in room.places if place.kind == kind and load.get(place.id, 0) < MOST_TOGETHER]
-        for kind in kinds
-    }
-    open_kinds = [kind for kind in kinds if free[kind]]
-    if not open_kinds:
-        return _pick(rng, [place for place in room.places if place.kind in kinds])
-    return _pick(rng, free[_pick(rng, open_kinds)])
+    """Draw a type, then a receptacle of it that is not full: many cabinets do not get all."""
+    fitting = [place for place in room.places if place.kind in kinds]
+    free = [place for place in fitting if load.get(place.id, 0) < MOST_TOGETHER]
+    if not free:
+        return _pick(rng, fitting)
+    kind = _pick(rng, [kind for kind in kinds if any(place.kind == kind for place in free)])
+    return _pick(rng, [place for place in free if place.kind == kind])
 
 
 def _put(rng: np.random.Generator, kind: str, place: Place, number: int) -> Thing:

@@ -1,7 +1,7 @@
 """ALFWorld: do a household task in a room, in words.
 
-The list of legal actions names furniture only. A command that names what is held or seen is spelled from the picture
-and taken if the engine admits it now; all others are refused in the same words.
+With action templates the list of legal actions names furniture only. A player spells what it holds
+or sees from the picture; every command that the engine does not admit is refused in the same words.
 """
 
 from __future__ import annotations
@@ -29,142 +29,137 @@ from .rooms import load_room
 from .thor import ThorBackend
 
 TEMPLATES = (
-    "take OBJECT from RECEPTACLE", "move OBJECT to RECEPTACLE", "use OBJECT", "clean OBJECT with RECEPTACLE",
-    "heat OBJECT with RECEPTACLE", "cool OBJECT with RECEPTACLE", "slice OBJECT with OBJECT",
+    "take OBJECT from RECEPTACLE", "move OBJECT to RECEPTACLE", "use OBJECT",
+    "clean OBJECT with RECEPTACLE", "heat OBJECT with RECEPTACLE", "cool OBJECT with RECEPTACLE",
+    "slice OBJECT with OBJECT",
 )  # fmt: skip
-"""Commands in addition to the listed ones, with the words that the player fills in as capitals."""
+"""Commands in addition to the listed ones; the player fills in the capitals."""
 
-_OLDER = ("put OBJECT in/on RECEPTACLE",)
-"""Command of engines before alfworld 0.4 for `move .. to ..`."""
-
-_SLOT = re.compile(r"[A-Z]+")
-_FORMS = tuple(re.compile(".+".join(re.escape(part) for part in _SLOT.split(form))) for form in (*TEMPLATES, *_OLDER))
+_OLDER = "put OBJECT in/on RECEPTACLE"  # `move .. to ..` of engines before alfworld 0.4
+_FORMS = tuple(re.compile(re.sub(r"[A-Z]+", ".+", form)) for form in (*TEMPLATES, _OLDER))
 _DOOR = re.compile(r"(?:open|close) (.+)")
+SUBGOAL = 1.0  # reward when a condition of the goal is met for the first time in an episode
 
 
 def list_furniture_actions(commands: Sequence[str]) -> list[str]:
-    """Return the legal actions that need no sight: `go to` each other piece of furniture, and `open` and `close` each
-    door where the agent is, whichever of the two it needs."""
+    """Return the legal actions that need no sight: each `go to`, and `open` and `close` of doors here."""
     going = [command for command in commands if command.startswith("go to ")]
     doors = dict.fromkeys(match[1] for match in map(_DOOR.fullmatch, commands) if match)
     return going + [f"{verb} {place}" for place in doors for verb in ("open", "close")]
 
 
 def match_template(wanted: str, commands: Sequence[str]) -> str | None:
-    """Return the command that fits a template and that `wanted` spells, or `None`.
-
-    Case, runs of white space and the sign before an object's number do not matter.
-    """
-    spelled = _plain(wanted)
-    fitting = (command for command in commands if _plain(command) == spelled)
-    return next((command for command in fitting if any(form.fullmatch(command) for form in _FORMS)), None)
+    """Return the command that fits a template and is spelled so, case, blanks and `#` aside."""
+    for command in commands:
+        if _plain(command) == _plain(wanted) and any(form.fullmatch(command) for form in _FORMS):
+            return command
+    return None
 
 
 def _plain(text: str) -> str:
     return " ".join(text.replace("#", " ").split()).casefold()
 
 
-BACKENDS = ("drawn", "thor")
-GAMES = ("auto", "generated", "benchmark")
-ACTIONS = ("listed", "templates")
-TEACHERS = ("knowing", "seeking")
-SUBGOAL = 1.0
-"""Reward when a condition of the goal is met for the first time in an episode."""
-
 _PICTURE = (
-    "You are an expert in a household. The picture shows the room from above: labelled furniture (brown bar: "
-    "closed, green bar: open), you as a blue disc, and a red frame around the furniture where you are. Below "
-    "the plan stands what you hold and see.\n"
+    "You are an expert in a household. The picture shows the room from above: labelled furniture "
+    "(brown bar: closed, green bar: open), you as a blue disc, and a red frame around the furniture "
+    "where you are. Below the plan stands what you hold and see.\n"
 )
-_TEMPLATES = PromptTemplate(
+_LOOK_AND_SPELL = PromptTemplate(
     version=2,
     instructions=(
         f"{_PICTURE}Your task is to: {{task}}.\nYou have {{max_turns}} turns.\n"
-        "The legal actions of a turn list where you can go, and the doors where you are. With things that you see or "
-        f"hold you also have: {', '.join(TEMPLATES)}. Spell an OBJECT with its number, both as below the plan; what "
-        "is not there, not seen or not possible is refused, and changes nothing.\n{format}"
+        "The legal actions of a turn list where you can go, and the doors where you are. With things "
+        f"that you see or hold you also have: {', '.join(TEMPLATES)}. Spell an OBJECT with its "
+        "number, both as below the plan; what is not there, not seen or not possible is refused, and "
+        "changes nothing.\n{format}"
     ),
     turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
 )
-"""Prompt with action templates."""
 
 
 class ALFWorld(VLEnv):
     """ALFWorld: household tasks of ALFRED in the room layouts of AI2-THOR.
 
-    Goal: what the task says, one of six types: put an object somewhere; look at an object under a lamp; clean, heat or
-        cool an object and put it somewhere; put two objects of a kind somewhere. Objects may be inside closed
-        furniture.
-    Observation: a plan of the room, 448 x 448 pixels by default. Each piece of furniture is a labelled tile as near to
-        its true place as fits; in no room do two overlap. A brown bar is a closed door or drawer, a green bar an open
-        one, a red frame where the agent is, a blue disc the agent with its heading. The band below names what it holds
-        and what it sees: the contents of the furniture where it stands, if open or without a door, with their state
-        (`cup 1 (hot)`). Labels are at least 11 pixels high; other sizes are scaled from 448, and below about 300 labels
-        suffer. With action templates (`-v1`) things have drawn numbers (`cup #37`), and what is held, open and seen
-        must be read from the picture: the text tells the task, where one can go, and the doors where the agent is.
-        With listed actions (`-v0`) the text gives the engine's last answer and all admissible commands, which name
-        what is there.
-    Actions: with action templates `go to RECEPTACLE`, `open RECEPTACLE`, `close RECEPTACLE`, which are listed, and
-        `take OBJECT from RECEPTACLE`, `move OBJECT to RECEPTACLE`, `use OBJECT`, `clean|heat|cool OBJECT with
-        RECEPTACLE`, `slice OBJECT with OBJECT`, which are matched against what is there. With listed actions the
-        engine's admissible commands, `examine`, `inventory`, `look` and `help` included. A reply must spell one of
-        them wholly (`cabinet 1` is never `cabinet 10`); any other reply changes nothing, and every refusal is the same.
-    Reward: +50 on success, +1 when a condition of the goal is met for the first time, -1 for a reply without an
-        admissible command (`invalid_penalty`). `compat="rl4vlm"` is the published code (`alf_utils.py`): +50 on
-        success, the fraction of conditions met at every step (so loitering pays), -1 for an illegal reply. The
-        paper's text says +1 at a sub-goal, as the default here. `compat="vldac"`: the same with +1 on success.
-    Conditions: ALFRED's (`alfworld/env/tasks.py`), counted on the engine's facts. Pick: in place. Pick two: one in
-        place, two in the same receptacle. Look: the object held, a lit lamp where the agent is. Clean, heat, cool: one
-        in place, one treated, a treated one in place.
+    Goal: the task's sentence, of one of six types: put an object somewhere; look at an object under
+        a lamp; clean, heat or cool an object and put it somewhere; put two objects of a kind
+        somewhere. Objects may be inside closed furniture.
+    Observation: a plan of the room, 448 x 448 pixels by default. Each piece of furniture is a
+        labelled tile as near to its true place as fits; no two overlap. A brown bar is a closed
+        door or drawer, a green bar an open one, a red frame where the agent is, a blue disc the
+        agent with its heading. The band below names what it holds and sees: the contents of the
+        furniture where it stands, if open or without a door, with their state (`cup 1 (hot)`).
+        Labels are at least 11 pixels high; other sizes are scaled from 448, and below about 300
+        labels suffer. With action templates (`-v1`) things have drawn numbers (`cup #37`), and the
+        picture alone shows what is held, open and seen: the text tells the task, where one can go,
+        and the doors where the agent is. With listed actions (`-v0`) the text gives the engine's
+        last answer and all admissible commands, which name what is there.
+    Actions: with action templates `go to RECEPTACLE`, `open RECEPTACLE`, `close RECEPTACLE`, which
+        are listed, and `take OBJECT from RECEPTACLE`, `move OBJECT to RECEPTACLE`, `use OBJECT`,
+        `clean|heat|cool OBJECT with RECEPTACLE`, `slice OBJECT with OBJECT`, which are matched
+        against what is there. With listed actions the engine's admissible commands, `examine`,
+        `inventory`, `look` and `help` included. A reply must spell one of them wholly (`cabinet 1`
+        is never `cabinet 10`); any other changes nothing, and every refusal is the same.
+    Reward: +50 on success, +1 when a condition of the goal is met for the first time, -1 for a
+        reply without an admissible command (`invalid_penalty`). `compat="rl4vlm"` is the published
+        code (`alf_utils.py`): +50 on success, the fraction of conditions met at every step (so
+        loitering pays), -1 for an illegal reply. The paper's text says +1 at a sub-goal, as the
+        default here. `compat="vldac"`: the same with +1 on success.
+    Conditions: ALFRED's (`alfworld/env/tasks.py`), counted on the engine's facts. Pick: in place.
+        Pick two: one in place, two in the same receptacle. Look: the object held, a lit lamp where
+        the agent is. Clean, heat, cool: one in place, one treated, a treated one in place.
     Endings: terminated on success; truncated after 50 turns.
-    Success: the engine's own goal test.
-    Info: `goal_condition_success_rate` (fraction of ALFRED's goal conditions that the state meets; also `score`),
-        `task_type`, `game`, `scene`, `games` (`generated` or `benchmark`).
-    Splits: generated games use the official scenes: train and val the 96 seen rooms (other games), test the 24 unseen
-        ones. The benchmark's games map train, val, test to its train, valid_seen, valid_unseen.
-    Oracle: `seeking` (`-v1`) knows only what was seen in the episode: it looks through the furniture, what is likeliest
-        for the fewest commands first, so that a model can learn from it. `knowing` (`-v0`)
-        knows where everything is. Both won all test episodes that registry.yaml's ceilings are of, the latter in 100
-        games of all types in 6 commands on average and 11 at most, also after 15 random commands. Neither runs a
-        planner; both are good, not proved shortest.
+    Success: the engine's goal test.
+    Info: `goal_condition_success_rate` (fraction of ALFRED's goal conditions that the state meets;
+        also `score`), `task_type`, `game`, `scene`, `games` (`generated` or `benchmark`).
+    Splits: generated games use the official scenes: train and val the 96 seen rooms (other games),
+        test the 24 unseen ones. The benchmark's games map train, val, test to its train,
+        valid_seen, valid_unseen.
+    Oracle: `seeking` (`-v1`) knows only what was seen in the episode: it looks first where the
+        object is likeliest for the fewest commands, so a model can learn from it. `knowing` (`-v0`)
+        knows where everything is. Both won all test episodes of registry.yaml's ceilings; `knowing`
+        took 6 commands on average and 11 at most in 100 games of all types, also after 15 random
+        commands. Neither runs a planner; both are good, not proved shortest.
 
-    Generated games are not the benchmark's games, and scores on them do not compare with published ones. The
-    benchmark's are played when `ALFWORLD_DATA` holds them and `split` is given, or with `games="benchmark"`: sorted by
+    Scores on generated games do not compare with published ones. The benchmark's games are played
+    when `ALFWORLD_DATA` holds them and `split` is given, or with `games="benchmark"`: sorted by
     folder; episode `i` of a vlgym split plays game `i` modulo their number.
 
     References:
-        Shridhar et al., ALFWorld: Aligning Text and Embodied Environments for Interactive Learning, ICLR 2021, arXiv
-        2010.03768. Shridhar et al., ALFRED, CVPR 2020. Zhai et al., RL4VLM, NeurIPS 2024. VL-DAC, arXiv 2508.04280.
+        Shridhar et al., ALFWorld: Aligning Text and Embodied Environments for Interactive Learning,
+        ICLR 2021, arXiv 2010.03768. Shridhar et al., ALFRED, CVPR 2020. Zhai et al., RL4VLM,
+        NeurIPS 2024. VL-DAC, arXiv 2508.04280.
 
     Args:
         tasks: ALFRED task types that are drawn, uniformly; default all six.
-        games: `generated`, `benchmark`, or `auto` (the benchmark's where `split` is given and they are installed, else
-            generated).
+        games: `generated`, `benchmark`, or `auto` (the benchmark's where `split` is given and they
+            are installed, else generated).
         split: `train`, `valid_seen` or `valid_unseen`; default from the seed.
-        compat: `None`, `"rl4vlm"` or `"vldac"`: reward as above, 300 x 300 pixels, and the published reader, which
-            takes the first admissible command after `"action":` (so "go to cabinet 10" becomes "go to cabinet 1" where
-            both are admissible); the actions are listed, and an empty reply executes a random one of them, drawn from
-            the episode's generator, and costs 1. Not reproduced: there every reset has one seed.
-        backend: `drawn`, or `thor` for AI2-THOR's own frames (needs much that this package does not bring; it says what
-            is missing).
-        actions: `listed`, all admissible commands; or `templates`, commands that the player fills in from the picture
-            (with `backend="thor"` under the simulator's own names).
+        compat: `None`, `"rl4vlm"` or `"vldac"`: reward as above, 300 x 300 pixels, and the
+            published reader, which takes the first admissible command after `"action":` (so "go to
+            cabinet 10" becomes "go to cabinet 1" where both are admissible); the actions are
+            listed, and an empty reply executes a random one of them, drawn from the episode's
+            generator, and costs 1. Not reproduced: there every reset has one seed.
+        backend: `drawn`, or `thor` for AI2-THOR's frames (this package does not bring all that it
+            needs; the error names what is missing).
+        actions: `listed`, all admissible commands; or `templates`, commands that the player fills
+            in from the picture (with `backend="thor"` under the simulator's names).
         teacher: `knowing` or `seeking`: what the oracle knows.
-        text_observation: whether the text repeats the engine's last answer; by default with listed actions only. What
-            is held, open and seen must be read from the picture with templates and without it alone: listed commands
-            name what is there.
+        text_observation: whether the text repeats the engine's last answer; by default with listed
+            actions only. Without it listed commands still name what is there; templates do not.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `task` (a task type), `scene` (a floor plan number, generated games), `game` (the number of a
-    benchmark game); in generated games `level`, 0 to 4: task types, receptacles in the room, objects.
+    Options of `reset`: `task` (a task type), `scene` (a floor plan number, generated games), `game`
+        (the number of a benchmark game); in generated games `level`, 0 to 4: task types,
+        receptacles in the room, objects.
 
     Raises:
-        UserError: an argument or option is out of its range, or benchmark games are asked for and not there.
+        UserError: a value is out of its range, or benchmark games are demanded and not there.
     """
 
     prompt = PromptTemplate(
         version=1,
-        instructions=(f"{_PICTURE}Your task is to: {{task}}.\nYou have {{max_turns}} turns.\n{{format}}"),
+        instructions=_PICTURE + "Your task is to: {task}.\nYou have {max_turns} turns.\n{format}",
         turn="Turn {turn} of {max_turns}.\n{state}\nLegal actions: {actions}.",
     )
     reset_options: ClassVar = {
@@ -177,7 +172,8 @@ class ALFWorld(VLEnv):
             lambda env, value: env._read_scene(value), (0.5, True, "kitchen", -1),
         ),
         "game": ResetOption(
-            "the game, where the benchmark's are played", "a number from 0, below the split's number of games",
+            "the game, where the benchmark's are played",
+            "a number from 0, below the split's number of games",
             lambda env, value: env._read_game(value), (0.5, True, "x", -1),
         ),
     }  # fmt: skip
@@ -209,32 +205,35 @@ class ALFWorld(VLEnv):
     ) -> None:
         chosen = (tasks,) if isinstance(tasks, str) else tasks or TASKS
         self.tasks = tuple(check_choice("task type", task, TASKS) for task in chosen)
-        self.games = check_choice("games", games, GAMES)
+        self.games = check_choice("games", games, ("auto", "generated", "benchmark"))
         self.split = check_choice("split", split, (None, *SPLITS))
-        self.backend = check_choice("backend", backend, BACKENDS)
+        self.backend = check_choice("backend", backend, ("drawn", "thor"))
         self.compat = check_choice("compat", compat, rl4vlm.COMPAT)
-        listed = check_choice("actions", actions, ACTIONS) == "listed" or self.compat is not None
-        self.teacher = check_choice("teacher", teacher, TEACHERS)
+        check_choice("actions", actions, ("listed", "templates"))
+        self.teacher = check_choice("teacher", teacher, ("knowing", "seeking"))
+
+        # The published reader knows listed actions only.
+        self.actions = actions if compat is None else "listed"
+        listed = self.actions == "listed"
         self.text_observation = listed if text_observation is None else bool(text_observation)
-        self.actions = "listed" if listed else "templates"
         if not listed:
-            self.prompt = _TEMPLATES  # type: ignore[misc]  # of the class elsewhere; here it depends on an argument
-        if self.compat is not None:
+            self.prompt = _LOOK_AND_SPELL  # type: ignore[misc]  # elsewhere of the class
+        if compat is not None:
             kwargs["parser"] = kwargs.get("parser") or rl4vlm.PARSER
         super().__init__(invalid_penalty=invalid_penalty, **kwargs)
-        self.uses_benchmark = self.backend == "thor" or wants_benchmark(self.games, self.split)
-        self._backend: DrawnGame | ThorBackend = (
-            ThorBackend(self.image_size) if self.backend == "thor" else DrawnGame(self.image_size)
-        )
+
+        self.uses_benchmark = backend == "thor" or wants_benchmark(games, split)
+        make = ThorBackend if backend == "thor" else DrawnGame
+        self._backend: DrawnGame | ThorBackend = make(self.image_size)
         self._met: tuple[bool, ...] = ()
         self._ever_met: tuple[bool, ...] = ()
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        """Draw or choose a game and open it; the seed also says which split's rooms or games are used."""
         tasks = (options["task"],) if "task" in options else self.tasks
         tasks = tuple(task for task in tasks if task in self.types) or tasks
         self._game = self._choose_game(rng, tasks, options)
-        self._backend.open(self._game, None if self.actions == "listed" else int(rng.integers(2**32)))
+        tag_seed = None if self.actions == "listed" else int(rng.integers(2**32))
+        self._backend.open(self._game, tag_seed)
         self._met = self._ever_met = self._backend.conditions()
 
     def act(self, action: str) -> Outcome:
@@ -243,18 +242,17 @@ class ALFWorld(VLEnv):
         if action not in backend.commands:
             return Outcome(illegal=True, feedback="refused")
         backend.command(action)
+
+        # A condition pays once; with `compat` the share of the met ones pays at every step.
         self._met = backend.conditions()
-        first = sum(now and not before for now, before in zip(self._met, self._ever_met, strict=True))
-        self._ever_met = tuple(now or before for now, before in zip(self._met, self._ever_met, strict=True))
-        progress = self.score() if self.compat else SUBGOAL * first
-        return Outcome(
-            rl4vlm.COMPAT[self.compat] * backend.won + progress, terminated=backend.won, feedback=backend.feedback
-        )
+        before = self._ever_met
+        self._ever_met = tuple(now or old for now, old in zip(self._met, before, strict=True))
+        progress = self.score() if self.compat else SUBGOAL * (sum(self._ever_met) - sum(before))
+        reward = rl4vlm.COMPAT[self.compat] * backend.won + progress
+        return Outcome(reward, terminated=backend.won, feedback=backend.feedback)
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Read the reply, act, observe. With `compat` an illegal reply is paid its fraction of conditions too, as
-        published.
-        """
+        """Take a step; with `compat` an illegal reply is paid its fraction of conditions, as published."""
         observation, reward, terminated, truncated, info = super().step(action)
         if self.compat and info["invalid_action"] and not info["vlgym"]["actions"]:
             reward += self.score()
@@ -262,51 +260,41 @@ class ALFWorld(VLEnv):
         return observation, reward, terminated, truncated, info
 
     def resolve_arguments(self) -> dict[str, Any]:
-        """Return the kind of games that are played, and their form."""
-        return {
-            "games": "benchmark" if self.uses_benchmark else "generated",
-            "actions": self.actions,
-            "text_observation": self.text_observation,
-        }
+        form = {"actions": self.actions, "text_observation": self.text_observation}
+        return {"games": self._source(), **form}
 
     def natural_size(self) -> tuple[int, int] | None:
-        """The published pictures' size with `compat`."""
         return rl4vlm.IMAGE_SIZE if self.compat else None
 
     def image(self) -> NDArray[np.uint8]:
-        """The picture of the room."""
         return self._backend.frame()
 
     def task(self) -> str:
-        """The task's sentence."""
         return self._game.sentence
 
     def state_text(self) -> str:
-        """The engine's last answer, or nothing with `text_observation=False`."""
         return self._backend.feedback if self.text_observation else ""
 
     def legal_actions(self) -> list[str]:
-        """The admissible commands, in the engine's order; with templates those that name furniture alone."""
+        """The admissible commands in the engine's order; with templates those on furniture alone."""
         commands = self._backend.commands
         return list(commands) if self.actions == "listed" else list_furniture_actions(commands)
 
     def match_action(self, wanted: str) -> str | None:
-        """Return the command that a reply means; with templates also one that names what is held or seen."""
         command = super().match_action(wanted)
-        return command or (match_template(wanted, self._backend.commands) if self.actions == "templates" else None)
+        if command is None and self.actions == "templates":
+            return match_template(wanted, self._backend.commands)
+        return command
 
     def oracle(self) -> str | None:
-        """The oracle's next command."""
         advice = self._advise()
         return advice.command if advice else None
 
     def think(self, action: str) -> str:
-        """Return the oracle's reason for a command."""
         advice = self._advise()
         return f"{advice.reason}." if advice and advice.command == action else ""
 
     def success(self) -> bool:
-        """True if the engine's goal test holds."""
         return self._backend.won
 
     def score(self) -> float:
@@ -314,19 +302,18 @@ class ALFWorld(VLEnv):
         return sum(self._met) / len(self._met) if self._met else 0.0
 
     def extra_info(self) -> dict[str, Any]:
-        """Task, game and progress."""
+        game = self._game
         return {
-            "goal_condition_success_rate": self.score(),
-            "task_type": self._game.goal.task,
-            "game": self._game.name,
-            "scene": self._game.scene,
-            "games": "benchmark" if self.uses_benchmark else "generated",
-        }
+            "goal_condition_success_rate": self.score(), "task_type": game.goal.task,
+            "game": game.name, "scene": game.scene, "games": self._source(),
+        }  # fmt: skip
 
     def close(self) -> None:
-        """Free the engine."""
         self._backend.close()
         super().close()
+
+    def _source(self) -> str:
+        return "benchmark" if self.uses_benchmark else "generated"
 
     def _fail(self, failure: str, executed: list[str], reward: float) -> tuple[list[str], Outcome, str]:
         """With `compat` an empty reply plays a random admissible command, as published."""
@@ -345,10 +332,11 @@ class ALFWorld(VLEnv):
         split = self.split or SPLIT_OF_SEEDS[self.seed_split or "train"]
         if not self.uses_benchmark:
             task = tasks[int(rng.integers(len(tasks)))]
-            return draw_game(
-                rng, task, seen=split != "valid_unseen", scene=options.get("scene"), things=self.things,
-                places=self.places,
-            )  # fmt: skip
+            scene = options.get("scene")
+            bounds = {"things": self.things, "places": self.places}
+            return draw_game(rng, task, seen=split != "valid_unseen", scene=scene, **bounds)
+
+        # Seeds of a split play the benchmark's games in turn, so that each counts once.
         paths = list_games(split, tasks)
         if "game" in options:
             number = options["game"]
@@ -363,14 +351,16 @@ class ALFWorld(VLEnv):
 
     def _read_scene(self, value: Any) -> int:
         if self.uses_benchmark:
-            raise UserError("the benchmark's games are played, which bring their rooms; game=NUMBER chooses one.")
-        if not isinstance(value, int) or isinstance(value, bool):
+            reason = "the benchmark's games are played, which bring their rooms"
+            raise UserError(f"{reason}; game=NUMBER chooses one.")
+        if type(value) is not int:
             raise ValueError
         return load_room(value).scene
 
     def _read_game(self, value: Any) -> int:
         if not self.uses_benchmark:
-            raise UserError("generated games are played, which have no numbers; the benchmark's have: split or games.")
-        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            reason = "generated games are played, which have no numbers"
+            raise UserError(f"{reason}; the benchmark's have: split or games.")
+        if type(value) is not int or value < 0:
             raise ValueError
         return value

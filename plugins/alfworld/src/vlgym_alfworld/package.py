@@ -1,8 +1,9 @@
 """Files of the installed `alfworld` package, and an import of it that leaves the process as it was.
 
-`import alfworld` makes a folder under the home directory and sets the environment variable `ALFWORLD_DATA`;
-`import textworld` draws from NumPy's global generator. This import does neither: the variable points at an existing
-folder of the package meanwhile, and variable and generators are put back afterwards.
+`import alfworld` makes a folder under the home directory and sets the environment variable
+`ALFWORLD_DATA`; `import textworld` draws from NumPy's global generator. This import does neither:
+the variable points at an existing folder of the package meanwhile; variable and generators are put
+back.
 """
 
 from __future__ import annotations
@@ -25,28 +26,22 @@ from vlgym.errors import MissingSystemPartError
 from vlgym.registry.installing import how_to_install
 
 VARIABLE = "ALFWORLD_DATA"
-DEFAULT_DATA = Path("~/.cache/alfworld")
-"""Folder in which `alfworld-download` puts the benchmark when the variable is not set."""
-
+DEFAULT_DATA = "~/.cache/alfworld"  # where `alfworld-download` puts the benchmark by default
+DOWNLOAD_AGAIN = "Download it again: alfworld-download --force."
 _FIX = (
-    "ALFWorld needs the packages alfworld and textworld, partly built from source: "
-    f"run 'apt-get install gcc g++ make cmake', then '{how_to_install('vlgym-alfworld')}'."
+    "ALFWorld needs the packages alfworld and textworld, partly built from source: run 'apt-get "
+    f"install gcc g++ make cmake', then '{how_to_install('vlgym-alfworld')}'."
 )
 _LOCK = threading.RLock()
 
 
 def data_folder() -> Path:
-    """Return the folder of the benchmark's data: `ALFWORLD_DATA`, else the package's default; it need not exist."""
-    folder = os.environ.get(VARIABLE, "").strip()
-    return Path(folder).expanduser() if folder else DEFAULT_DATA.expanduser()
+    """Return the folder of the benchmark's data, `ALFWORLD_DATA` or the default; it need not exist."""
+    return Path(os.environ.get(VARIABLE, "").strip() or DEFAULT_DATA).expanduser()
 
 
 def import_quietly(name: str) -> ModuleType:
-    """Import a module of `alfworld` or `textworld`; the environment variable and the disk stay as they were.
-
-    Raises:
-        MissingSystemPartError: the package, or one that it needs, is not installed.
-    """
+    """Import a module of `alfworld` or `textworld` or raise `MissingSystemPartError`."""
     with _LOCK, _process_set_aside():
         try:
             return importlib.import_module(name)
@@ -56,11 +51,7 @@ def import_quietly(name: str) -> ModuleType:
 
 @cache
 def package_folder() -> Path:
-    """Return the folder of the installed package, without importing it.
-
-    Raises:
-        MissingSystemPartError: it is not installed.
-    """
+    """Return the folder of the package, without importing it; `MissingSystemPartError` without one."""
     spec = importlib.util.find_spec("alfworld")
     if spec is None or not spec.submodule_search_locations:
         raise MissingSystemPartError(f"The package alfworld is not installed. {_FIX}")
@@ -68,15 +59,9 @@ def package_folder() -> Path:
 
 
 @cache
-def domain_text() -> str:
-    """Return the PDDL domain that the package ships."""
-    return (package_folder() / "data" / "alfred.pddl").read_text(encoding="utf-8")
-
-
-@cache
-def grammar_text() -> str:
-    """Return the text grammar that the package ships; it holds `UNKNOWN GOAL` where the task belongs."""
-    return (package_folder() / "data" / "alfred.twl2").read_text(encoding="utf-8")
+def read_data(name: str) -> str:
+    """Return a text that the package ships: PDDL domain or text grammar."""
+    return (package_folder() / "data" / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -99,18 +84,17 @@ def _process_set_aside() -> Iterator[None]:
     try:
         os.environ[VARIABLE] = str(package_folder())
         yield
-        _tell_where_data_lies(wanted)
+        _correct_data_folder(wanted)
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)  # noqa: NPY002
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
+        os.environ.pop(VARIABLE, None)
+        if before is not None:
             os.environ[VARIABLE] = before
 
 
-def _tell_where_data_lies(folder: Path) -> None:
-    """Give the imported package the value that it would have read itself, for other code of this process."""
+def _correct_data_folder(folder: Path) -> None:
+    """Give the imported package the value that it would have read, for other code of this process."""
     for name in ("alfworld", "alfworld.info"):
         module = importlib.import_module(name)
         if getattr(module, VARIABLE, None) == str(package_folder()):

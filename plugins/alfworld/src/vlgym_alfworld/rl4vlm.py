@@ -1,4 +1,4 @@
-"""Reply parser and reward of the published codes: RL4VLM's, and VL-DAC's copy of it, which pays less for success."""
+"""Reply parser and reward of RL4VLM's code, and of VL-DAC's copy, which pays less for success."""
 
 from __future__ import annotations
 
@@ -10,24 +10,17 @@ from vlgym.types import Parsed
 PARSER = "vlgym_alfworld.rl4vlm:SubstringParser"
 IMAGE_SIZE = (300, 300)
 WIN = 50.0
-COMPAT = {None: WIN, "rl4vlm": WIN, "vldac": 1.0}
-"""Value of the `compat` argument -> reward of success: corrected reward, the two published ones."""
-
-ILLEGAL = 1.0
-"""Subtracted for a reply without an admissible command."""
-
+COMPAT = {None: WIN, "rl4vlm": WIN, "vldac": 1.0}  # argument `compat` -> reward of success
+ILLEGAL = 1.0  # subtracted for a reply without an admissible command
 EMPTY = "empty_reply"
-"""Failure of a reply without a character: the published code then draws a random admissible command, and pays as for
-an illegal reply."""
+"""Failure of a reply without a character: the published code then draws a random command."""
 
 _MARKER = '"action":'
 _TAIL = 30
 
 
 class SubstringParser:
-    """Reads the first admissible command that occurs after the first `"action":`, or in the last 30 characters without
-    one.
-    """
+    """Reads the first admissible command after `"action":`, else in the last 30 characters."""
 
     name = "alfworld-rl4vlm"
     version = 1
@@ -40,17 +33,18 @@ class SubstringParser:
         start = lowered.find(_MARKER)
         start = start if start >= 0 else max(0, len(lowered) - _TAIL)
         match = next((command for command in legal or () if command in lowered[start:]), None)
-        return (
-            Parsed(failure="no_action") if match is None else Parsed((match,), span=(min(start, len(text)), len(text)))
-        )
+        if match is None:
+            return Parsed(failure="no_action")
+        return Parsed((match,), span=(min(start, len(text)), len(text)))
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
         """Write the published JSON reply: thoughts, then the action."""
-        return json.dumps({"thoughts": thoughts.replace('"', "'"), "action": actions[-1] if actions else ""})
+        action = actions[-1] if actions else ""
+        return json.dumps({"thoughts": thoughts.replace('"', "'"), "action": action})
 
     def describe(self) -> str:
-        """The reply format in words."""
+        """Return the reply format in words."""
         return (
-            'Answer with a JSON object like {"thoughts": "what you see and what to do next", "action": "ACTION"}, '
-            "where ACTION is one of the legal actions."
+            'Answer with a JSON object like {"thoughts": "what you see and what to do next", '
+            '"action": "ACTION"}, where ACTION is one of the legal actions.'
         )

@@ -1,7 +1,6 @@
-"""The 120 rooms of AI2-THOR as the alfworld package describes them: where receptacles stand, which kinds of object
-occur.
+"""The 120 rooms of AI2-THOR as the alfworld package describes them: receptacles and kinds of object.
 
-A receptacle that the package gives no position for (stove burner, coffee machine, toaster) is not in the room.
+A receptacle without a position there (stove burner, coffee machine, toaster) is not in the room.
 """
 
 from __future__ import annotations
@@ -42,13 +41,12 @@ def position_of(name: str) -> tuple[float, float, float]:
 
 
 def pose_of(location: str) -> tuple[int, int, int]:
-    """Return grid column, grid row (units of 0.25 m) and quarter turns from a location's id in either spelling."""
+    """Return grid column, grid row and quarter turns from a location's id in either spelling."""
     column, row, turns = (round(float(part)) for part in unmangle(location).split("|")[1:4])
     return column, row, turns % 4
 
 
-GRID = 0.25
-"""Distance between two grid points of a room, metres."""
+GRID = 0.25  # distance between two grid points of a room, metres
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,7 @@ class Place:
 
     Attributes:
         id: the simulator's id, `Type|x|y|z` with metres, basins `Sink|x|y|z|SinkBasin`.
-        kind: receptacle type, for example `Cabinet` or `SinkBasin`.
-        stand: the agent's pose: grid column and row (units of 0.25 m), quarter turns, camera angle (degrees, down is
-            positive).
+        stand: grid column and row, quarter turns, camera angle (degrees downwards).
     """
 
     id: str
@@ -74,10 +70,9 @@ class Room:
     Attributes:
         scene: number of the floor plan, 1 to 430.
         kind: `Kitchen`, `LivingRoom`, `Bedroom` or `Bathroom`.
-        floor: `[n, 2] int`, the grid points that the agent can reach, column and row in units of 0.25 m.
+        floor: `[n, 2] int`, column and row of the grid points that the agent can reach.
         places: the receptacles with a known position, in the order of their ids.
-        objects: types of the objects that occur in the room and that one of its receptacles can hold, sorted.
-        has_desk_lamp: whether a desk lamp occurs in the room.
+        objects: types of object in the room that one of its receptacles can hold, sorted.
     """
 
     scene: int
@@ -95,41 +90,31 @@ class Room:
 
 @lru_cache(maxsize=128)
 def load_room(scene: int) -> Room:
-    """Read a room from the package's layout files.
-
-    Raises:
-        UserError: there is no such floor plan.
-    """
-    numbers = sorted(package.constants().SCENE_NUMBERS)
-    if scene not in numbers:
+    """Read a room from the package's layout files; a `UserError` for another floor plan."""
+    if scene not in package.constants().SCENE_NUMBERS:
         raise UserError(
-            f"There is no floor plan {scene!r}; kitchens are 1-30, living rooms 201-230, bedrooms 301-330, "
-            "bathrooms 401-430."
+            f"There is no floor plan {scene!r}; kitchens are 1-30, living rooms 201-230, bedrooms "
+            "301-330, bathrooms 401-430."
         )
+
+    # The package's table says which receptacles a game may have, and what each can hold.
     openable = _read(scene, "openable")
     listed = set(_read(scene, "objects"))
     table = package.constants().VAL_RECEPTACLE_OBJECTS
-    places = tuple(
-        Place(name, kind_of(name), (round(x / GRID), round(z / GRID), round(turn / 90) % 4, round(tilt)))
-        for name, (x, z, turn, tilt) in sorted(openable.items())
-        if kind_of(name) in table
-    )
-    holdable = set().union(*(table[place.kind] for place in places))
-    return Room(
-        scene=scene,
-        kind=next(kind for kind, scenes in package.constants().SCENE_TYPE.items() if scene in scenes),
-        floor=load_floor(scene),
-        places=places,
-        objects=tuple(sorted(listed & holdable)),
-        has_desk_lamp="DeskLamp" in listed,
-    )
+    places = []
+    for name, (x, z, turn, tilt) in sorted(openable.items()):
+        if kind_of(name) in table:
+            stand = (round(x / GRID), round(z / GRID), round(turn / 90) % 4, round(tilt))
+            places.append(Place(name, kind_of(name), stand))
+    objects = listed & set().union(*(table[place.kind] for place in places))
+    scene_types = package.constants().SCENE_TYPE.items()
+    kind = next(kind for kind, scenes in scene_types if scene in scenes)
+    return Room(scene, kind, load_floor(scene), tuple(places), tuple(sorted(objects)), "DeskLamp" in listed)
 
 
 @lru_cache(maxsize=128)
 def load_floor(scene: int) -> NDArray[np.int64]:
-    """Return the reachable grid points of a room: `[n, 2] int`, column and row in units of 0.25 m, sorted and
-    read-only.
-    """
+    """Return the reachable grid points of a room: `[n, 2] int`, sorted and read-only."""
     path = package.package_folder() / "gen" / "layouts" / f"FloorPlan{scene}-layout.npy"
     points = np.load(path, allow_pickle=False)
     floor: NDArray[np.int64] = np.unique(np.rint(points / GRID).astype(np.int64), axis=0)

@@ -1,2 +1,1 @@
-"""MageBench's football on the Google Research Football engine. `plugin.py` holds the card, `football.py` the
-environment."""
+"""MageBench's football on the Google Research Football engine."""

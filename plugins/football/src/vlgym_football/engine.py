@@ -1,12 +1,11 @@
 """The Google Research Football engine, driven directly: one match, one frame at a time.
 
-No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does what its
-`FootballEnvCore` does: settle the ball, wait while the ball is out of play, and hurry an agent that holds up the game.
-Rules of an episode are `match.py`'s business. Actions are engine codes (`e_BackendAction`), not positions in
-gfootball's action sets.
+No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does the work of
+its `FootballEnvCore`: settle the ball, wait while it is out of play, hurry an agent that holds up the game.
+Actions are engine codes (`e_BackendAction`), not positions in gfootball's action sets.
 
-The engine is started at first use. It cannot be shut down cleanly, so engines of closed environments are kept and used
-again, by the process that started them only (a forked child starts its own). Use it from one thread.
+The engine starts at first use. It cannot be shut down cleanly, so engines of closed environments serve
+again, in the process that started them (a forked child starts its own). Use it from one thread.
 """
 
 from __future__ import annotations
@@ -34,30 +33,21 @@ SHOT = "shot"
 IDLE = "idle"
 BUILTIN_AI = "builtin_ai"
 
-ENGINE_CODES: dict[str, int] = {
-    name: code
-    for code, name in enumerate(
-        (
-            IDLE, *DIRECTIONS, *PASSES, SHOT, "keeper_rush", "sliding", "pressure", "team_pressure", "switch",
-            "sprint", "dribble",
-            "release_direction", "release_long_pass", "release_high_pass", "release_short_pass", "release_shot",
-            "release_keeper_rush", "release_sliding", "release_pressure", "release_team_pressure", "release_switch",
-            "release_sprint", "release_dribble", BUILTIN_AI,
-        )
-    )
-}  # fmt: skip
-"""Name -> value of `e_BackendAction` in gfootball 2.10.2 (a test compares both)."""
+# Name -> value of `e_BackendAction` in gfootball 2.10.2 (a test compares both).
+_KICKS = (*PASSES, SHOT, "keeper_rush", "sliding", "pressure", "team_pressure", "switch", "sprint", "dribble")
+_RELEASES = ("release_direction", *(f"release_{name}" for name in _KICKS))
+ENGINE_CODES = {name: code for code, name in enumerate((IDLE, *DIRECTIONS, *_KICKS, *_RELEASES, BUILTIN_AI))}
 
+# `16`: MageBench's program. `18`: with two more, the number of its paper. `19`: gfootball's default set.
 _SIXTEEN = (*DIRECTIONS, *PASSES, SHOT, "sprint", "release_sprint", "dribble", "release_dribble")
-
 ACTION_SETS: dict[str, tuple[str, ...]] = {
     "16": _SIXTEEN,
     "18": (*_SIXTEEN, "sliding", "release_direction"),
     "19": (*_SIXTEEN, "sliding", "release_direction", IDLE),
 }
-"""`16`: what MageBench's program offers the model (default). `18`: with the two that complete the number the paper
-gives. `19`: the whole default set of gfootball."""
 
+# Ordered -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2` and opens
+# the game with the set `full`, which disagree in development versions of gfootball (docs/football.md).
 MAGEBENCH_MIX_UP: dict[str, str] = {
     "sprint": "keeper_rush",
     "release_direction": "sliding",
@@ -67,12 +57,7 @@ MAGEBENCH_MIX_UP: dict[str, str] = {
     "release_dribble": "sprint",
     BUILTIN_AI: "dribble",
 }
-"""Asked for -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2` and opens the game
-with the set `full`, which disagree in development versions of gfootball (docs/football.md)."""
-
-STICKY = ("sprint", "dribble")
-"""Commands that stay on until released; directions stay on as well, until replaced or released."""
-
+STICKY = ("sprint", "dribble")  # they stay on until released, as directions do
 MEANINGS: dict[str, str] = {
     "long_pass": "pass far, to a team-mate chosen by your running direction",
     "high_pass": "pass through the air",
@@ -89,19 +74,18 @@ MEANINGS: dict[str, str] = {
 
 
 def engine_code(name: str, mix_up: bool) -> int:
-    """Return the engine's code for an action word; with `mix_up` the code of what MageBench executes instead."""
+    """Return the engine's code for an action word; with `mix_up` the one that MageBench executes instead."""
     return ENGINE_CODES[MAGEBENCH_MIX_UP.get(name, name) if mix_up else name]
 
 
-PHYSICS_STEPS = 10
-"""Physics steps of 10 ms in a frame: ten frames are a second."""
+def explain_actions(names: Sequence[str]) -> str:
+    """Return the meanings of action words in one line; directions need none."""
+    return "; ".join(f"{name}: {MEANINGS[name]}" for name in names if name in MEANINGS)
 
-LONGEST_WAIT = 2000
-"""Frames after which the ball must be in play."""
 
-HURRY_AT = 20
-"""Frames out of play after which the engine, not the agent, restarts the game (as the package does)."""
-
+PHYSICS_STEPS = 10  # of 10 ms in a frame: ten frames are a second
+LONGEST_WAIT = 2000  # frames after which the ball must be in play
+HURRY_AT = 20  # frames out of play after which the engine restarts the game, as in the package
 _IDLE, _LEFT, _RIGHT, _SHORT_PASS = (ENGINE_CODES[name] for name in ("idle", "left", "right", "short_pass"))
 _free: dict[int, list[Any]] = {}
 
@@ -112,17 +96,15 @@ class Snapshot:
 
     Attributes:
         frame: frames played.
-        ball: `[3] float64`: x, y, and height in metres.
-        ball_velocity: `[3] float64`.
-        left: our players, `[n, 2] float64`; `right`: the opponents, `[m, 2]`.
-        left_velocity: `[n, 2]`; `right_velocity`: `[m, 2]`.
+        ball: `[3] float64`: x, y, and height in metres; `ball_velocity` likewise.
+        left: our players, `[n, 2] float64`; `right`: the opponents. `left_velocity`, `right_velocity` likewise.
         left_active: `[n] bool`, false for a player sent off; `right_active` likewise.
         owner_team: 0 we have the ball, 1 the opponents, -1 nobody.
         owner: index of the player who has it, -1 nobody.
         controlled: index of our player who obeys the agent.
-        score: goals of us and of the opponents.
-        mode: 0 normal play, else a kind of standstill (kick-off, goal kick, free kick, corner, throw-in, penalty).
-        agents: index of the player of each agent, in the agents' order; with one agent that is `controlled`.
+        score: our goals, and theirs.
+        mode: 0 normal play, else a standstill (kick-off, goal kick, free kick, corner, throw-in, penalty).
+        agents: index of each agent's player; with one agent that is `controlled`.
     """
 
     frame: int
@@ -141,6 +123,12 @@ class Snapshot:
     mode: int
     agents: tuple[int, ...] = ()
 
+    def owner_motion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return place and velocity of the player who has the ball."""
+        if self.owner_team == 0:
+            return self.left[self.owner], self.left_velocity[self.owner]
+        return self.right[self.owner], self.right_velocity[self.owner]
+
 
 class Engine:
     """One engine, started by the first `begin`; `advance` plays a frame, `close` keeps it for others."""
@@ -152,8 +140,8 @@ class Engine:
     def begin(self, scenario: Scenario, seed: int, agents: int = 1) -> Snapshot:
         """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit.
 
-        One agent is always given the player at the ball. As many agents as there are controllable players of ours have
-        a player each, the same one all the time.
+        One agent always gets the player at the ball. As many agents as our controllable players have a player
+        each, the same one all the time.
         """
         if self._game is None:
             spare = _free.setdefault(os.getpid(), [])
@@ -189,18 +177,22 @@ class Engine:
 
     def holds(self, name: str, agent: int = 0) -> bool:
         """True if a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
-        return self._game is not None and bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
+        if self._game is None:
+            return False
+        return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
+
+    def commands(self, agent: int = 0) -> list[str]:
+        """Return the sticky commands that are on for an agent's player."""
+        return [name for name in (*DIRECTIONS, *STICKY) if self.holds(name, agent)]
 
     def save(self) -> bytes:
-        """Return the engine's state; `restore` takes it back under the same scenario and the same build of the
-        engine."""
+        """Return the engine's state, for `restore` under the same scenario and build of the engine."""
         if self._game is None:
             raise UserError("No episode was begun: call env.reset() first.")
         return self._game.get_state("")
 
     def restore(self, state: bytes, known: Snapshot | None = None) -> Snapshot:
-        """Take back a state that `save` gave (and its snapshot, if it is at hand). The caller must have checked it:
-        foreign bytes end the process."""
+        """Take back a state of `save` (with its snapshot, if known); foreign bytes end the process."""
         self._game.set_state(state)
         self._last = known if known is not None else read_snapshot(self._game.get_info())
         return self._last
@@ -228,9 +220,8 @@ def load_library() -> Any:
     try:
         return importlib.import_module("gfootball_engine")
     except Exception as error:
-        raise UserError(
-            f"The football engine does not load: {type(error).__name__}: {error}. Build it again: {COMMAND} --rebuild"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"The football engine does not load: {reason}. Build it again: {COMMAND} --rebuild") from error
 
 
 @functools.cache
@@ -259,13 +250,18 @@ def make_config(scenario: Scenario, seed: int, agents: int = 1) -> Any:
     library = load_library()
     config = library.ScenarioConfig.make()
     config.ball_position[0], config.ball_position[1] = scenario.ball
+
     # The engine takes the right team in that team's own direction: a half turn of the pitch.
-    for team, players, sign in ((config.left_team, scenario.left, 1.0), (config.right_team, scenario.right, -1.0)):
+    teams = ((config.left_team, scenario.left, 1.0), (config.right_team, scenario.right, -1.0))
+    for team, players, sign in teams:
         for p in players:
             role = library.e_PlayerRole.values[ROLES.index(p.role)]
             team.append(library.FormationEntry(sign * p.x, sign * p.y, role, p.lazy, p.controllable))
+
+    # The rules.
     config.game_duration = scenario.duration
-    config.left_team_difficulty, config.right_team_difficulty = scenario.left_difficulty, scenario.right_difficulty
+    config.left_team_difficulty = scenario.left_difficulty
+    config.right_team_difficulty = scenario.right_difficulty
     config.offsides = scenario.offsides
     config.end_episode_on_score = scenario.end_on_score
     config.end_episode_on_out_of_play = scenario.end_on_out_of_play
@@ -273,6 +269,8 @@ def make_config(scenario: Scenario, seed: int, agents: int = 1) -> Any:
     config.deterministic = scenario.deterministic
     if scenario.second_half is not None:
         config.second_half = scenario.second_half
+
+    # The seed decides the engine's luck, and which team it handles first.
     if not scenario.deterministic:
         config.game_engine_random_seed = seed
         config.reverse_team_processing = bool(seed % 2)
@@ -297,10 +295,6 @@ def read_snapshot(info: Any) -> Snapshot:
 
 
 def _read_team(players: Any) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    rows, active = [], []
-    for player in players:
-        place, pace = player.position, player.direction
-        rows.append((place[0], place[1], pace[0], pace[1]))
-        active.append(player.is_active)
+    rows = [(*(p.position[0], p.position[1]), *(p.direction[0], p.direction[1])) for p in players]
     table = np.array(rows, dtype=np.float64).reshape(-1, 4)
-    return table[:, :2].copy(), table[:, 2:].copy(), np.array(active, dtype=bool)
+    return table[:, :2].copy(), table[:, 2:].copy(), np.array([p.is_active for p in players], dtype=bool)

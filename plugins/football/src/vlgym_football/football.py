@@ -18,7 +18,7 @@ from vlgym.types import Outcome
 
 from .build import require_engine
 from .camera import draw_camera, require_camera
-from .engine import ACTION_SETS, DIRECTIONS, MEANINGS, STICKY
+from .engine import ACTION_SETS, DIRECTIONS, explain_actions
 from .match import Match
 from .names import GROUPS, MAGEBENCH
 from .pitch import PitchPainter
@@ -35,60 +35,55 @@ CAMERA_SIZE = (360, 640)
 class Football(VLEnv):
     """Football: lead your team's attack to a goal.
 
-    Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed. You play one of
-        eleven, always the one with the ball when your team has it; the engine plays the others and the opponents.
-    Observation: the pitch from above with numbered discs (`view="tactical"`, 336 x 448 or any size), or the engine's
-        own camera (`view="camera"`, 360 x 640, off the screen through EGL). The text names your player, the ball's
-        owner, the sticky commands that are on and the time; places are in the picture only.
-    Actions: the 16 that MageBench's program offers: eight directions (`left`, `top_left`, `top`, ... `bottom_left`),
-        `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`.
-        `action_set="18"` adds `sliding` and `release_direction`, `"19"` also `idle`. Directions, sprint and dribble are
-        sticky: they hold until replaced or released. One reply plays until the next decision point: a direction given
-        twice in a row runs on for up to 10 frames unless the edge or an opponent comes near, a pass or shot plays until
-        somebody has the ball, anything else is one frame; `decision_points=False` makes every reply one frame.
-    Reward: MageBench's, for every frame 20 (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass +
-        min(100 S_shot, 2/3)); see `reward.py` for each term. A lost ball is paid, and more the later it is lost, as
-        published. `reward="scoring"`: +1 for a goal, -1 for one against.
-    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated after the
-        scenario's duration (400 frames) or `max_turns` replies. The package's full games go on after goals and losses.
+    Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed. You play
+        one of eleven, the one with the ball when your team has it; the engine plays all others.
+    Observation: the pitch from above with numbered discs (`view="tactical"`, 336 x 448 or any size), or the
+        engine's own camera (`view="camera"`, 360 x 640, off the screen through EGL). The text names your
+        player, the ball's owner, the sticky commands that are on and the time; places are in the picture.
+    Actions: MageBench's 16: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`,
+        `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`.
+        `action_set="18"` adds `sliding` and `release_direction`, `"19"` also `idle`. Directions, sprint and
+        dribble are sticky: they hold until replaced or released. One reply plays until the next decision
+        point: a repeated direction runs on for up to 10 frames unless the edge or an opponent comes near, a
+        pass or shot plays until somebody has the ball, anything else is one frame.
+    Reward: MageBench's, for every frame 20 (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen +
+        20 s S_pass + min(100 S_shot, 2/3)); see `reward.py`. As published, a lost ball is paid, and more
+        the later it is lost. `reward="scoring"`: +1 for a goal, -1 for one against.
+    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated
+        after the scenario's duration (400 frames) or `max_turns` replies. Full games go on after both.
     Success: your team has scored.
     Score: `info["score"]` is the sum of MageBench's reward, whatever `reward` is.
-    Info: `scenario`, `frame`, `reply_frames` (frames of the last reply), `ending`, `goals`, `ball_owner` (`us`, `them`
-        or `nobody`), `controlled` (jersey number), `sticky`, and `parts`, what each term has paid.
-    Splits: differ by seed: engine randomness, and with `scenario="any"` the situation drawn; they share the 108
-        situations.
-    Oracle: a scripted attacker that reads the positions and tries a few plays on a copy of the match; good, not
-        optimal.
+    Info: `scenario`, `frame`, `reply_frames` (of the last reply), `ending`, `goals`, `ball_owner` (`us`,
+        `them` or `nobody`), `controlled` (jersey number), `sticky`, and `parts`, the sum that each term paid.
+    Splits: differ by seed (the engine's chance, the situation drawn); they share the 108 situations.
+    Oracle: a scripted attacker that tries plays on a copy of the match; good, not optimal.
 
     The 108 situations carry MageBench's names, regions and categories; their places and titles are ours.
-    `action_mix_up` executes what its program would have executed with a development version of gfootball, whose
-    action sets disagree (`sprint` rushes the keeper, `dribble` switches players, ...; see `actions.py`); with the
-    released gfootball 2.10.2 there is no such confusion. `compat="magebench"` is this and the published start.
 
     References:
         MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement Learning
         Environment, AAAI 2020.
 
     Args:
-        scenario: `R1_P_1` ... `R9_R_4`, a name of the package (`academy_corner`), or `any`, `mini`, `package`: the seed
-            draws one of these lists.
-        scenario_file: path of a YAML file to take scenarios from instead; `scenario` is a name in it, or `any`.
+        scenario: `R1_P_1` ... `R9_R_4`, a name of the package (`academy_corner`), or `any`, `mini`,
+            `package`: the seed draws one of these lists.
+        scenario_file: path of a YAML file with other scenarios; `scenario` is a name in it, or `any`.
         view: `tactical` or `camera`.
         action_set: `16`, `18` or `19`.
-        decision_points: whether a reply plays until the next decision point; with `compat` or `protocol` those are
-            MageBench's frame for frame: one more frame of the direction after every pass or shot, and the first reply's
-            direction is not kept.
+        decision_points: whether a reply plays until the next decision point, else one frame. With `compat`
+            or `protocol` they are MageBench's: one more frame of the direction after every pass or shot, and
+            the first reply's direction is forgotten.
         reward: `magebench` or `scoring`.
-        start: `with_ball`: our player takes up the ball before the first reply (default); or `published`: the model
-            begins at the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
-        release_direction: with `with_ball`, release the direction once the ball is taken; else `right` stays on, so
-            that an idle player runs.
-        action_mix_up: whether `sprint`, `dribble` and others are executed as something else, as above; by default with
-            `compat="magebench"` only.
-        compat: `None` or `"magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`) and its system turn.
-        system_turn: whether a model is told the rules by a system message and the reply format by the first user
-            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
+        start: `with_ball`: our player takes up the ball before the first reply (default); or `published`:
+            the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
+        release_direction: with `with_ball`, release the direction once the ball is taken; else `right`
+            stays on, so that an idle player runs.
+        action_mix_up: execute the actions of a development version of gfootball, whose action sets disagree
+            (`sprint` rushes the keeper, `dribble` switches players, ...); default: `compat="magebench"`.
+        compat: `None`, or `"magebench"`: the mix-up and the published start.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`) and system turn.
+        system_turn: whether a model gets the rules as a system message and the reply format in the first
+            user message (`False` for models without a system role); default: `protocol="magebench"`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `scenario`, a name; `level`, 0 to 4: an open goal near by, one farther off, a run past
@@ -111,9 +106,7 @@ class Football(VLEnv):
     }  # fmt: skip
 
     level_arguments: ClassVar = (
-        {"names": ("academy_empty_goal_close",)},
-        {"names": ("academy_empty_goal",)},
-        {"names": ("academy_run_to_score",)},
+        *({"names": (f"academy_{name}",)} for name in ("empty_goal_close", "empty_goal", "run_to_score")),
         {"names": ("academy_run_to_score_with_keeper",)},
         {"names": MAGEBENCH},
     )
@@ -142,13 +135,18 @@ class Football(VLEnv):
         check_choice("start", start, (None, *STARTS))
         check_choice("compat", compat, (None, "magebench"))
         self._actions = ACTION_SETS[check_choice("action_set", action_set, ACTION_SETS)]
+
+        # An episode may take as many turns as frames. MageBench's situations take long to read.
         self._file = Path(scenario_file) if scenario_file is not None else None
         self.names = self._list_names(scenario)
         if kwargs.get("max_turns") is None:
-            usual = self._file is None and self.names == MAGEBENCH  # which last as long; reading them takes long, too
-            kwargs["max_turns"] = Scenario.duration if usual else max(self._find(name).duration for name in self.names)
+            usual = self._file is None and self.names == MAGEBENCH
+            durations = [Scenario.duration] if usual else [self._find(name).duration for name in self.names]
+            kwargs["max_turns"] = max(durations)
         self.view = view
         super().__init__(**kwargs)
+
+        # System parts are named before the first episode.
         require_engine()
         if view == "camera":
             require_camera()
@@ -179,21 +177,19 @@ class Football(VLEnv):
         played = self.match.play(action)
         self._tactician.note(action)
         self._reply_frames = played.frames
-        over_time = played.ending == "time"
-        return Outcome(
-            played.reward, terminated=bool(played.ending) and not over_time, truncated=over_time, feedback=played.ending
-        )
+        late = played.ending == "time"
+        ended = bool(played.ending) and not late
+        return Outcome(played.reward, terminated=ended, truncated=late, feedback=played.ending)
 
     def natural_size(self) -> tuple[int, int] | None:
         return CAMERA_SIZE if self.view == "camera" else None
 
     def image(self) -> NDArray[np.uint8]:
+        match = self.match
         if self.view == "camera":
-            return fit_image(
-                draw_camera(self.match.scenario, self.match.seed, self.match.engine.save()), self.image_size
-            )
-        commands = {name: self.match.engine.holds(name) for name in STICKY}
-        return self._painter.draw(self.match.now, frame_limit=self.match.scenario.duration, **commands)
+            frame = draw_camera(match.scenario, match.seed, match.engine.save())
+            return fit_image(frame, self.image_size)
+        return self._painter.draw(match.now, match.scenario.duration, match.engine.commands())
 
     def task(self) -> str:
         view = (
@@ -204,32 +200,24 @@ class Football(VLEnv):
             else "The picture is the camera's view of the pitch. Your team wears yellow; your player's name is "
             "written in blue above him."
         )
-        meanings = "; ".join(f"{name}: {MEANINGS[name]}" for name in self._actions if name in MEANINGS)
         rules = self.match.scenario
-        lost = (
-            "The attack is over when the opponents get the ball or it leaves the pitch. "
-            if rules.end_on_possession_change
-            else ""
-        )
+        lost = "The attack is over when the opponents get the ball or it leaves the pitch. "
         return (
-            f"{view} You attack the goal on the right, and you always play the one of your team who has the ball. "
-            f"{lost}Score a goal within {rules.duration} frames (ten frames are a second). Keep the ball, move it "
-            "forward past opponents, pass to free team-mates, and shoot when the way to the goal is clear. "
-            f"A direction ({', '.join(DIRECTIONS)}) lets "
-            f"your player run that way until you say otherwise; give it twice in a row to run on further. {meanings}."
+            f"{view} You attack the goal on the right, and you always play the one of your team who has the "
+            f"ball. {lost if rules.end_on_possession_change else ''}Score a goal within {rules.duration} "
+            "frames (ten frames are a second). Keep the ball, move it forward past opponents, pass to free "
+            "team-mates, and shoot when the way to the goal is clear. "
+            f"A direction ({', '.join(DIRECTIONS)}) lets your player run that way until you say otherwise; "
+            f"give it twice in a row to run on further. {explain_actions(self._actions)}."
         )
 
     def state_text(self) -> str:
-        now = self.match.now
-        commands = self._held()
-        ball = {
-            0: f"Your number {now.owner + 1} has the ball.",
-            1: "The opponents have the ball.",
-            -1: "Nobody has the ball.",
-        }[now.owner_team]
+        now, limit = self.match.now, self.match.scenario.duration
+        ours = f"Your number {now.owner + 1} has the ball."
+        ball = (ours, "The opponents have the ball.", "Nobody has the ball.")[now.owner_team]
         return (
-            f"Frame {max(now.frame, 0)} of {self.match.scenario.duration}. You play number {now.controlled + 1}. "
-            f"{ball} On: {', '.join(commands) or 'nothing'}."
+            f"Frame {max(now.frame, 0)} of {limit}. You play number {now.controlled + 1}. "
+            f"{ball} On: {', '.join(self.match.engine.commands()) or 'nothing'}."
         )
 
     def legal_actions(self) -> list[str]:
@@ -257,7 +245,7 @@ class Football(VLEnv):
             "goals": list(now.score),
             "ball_owner": ("us", "them", "nobody")[now.owner_team],
             "controlled": now.controlled + 1,
-            "sticky": self._held(),
+            "sticky": self.match.engine.commands(),
             "parts": dict(self.match.meter.totals),
         }
 
@@ -283,9 +271,6 @@ class Football(VLEnv):
         if scenario in GROUPS:
             return GROUPS[scenario]
         return (get_scenario(str(scenario)).name,)
-
-    def _held(self) -> list[str]:
-        return [name for name in (*DIRECTIONS, *STICKY) if self.match.engine.holds(name)]
 
     def _find(self, name: str) -> Scenario:
         return read_file(self._file)[name] if self._file is not None else get_scenario(name)

@@ -15,48 +15,45 @@ from vlgym.games.multi import MultiVLEnv, Round
 from vlgym.types import Image
 
 from .build import require_engine
-from .engine import ACTION_SETS, DIRECTIONS, IDLE, MEANINGS, STICKY
+from .engine import ACTION_SETS, DIRECTIONS, IDLE, explain_actions
 from .names import TEAM
 from .pitch import PitchPainter
 from .scenario import FOLDER, read_file
 from .team_match import MOST_PLAYERS, TeamMatch, for_players
 from .team_script import TeamScript
 
-DURATION = 120
-"""Frames of an attack."""
-
-JITTER = 1.0
-"""Largest distance in metres of the starts from their places, but for the keepers and the player at the ball."""
-
+DURATION = 120  # frames of an attack
+JITTER = 1.0  # metres by which starts differ each way, but for the keepers and the player at the ball
 ACTIONS = ACTION_SETS["19"]
 
 
 class FootballTeam(MultiVLEnv):
     """Football for two to four: each agent plays one attacker, all at once; together they need a goal.
 
-    Goal: score before the ball is lost, goes out of play, or 120 frames (12 seconds) have passed. Who has the ball at
-        first is closed in by defenders, and a team-mate is better placed.
-    Observation: the pitch from above with numbered discs, your own player in a red ring, the owner of the ball in a
-        white one (336 x 448 pixels by default). The text names your player, the ball's owner, what is on for you and
-        the time; places are in the picture only.
-    Actions: gfootball's 19: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`, `high_pass`,
-        `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`, `sliding`, `release_direction`,
-        `idle`. All act at once; a decision holds for five frames. Directions, sprint and dribble stay on until
-        replaced or released. A pass goes to a team-mate chosen by the running direction.
+    Goal: score before the ball is lost, goes out of play, or 120 frames (12 seconds) have passed. Defenders
+        close in the first owner of the ball, and a team-mate is better placed.
+    Observation: the pitch from above with numbered discs, your own player in a red ring, the owner of the
+        ball in a white one (336 x 448 pixels by default). The text names your player, the ball's owner, your
+        sticky commands and the time; places are in the picture only.
+    Actions: gfootball's 19: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`,
+        `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`,
+        `sliding`, `release_direction`, `idle`. All act at once; a decision holds for five frames.
+        Directions, sprint and dribble stay on until replaced or released. The running direction chooses the
+        receiver of a pass.
     Reward: 1 for a goal, -1 for a goal against; all are paid.
-    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated after 120
-        frames.
+    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated
+        after 120 frames.
     Success: the team has scored. `score` is 1 for a goal, else 0.
-    Info: `scenario`, `frame`, `ending`, `ball_owner` (`us`, `them` or `nobody`), `number` (of your player) and
-        `sticky`.
-    Splits: train, val and test differ by seed: the situation, places within a metre, the engine's chance, and the seat.
-    Oracle: a planner: with the ball it tries shots, and passes with the shot after them, on a copy of the match, else
-        runs round the opponents; without it, makes itself free or fetches a loose ball. Default opponents: the same.
-    References: Kurach et al., Google Research Football, AAAI 2020 (gfootball 2.10.2); MageBench, arXiv 2412.04531, for
-        words and drawing. The situations are this package's.
+    Info: `scenario`, `frame`, `ending`, `ball_owner` (`us`, `them` or `nobody`), `number` (of your player)
+        and `sticky`.
+    Splits: differ by seed: the situation, places within a metre, the engine's chance, and the seat.
+    Oracle: a planner: with the ball it tries shots, and passes with the shot after them, on a copy of the
+        match, else runs; without it, makes itself free or fetches a loose ball. Default opponents: the same.
+    References: Kurach et al., Google Research Football, AAAI 2020 (gfootball 2.10.2); MageBench, arXiv
+        2412.04531, for words and drawing. The situations are this package's.
 
     Args:
-        players: how many attackers play, each by an agent: 2 to 4. With each further one comes one more opponent.
+        players: how many attackers play, each by an agent: 2 to 4. Each brings one more opponent.
         scenario: the name of a situation; `any` draws one for each episode.
         frame_skip: frames of a decision, 1 to 20 (ten are a second).
         **kwargs: of `MultiVLEnv`.
@@ -115,33 +112,32 @@ class FootballTeam(MultiVLEnv):
 
     def draw(self, seat: int) -> Image:
         now, attacker = self.match.now, self.attacker(seat)
-        commands = {name: self.match.engine.holds(name, attacker) for name in STICKY}
-        return self._painter.draw(replace(now, controlled=attacker + 1), frame_limit=DURATION, **commands)
+        commands = self.match.engine.commands(attacker)
+        return self._painter.draw(replace(now, controlled=attacker + 1), DURATION, commands)
 
     def goal(self, seat: int) -> str:
-        mates = " and ".join(f"number {other + 2}" for other in range(self.players) if other != self.attacker(seat))
-        meanings = "; ".join(f"{name}: {MEANINGS[name]}" for name in ACTIONS if name in MEANINGS)
+        attacker = self.attacker(seat)
+        mates = " and ".join(f"number {other + 2}" for other in range(self.players) if other != attacker)
         return (
-            "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, numbers are "
-            "jersey numbers, the small white disc is the ball. The red ring marks your player, a white ring the owner "
-            "of the ball where that is another. Short lines show where players are running. You attack the goal on the "
-            f"right. You play number {self.attacker(seat) + 2} all the time; others play {mates}, and you cannot speak "
-            "with each other. All decide at once, and a decision holds for "
-            f"{self.match.frame_skip} frames (ten frames are a second). The attack is over when the opponents get the "
-            f"ball or it leaves the pitch. Score a goal within {DURATION} frames: it earns 1 for all of you. Keep the "
-            "ball, pass to whoever is placed better, make yourself free for a pass when a team-mate has the ball, run "
-            "to meet a pass, and shoot when the way to the goal is clear. "
-            f"A direction ({', '.join(DIRECTIONS)}) lets your player run that way until you say otherwise. {meanings}."
+            "The picture shows the pitch from above. Yellow discs are your team, blue discs the opponents, "
+            "numbers are jersey numbers, the small white disc is the ball. The red ring marks your player, a "
+            "white ring the owner of the ball where that is another. Short lines show where players are "
+            f"running. You attack the goal on the right. You play number {attacker + 2} all the time; others "
+            f"play {mates}, and you cannot speak with each other. All decide at once, and a decision holds "
+            f"for {self.match.frame_skip} frames (ten frames are a second). The attack is over when the "
+            f"opponents get the ball or it leaves the pitch. Score a goal within {DURATION} frames: it earns "
+            "1 for all of you. Keep the ball, pass to whoever is placed better, make yourself free for a pass "
+            "when a team-mate has the ball, run to meet a pass, and shoot when the way to the goal is clear. "
+            f"A direction ({', '.join(DIRECTIONS)}) lets your player run that way until you say otherwise. "
+            f"{explain_actions(ACTIONS)}."
         )
 
     def tell(self, seat: int) -> str:
         now, attacker = self.match.now, self.attacker(seat)
-        ball = {
-            0: "You have the ball." if now.owner == attacker + 1 else f"Your number {now.owner + 1} has the ball.",
-            1: "The opponents have the ball.",
-            -1: "Nobody has the ball.",
-        }[now.owner_team]
-        on = ", ".join(self._pressed(attacker)) or "nothing"
+        mine = now.owner == attacker + 1
+        ours = "You have the ball." if mine else f"Your number {now.owner + 1} has the ball."
+        ball = (ours, "The opponents have the ball.", "Nobody has the ball.")[now.owner_team]
+        on = ", ".join(self.match.engine.commands(attacker)) or "nothing"
         return f"Frame {max(now.frame, 0)} of {DURATION}. You play number {attacker + 2}. {ball} On: {on}. "
 
     def won(self, seat: int) -> bool:
@@ -155,7 +151,7 @@ class FootballTeam(MultiVLEnv):
         return {
             "scenario": self.match.scenario.name, "frame": max(now.frame, 0), "ending": self.match.ending,
             "ball_owner": ("us", "them", "nobody")[now.owner_team], "number": attacker + 2,
-            "sticky": self._pressed(attacker),
+            "sticky": self.match.engine.commands(attacker),
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:
@@ -177,6 +173,3 @@ class FootballTeam(MultiVLEnv):
     def close(self) -> None:
         self.match.engine.close()
         super().close()
-
-    def _pressed(self, attacker: int) -> list[str]:
-        return [name for name in (*DIRECTIONS, *STICKY) if self.match.engine.holds(name, attacker)]

@@ -1,5 +1,4 @@
-"""One episode: the engine, the rules that end it, the reward, and the decision points; saved and restored as a
-whole."""
+"""One episode: the engine, its endings, the reward, and the decision points; saved as a whole."""
 
 from __future__ import annotations
 
@@ -20,25 +19,20 @@ from .reward import RewardMeter
 from .scenario import Scenario
 
 RUN_FRAMES = 10
-MEETING = 0.01
-"""Distance in pitch coordinates at which two players meet."""
-
-LOOK_AHEAD, EDGE_AHEAD = 5, 3
-"""Frames for which meetings with opponents, and the pitch's edge, are foreseen."""
-
-LONGEST_PASS = 400
-"""Frames after which a pass that nobody gets gives control back."""
+MEETING = 0.01  # distance in pitch coordinates at which two players meet
+LOOK_AHEAD, EDGE_AHEAD = 5, 3  # frames for which meetings, and the pitch's edge, are foreseen
+LONGEST_PASS = 400  # frames after which a pass that nobody gets gives control back
 
 Frames = Generator[str, Snapshot, None]
 
 
 @dataclass
 class DecisionMaker:
-    """Turns replies into frames, so that a model is asked only where there is something to decide (after MageBench).
+    """Turns replies into frames: a model decides where there is something to decide (after MageBench).
 
-    `started` tells whether the first reply has been played. `published` is MageBench's program frame for frame: the
-    first reply's direction is not kept, a frame of the direction follows every pass or shot even once the ball is away,
-    and an opponent's ball is sought at our player of the same index.
+    `started`: the first reply has been played. `published` is MageBench's program frame for frame: the first
+    reply's direction is forgotten, a frame of the direction follows every pass or shot even once the ball
+    is away, and an opponent's ball is sought at our player of the same index.
     """
 
     previous_action: str = ""
@@ -47,14 +41,15 @@ class DecisionMaker:
     published: bool = False
 
     def frames(self, action: str, now: Snapshot) -> Frames:
-        """Yield the frames' actions one by one; each `send` brings the snapshot after the frame. The caller stops at
-        the episode's end."""
+        """Yield the frames' actions; each `send` brings the snapshot after the frame."""
         if action in DIRECTIONS and (self.started or not self.published):
             self.direction = action
         if not self.started:
             self.started = True
             yield action
             return
+
+        # A repeated direction runs on, a kick plays until the ball has an owner, the rest is one frame.
         again = action == self.previous_action
         self.previous_action = action
         if action in DIRECTIONS and again:
@@ -67,7 +62,8 @@ class DecisionMaker:
     def _run(self, action: str) -> Frames:
         for _ in range(RUN_FRAMES):
             now = yield action
-            if not can_run_on(replace(now, owner_team=0) if self.published and now.owner_team == 1 else now):
+            lost = self.published and now.owner_team == 1
+            if not can_run_on(replace(now, owner_team=0) if lost else now):
                 return
 
     def _pass(self, action: str, now: Snapshot) -> Frames:
@@ -88,8 +84,7 @@ def can_run_on(now: Snapshot) -> bool:
     if now.owner_team == -1:
         place, pace = now.ball[:2], now.ball_velocity[:2]
     else:
-        team, paces = (now.left, now.left_velocity) if now.owner_team == 0 else (now.right, now.right_velocity)
-        place, pace = team[now.owner], paces[now.owner]
+        place, pace = now.owner_motion()
     x, y = place + EDGE_AHEAD * pace
     if not (abs(x) < 1.0 and abs(y) < 0.42):
         return False
@@ -98,33 +93,17 @@ def can_run_on(now: Snapshot) -> bool:
     return bool(np.all(np.hypot(gaps[..., 0], gaps[..., 1]) >= MEETING))
 
 
-ENDS = ("goal", "goal against", "out of play", "ball lost", "time")
-SETTLE_FRAMES = 10
-"""Most frames at the start in which the ball is taken up."""
-
+SETTLE_FRAMES = 10  # most frames at the start in which the ball is taken up
 _LARGEST_STATE = 1_000_000
 
 
 @dataclass(frozen=True)
 class Played:
-    """Result of one reply: reward, frames played, why the episode ended (one of `ENDS`, or empty)."""
+    """Result of one reply: reward, frames played, and the episode's ending or an empty string."""
 
     reward: float
     frames: int
     ending: str
-
-
-@dataclass(frozen=True)
-class Foresight:
-    """Predicted result of replies: their reward, the ending if they end the episode, and the frame after them."""
-
-    reward: float
-    ending: str
-    now: Snapshot
-
-    @property
-    def kept(self) -> bool:
-        return not self.ending and self.now.owner_team == 0
 
 
 @dataclass
@@ -169,28 +148,32 @@ class Match:
                 break
         return Played(total, count, self.ending)
 
-    def foresee(self, actions: Sequence[str]) -> Foresight:
-        """Play replies on a copy of the match and take everything back: what they would lead to. Used by the oracle."""
+    def foresee(self, actions: Sequence[str]) -> tuple[float, str, Snapshot]:
+        """Play replies on a copy of the match for the oracle; return reward, ending and the last frame."""
         before = (self.now, self.meter, self.decisions, self._watch, self.ending)
         state = self.engine.save()
-        self.meter, self.decisions, self._watch = deepcopy(self.meter), replace(self.decisions), dict(self._watch)
+        self.meter, self.decisions = deepcopy(self.meter), replace(self.decisions)
+        self._watch = dict(self._watch)
+
+        # The replies count up to an ending.
         reward = 0.0
         for action in actions:
             reward += self.play(action).reward
             if self.ending:
                 break
-        foresight = Foresight(reward, self.ending, self.now)
+        result = (reward, self.ending, self.now)
+
+        # The match goes on as if nothing had been tried.
         self.engine.restore(state, before[0])
         self.now, self.meter, self.decisions, self._watch, self.ending = before
-        return foresight
+        return result
 
     def save(self) -> dict[str, Any]:
         """Return the whole state as JSON-able data."""
-        engine = base64.b64encode(zlib.compress(self.engine.save(), 1)).decode("ascii")
         return {
             "scenario": self.scenario.to_dict(),
             "seed": self.seed,
-            "engine": engine,
+            "engine": base64.b64encode(zlib.compress(self.engine.save(), 1)).decode("ascii"),
             "mark": engine_mark(),
             "ending": self.ending,
             "watch": dict(self._watch),
@@ -202,15 +185,18 @@ class Match:
         """Restore what `save` returned.
 
         Raises:
-            UserError: another build of the engine saved it, or it holds no engine state. Nothing of it has reached the
-                engine then, which would end the process on foreign bytes.
+            UserError: another build of the engine saved it, or it holds no engine state.
         """
+        # Foreign bytes would end the process inside the engine: they are refused before they reach it.
         if state["mark"] != engine_mark():
             raise UserError(
-                f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs to one "
-                "build of the engine. Restore it where it was saved, or play the episode again from its seed."
+                f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs "
+                "to one build of the engine. Restore it where it was saved, or play the episode again from "
+                "its seed."
             )
         data = unpack(state["engine"])
+
+        # All parts are read before the running match changes.
         scenario = Scenario.from_dict(state["scenario"])
         meter, decisions = RewardMeter(**state["meter"]), DecisionMaker(**state["decisions"])
         self.begin(scenario, state["seed"])
@@ -220,11 +206,7 @@ class Match:
         self.ending = state["ending"]
 
     def _take_ball(self) -> None:
-        """Run to the right until our player has the ball at his feet: at most half a second in the shipped situations.
-
-        At first nobody has it, and the agent is given just any player until somebody does; published programs begin
-        there, and with a frame or two of standing still the ball may never be taken up.
-        """
+        """Run to the right until our player has the ball, which nobody has at first."""
         for _ in range(SETTLE_FRAMES):
             if self.now.owner != -1 or self.now.mode != 0:
                 break
@@ -234,29 +216,35 @@ class Match:
             self.engine.press(ENGINE_CODES["release_direction"])
 
     def _frame(self, action: str) -> float:
-        goals = self.now.score
+        before = self.now
         self.now = self.engine.advance(engine_code(action, self.action_mix_up))
         reward, stolen = self.meter.pay(self.now, action)
         self.ending = find_end(self.now, self.scenario, self._watch, stolen)
-        if self.reward == "scoring":
-            return float(self.now.score[0] - goals[0] - self.now.score[1] + goals[1])
-        return reward
+        return count_goals(before, self.now) if self.reward == "scoring" else reward
+
+
+def count_goals(before: Snapshot, now: Snapshot) -> float:
+    """Return our goals less theirs between two frames."""
+    return float(now.score[0] - before.score[0] - now.score[1] + before.score[1])
 
 
 def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool = False) -> str:
-    """Return why the frame ends the episode (one of `ENDS`), or an empty string.
+    """Return the ending that a frame brings, or an empty string.
+
+    The endings are `goal`, `goal against`, `out of play`, `ball lost` and `time`.
 
     Args:
-        now: the frame.
-        rules: what ends it.
-        watch: the mode and the team that had the ball in frames before, -1 at first; this frame is noted in it.
+        watch: mode and owning team of the frames before, -1 at first; this frame is noted in it.
         stolen: whether the reward's rules call the ball lost.
     """
+    # Play that is left, and an owner that changes, show against the frames before.
     left_play = now.mode != 0 and watch["mode"] == 0
     changed = now.owner_team != -1 and watch["team"] not in (-1, now.owner_team)
     watch["mode"] = now.mode
     if now.owner_team != -1:
         watch["team"] = now.owner_team
+
+    # The first that holds names the ending.
     if rules.end_on_score and any(now.score):
         return "goal" if now.score[0] else "goal against"
     if rules.end_on_out_of_play and left_play:

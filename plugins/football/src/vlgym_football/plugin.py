@@ -1,4 +1,4 @@
-"""The plugin's card and its share of MageBench: literals only. Importing this module imports no environment code."""
+"""The plugin's cards and its share of MageBench. It imports no environment code."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ FOOTBALL_1 = replace(
         *FOOTBALL.probes,
     ),
 )
-"""The version in which an idle player stands still. In version 0 the run that takes up the ball goes on."""
+"""An idle player stands still; in version 0 the run that takes up the ball goes on."""
 
 FOOTBALL_TEAM = EnvSpec(
     id="vlgym/FootballTeam-v0",
@@ -104,9 +104,8 @@ def vlgym_envs() -> list[EnvSpec]:
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Return the 108 situations of MageBench and its mini set of 20; football is played with the Online planner
-    only."""
+    """Return the 108 situations of MageBench and its mini set of 20, for the Online planner alone."""
     return [
-        SuitePart("magebench", FOOTBALL_1.id, tuple({"scenario": name} for name in MAGEBENCH), repeats=3),
-        SuitePart("magebench-mini", FOOTBALL_1.id, tuple({"scenario": name} for name in MAGEBENCH_MINI), repeats=10),
+        SuitePart(suite, FOOTBALL_1.id, tuple({"scenario": name} for name in names), repeats=repeats)
+        for suite, names, repeats in (("magebench", MAGEBENCH, 3), ("magebench-mini", MAGEBENCH_MINI, 10))
     ]

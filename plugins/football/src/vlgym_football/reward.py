@@ -1,20 +1,20 @@
-"""MageBench's football reward, frame by frame, as its program computes it (facts and formula from the benchmark; code
-ours).
+"""MageBench's football reward, frame by frame, as its program computes it.
 
-    reward = 20 * (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass + min(100 S_shot, 2/3))
+    reward = 20 * (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen + 20 s S_pass
+                   + min(100 S_shot, 2/3))
 
-- `S_move`: new ground of the ball towards the goal line while we have it; ground once won is not paid again.
-- `S_oppo`: change of the share of the eleven opponents that the ball has passed, while we have it; it can fall.
+- `S_move`: new ground of the ball towards the goal line while we have it; no ground is paid twice.
+- `S_oppo`: change of the share of eleven opponents that the ball has passed, while we have it.
 - `stolen`: the opponents take the ball at frame t of T. It is paid, and more the later it happens.
-- `S_pass`: at the reception of a pass, the least `d / (10 max(cos a, 0) + 1)` over the opponents, `d` being the
-  distance to the ball and `a` the angle between the opponent and the middle of the goal as seen from the ball. `s` is 1
-  for the first pass of an episode and 3/4 of the last one's for each further pass.
-- `S_shot`: when a shot is ordered, the widest lane to the goal (the least distance of an opponent to a line from the
-  ball to one of five points of the goal, at best) times a factor that falls with the distance from the goal.
+- `S_pass`: at the reception of a pass, the least `d / (10 max(cos a, 0) + 1)` over the opponents: `d` is
+  the distance to the ball, `a` the angle between opponent and middle of the goal, seen from the ball.
+  `s` is 1 for the first pass of an episode, and falls to 3/4 with each.
+- `S_shot`: when a shot is ordered, the widest lane to the goal (the least distance of an opponent to a
+  line from the ball to one of five points of the goal, at best) times a factor that falls with the
+  distance from the goal.
 
-The first frame of an episode pays nothing. Kept as published: the asymmetric points -0.02 and 0.022 of the goal, a pass
-that counts when an opponent's number differs while a shot is pending, and a pending shot that is forgotten as soon as
-nobody has the ball.
+The first frame pays nothing. As published: the asymmetric points -0.02 and 0.022 of the goal; a pass counts
+when an opponent's number differs while a shot is pending; a loose ball makes a pending shot forgotten.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ class RewardMeter:
 
     Attributes:
         duration: frames of the episode, T of the formula.
-        possession: whether losing the ball ends the episode; where it does not (full games), `stolen` is neither paid
-        nor an end.
-        totals: what each component has paid so far, in reward units.
+        possession: whether losing the ball ends the episode; else `stolen` is neither paid nor an end.
+        totals: the sum that each component has paid, in reward units.
     """
 
     duration: int
@@ -60,12 +59,13 @@ class RewardMeter:
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COMPONENTS, 0.0))
 
     def pay(self, now: Snapshot, action: str) -> tuple[float, bool]:
-        """Return the reward of the frame that `action` led to, and whether the ball was stolen (which ends the
-        episode)."""
+        """Return the reward of the frame after `action`, and whether the ball was stolen (an end)."""
         if not self.begun:
             self.begun = True
             self.best_x, self.passed = float(now.ball[0]), count_passed(now)
             return 0.0, False
+
+        # Ground and opponents count while we have the ball.
         parts = dict.fromkeys(COMPONENTS, 0.0)
         ours, theirs = now.owner_team == 0, now.owner_team == 1
         if ours:
@@ -75,15 +75,19 @@ class RewardMeter:
             passed = count_passed(now)
             parts["opponents"] = OPPONENTS * (passed - self.passed) / TEAM_SIZE
             self.passed = passed
+
+        # A goal, or a ball that is lost by anything but a shot.
         if now.score[0] > self.goals:
             parts["scored"] = SCORED
         self.goals = now.score[0]
         stolen = theirs and not self.shot_pending and self.possession
         if stolen:
             parts["stolen"] = STOLEN * now.frame / self.duration
-        changed = now.owner != -1 and self.previous_owner != -1 and now.owner != self.previous_owner
+
+        # A pass is paid when another player has it, a shot when it is ordered.
+        changed = now.owner != -1 and self.previous_owner not in (-1, now.owner)
         if self.pass_pending and changed and not stolen:
-            parts["pass"] = PASS * rate_pass(now) * self.pass_scale
+            parts["pass"] = PASS * rate_pass(now.ball[:2], now.right) * self.pass_scale
             self.pass_scale *= PASS_DECAY
             self.pass_pending = False
         if now.owner != -1:
@@ -95,6 +99,8 @@ class RewardMeter:
             self.shot_pending = True
         if self.shot_pending and now.owner != self.previous_owner:
             self.shot_pending = False
+
+        # The totals are the episode's score.
         for name, value in parts.items():
             self.totals[name] += SCALE * value
         return SCALE * sum(parts.values()), stolen
@@ -105,11 +111,7 @@ def count_passed(now: Snapshot) -> int:
     return int(np.sum(now.ball[0] > now.right[:, 0]))
 
 
-def rate_pass(now: Snapshot) -> float:
-    return rate_pass_at(now.ball[:2], now.right)
-
-
-def rate_pass_at(place: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
+def rate_pass(place: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
     """Return `S_pass` for a ball at `place`, `[2]`, and `opponents`, `[n, 2]`, in pitch coordinates."""
     to_goal = np.array([1.0, 0.0]) - place
     to_opponents = opponents - place

@@ -1,7 +1,7 @@
-"""Scenarios: where 22 players and the ball start, and what ends the episode. Read from YAML, checked, never executed.
+"""Scenarios: the places of 22 players and the ball, and the endings. Read from YAML, never executed.
 
-Every place is given in pitch coordinates for both teams: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top
-touchline of the picture) to 0.42. We attack to the right.
+All places are pitch coordinates: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top touchline of
+the picture) to 0.42. We attack to the right.
 """
 
 from __future__ import annotations
@@ -19,23 +19,17 @@ from numpy.typing import NDArray
 from vlgym.errors import UserError, check_choice, check_number, nearest
 from vlgym.registry.limited_yaml import read_yaml
 
-from .names import MAGEBENCH, PACKAGE
+from .names import GROUPS, MAGEBENCH, PACKAGE
 
-ROLES = ("GK", "CB", "LB", "RB", "DM", "CM", "LM", "RM", "AM", "CF")
-"""Roles, in the engine's order."""
-
-LENGTH_X, LENGTH_Y = 54.4, 83.6
-"""Metres per unit of x and of y in the engine."""
-
+ROLES = ("GK", "CB", "LB", "RB", "DM", "CM", "LM", "RM", "AM", "CF")  # in the engine's order
+LENGTH_X, LENGTH_Y = 54.4, 83.6  # metres per unit of x and of y in the engine
 METRES = np.array([LENGTH_X, LENGTH_Y])
-
 FOLDER = Path(__file__).parent / "scenarios"
 
 
 @dataclass(frozen=True)
 class Player:
-    """A player's start: role, place, `lazy` (the engine does not move it), `controllable` (the agent can be given
-    it)."""
+    """A player's start. The engine does not move a `lazy` one; an agent may get a `controllable` one."""
 
     role: str
     x: float
@@ -55,9 +49,7 @@ class Scenario:
         right: the opponents, the goalkeeper first, in pitch coordinates as well.
         title: the situation in words.
         duration: frames until the end (ten a second).
-        left_difficulty: skill of our engine-led players, 0 to 1.
-        right_difficulty: skill of the opponents, 0 to 1.
-        offsides: whether the offside rule holds.
+        left_difficulty: skill of our engine-led players, 0 to 1; `right_difficulty` of the opponents.
         end_on_score: a goal ends the episode.
         end_on_out_of_play: ball out of play, or a foul, ends it.
         end_on_possession_change: it ends when the other team takes the ball.
@@ -84,8 +76,9 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; `from_dict` reads it back."""
-        teams = {side: [list(astuple(player)) for player in getattr(self, side)] for side in ("left", "right")}
-        return {item.name: getattr(self, item.name) for item in fields(self)} | {"ball": list(self.ball)} | teams
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        teams = {side: [list(astuple(player)) for player in data[side]] for side in ("left", "right")}
+        return data | {"ball": list(self.ball)} | teams
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Scenario:
@@ -95,23 +88,21 @@ class Scenario:
 
     def swapped(self) -> Scenario:
         """Return the situation with the teams' places exchanged by a half turn of the pitch."""
-        turn = [tuple(replace(p, x=-p.x, y=-p.y) for p in team) for team in (self.right, self.left)]
-        return replace(self, left=turn[0], right=turn[1], ball=(-self.ball[0], -self.ball[1]))
+        left, right = (tuple(replace(p, x=-p.x, y=-p.y) for p in team) for team in (self.right, self.left))
+        return replace(self, left=left, right=right, ball=(-self.ball[0], -self.ball[1]))
 
     def jittered(self, rng: np.random.Generator, metres: float) -> Scenario:
-        """Return the situation with every player but the goalkeepers and the one at the ball moved by up to `metres`
-        each way."""
+        """Return the situation with players moved by up to `metres` each way, but keepers and ball carrier."""
         carrier = min(self.left, key=lambda p: distance((p.x, p.y), self.ball))
 
         def move(p: Player) -> Player:
             dx, dy = rng.uniform(-metres, metres, size=2)
             if p.role == "GK" or p is carrier:
                 return p
-            return replace(
-                p, x=float(np.clip(p.x + dx / LENGTH_X, -1, 1)), y=float(np.clip(p.y + dy / LENGTH_Y, -0.42, 0.42))
-            )
+            x, y = np.clip(p.x + dx / LENGTH_X, -1, 1), np.clip(p.y + dy / LENGTH_Y, -0.42, 0.42)
+            return replace(p, x=float(x), y=float(y))
 
-        return replace(self, left=tuple(move(p) for p in self.left), right=tuple(move(p) for p in self.right))
+        return replace(self, left=tuple(map(move, self.left)), right=tuple(map(move, self.right)))
 
 
 def distance(a: Any, b: Any) -> float:
@@ -120,8 +111,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def lane_clearance(start: NDArray[np.float64], end: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
-    """Return the distance in metres of the nearest opponent to the segment `start`-`end` (all in pitch coordinates;
-    opponents `[n, 2]`).
+    """Return the distance in metres of the nearest opponent, `[n, 2]`, to the segment `start`-`end`.
 
     The first metre is left out: an opponent at the passer's back does not close a lane.
     """
@@ -132,6 +122,8 @@ def lane_clearance(start: NDArray[np.float64], end: NDArray[np.float64], opponen
     length = float(np.hypot(*way))
     if length < 1e-6:
         return float(np.min(np.hypot(*(p - a).T)))
+
+    # The points of the segment that are nearest to the opponents.
     along = np.clip((p - a) @ way / length, min(1.0, length), length)
     nearest = a + along[:, None] * (way / length)
     return float(np.min(np.hypot(*(p - nearest).T)))
@@ -142,11 +134,10 @@ def get_scenario(name: str) -> Scenario:
         return read_file(FOLDER / "package.yaml")[name]
     if name in MAGEBENCH:
         return read_file(FOLDER / f"region{name[1]}.yaml")[name]
-    known = (*MAGEBENCH, *PACKAGE, "any", "mini", "package")
     raise UserError(
         f"There is no scenario {name!r}. Known: R1_P_1 to R9_R_4, {len(PACKAGE)} names of the package "
         "(academy_corner, ...), or any, mini, package to draw one by the seed; "
-        f"scenario_file= loads your own.{nearest(str(name), known)}"
+        f"scenario_file= loads your own.{nearest(str(name), (*MAGEBENCH, *PACKAGE, *GROUPS))}"
     )
 
 
@@ -156,7 +147,8 @@ def read_file(path: Path) -> dict[str, Scenario]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"The scenario file {path} cannot be read: {error}. Give the path of a YAML file.") from None
+        reason = f"cannot be read: {error}. Give the path of a YAML file."
+        raise UserError(f"The scenario file {path} {reason}") from None
     return parse_scenarios(text, str(path))
 
 
@@ -188,6 +180,8 @@ def _read_scenario(name: Any, value: Any, where: str) -> Scenario:
         raise UserError(f"{where}: the name is not usable; use letters, digits, _ . and - (80 at most).")
     known = {item.name: item.default for item in fields(Scenario) if item.name != "name"}
     values = dict(_read_mapping(value, where, tuple(known), ("ball", "left", "right")))
+
+    # The kind of a value follows from its name or from the default.
     for key, entry in values.items():
         place = f"{where}: {key}"
         if key == "ball":
@@ -206,6 +200,8 @@ def _read_scenario(name: Any, value: Any, where: str) -> Scenario:
             check_number(place, entry, 1, 100_000)
             if not isinstance(entry, int):
                 raise UserError(f"{place} is {entry!r}; give a whole number of frames.")
+
+    # The agent needs somebody to play.
     if not any(player.controllable for player in values["left"]):
         raise UserError(f"{where}: no player of ours is controllable; leave out controllable=false for one.")
     return Scenario(name=name, **values)
@@ -221,9 +217,12 @@ def _read_team(value: Any, where: str) -> tuple[Player, ...]:
 
 
 def _read_player(value: Any, where: str) -> Player:
-    if not isinstance(value, list) or not 3 <= len(value) <= 5 or not all(isinstance(flag, bool) for flag in value[3:]):
-        raise UserError(f"{where} is {value!r:.60}; write [role, x, y], and then true or false for lazy, controllable.")
-    return Player(check_choice(f"{where}: role", value[0], ROLES), *_read_place(value[1:3], where), *value[3:])
+    sized = isinstance(value, list) and 3 <= len(value) <= 5
+    if not sized or not all(isinstance(flag, bool) for flag in value[3:]):
+        wanted = "[role, x, y], and then true or false for lazy, controllable"
+        raise UserError(f"{where} is {value!r:.60}; write {wanted}.")
+    role = check_choice(f"{where}: role", value[0], ROLES)
+    return Player(role, *_read_place(value[1:3], where), *value[3:])
 
 
 def _read_place(value: Any, where: str) -> tuple[float, float]:

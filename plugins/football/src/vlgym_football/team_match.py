@@ -1,5 +1,4 @@
-"""A match in which two to four of our players obey an agent each: the engine, some frames a decision, and what ends
-it."""
+"""A match in which two to four of our players obey an agent each: engine, decisions and endings."""
 
 from __future__ import annotations
 
@@ -9,15 +8,14 @@ from dataclasses import replace
 from vlgym.errors import VlgymError
 
 from .engine import ENGINE_CODES, IDLE, Engine, Snapshot
-from .match import SETTLE_FRAMES, find_end
+from .match import SETTLE_FRAMES, count_goals, find_end
 from .scenario import Scenario, distance
 
-MOST_PLAYERS = 4
-"""Attackers of a situation, the first of whom has the ball."""
+MOST_PLAYERS = 4  # attackers of a situation, the first of whom has the ball
 
 
 class TeamMatch:
-    """A situation being played. Attackers are numbered from 0 here; the goalkeeper, whom the engine plays, is none."""
+    """A situation being played. Attackers are numbered from 0; the goalkeeper is the engine's."""
 
     def __init__(self, frame_skip: int) -> None:
         self.frame_skip = frame_skip
@@ -33,6 +31,8 @@ class TeamMatch:
         self.now = self.engine.begin(scenario, seed, agents)
         if self.now.agents != tuple(range(1, agents + 1)):
             raise VlgymError(f"The engine gave the agents the players {self.now.agents}.")
+
+        # At first nobody has the ball.
         self._watch = {"mode": -1, "team": -1}
         taker = min(range(agents), key=lambda one: distance(self.now.left[one + 1], self.now.ball))
         for _ in range(SETTLE_FRAMES):
@@ -42,24 +42,20 @@ class TeamMatch:
         self.engine.press(ENGINE_CODES["release_direction"], taker)
 
     def play(self, actions: Mapping[int, str]) -> float:
-        """Play one decision: every attacker's action is pressed once, and what is held stays on. Return our goals less
-        theirs."""
-        goals = self.now.score
+        """Play one decision: each action is pressed once, commands stay on. Return our goals less theirs."""
+        before = self.now
         for frame in range(self.frame_skip):
             self._frame(actions if frame == 0 else {})
             if self.ending:
                 break
-        return float(self.now.score[0] - goals[0] - self.now.score[1] + goals[1])
+        return count_goals(before, self.now)
 
     def foresee(self, decide: Callable[[int], Mapping[int, str] | None], decisions: int) -> tuple[str, Snapshot]:
-        """Play on a copy of the match, and take everything back. Used by the oracle.
+        """Play on a copy of the match, and take everything back; return the ending and the last frame.
 
         Args:
-            decide: the attackers' actions of the decision of that number, from 0; `None` to look no further.
+            decide: number of a decision, from 0 -> the attackers' actions; `None` looks no further.
             decisions: how many at most.
-
-        Returns:
-            Why it ends there, or an empty string; and the last frame.
         """
         before, state = (self.now, self._watch), self.engine.save()
         self._watch = dict(self._watch)
@@ -70,6 +66,8 @@ class TeamMatch:
             self.play(actions)
             if self.ending:
                 break
+
+        # The match goes on as if nothing had been tried.
         result = (self.ending, self.now)
         self.now, self._watch = before
         self.ending = ""
@@ -83,10 +81,7 @@ class TeamMatch:
 
 
 def for_players(scenario: Scenario, players: int) -> Scenario:
-    """Return the situation for `players` attackers: the first ones, and with each further one the next opponent.
-
-    A shipped situation lists four attackers, and the opponents who meet them.
-    """
+    """Return the situation for its first `players` attackers; each of the four brings one opponent."""
     left = tuple(replace(p, controllable=p.role != "GK") for p in scenario.left[: players + 1])
     missing = MOST_PLAYERS - players
     return replace(scenario, left=left, right=scenario.right[: len(scenario.right) - missing])

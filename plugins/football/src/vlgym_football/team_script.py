@@ -1,9 +1,8 @@
-"""The oracle of a team: what each attacker does, from the positions, and with the ball from plays tried on a copy of
-the match. Good, not optimal.
+"""The oracle of a team: it reads the positions, and tries plays with the ball on a copy of the match.
 
-Who has the ball tries shots, passes to team-mates who then shoot, and runs; he takes the play that leads to a goal
-soonest, else the one that leaves the ball at the best place. The others make themselves free near the goal, and the one
-who gets to a loose ball first fetches it.
+The owner of the ball tries shots, passes to team-mates who then shoot, and runs; he takes the play that
+leads to a goal soonest, else the one that leaves the ball at the best place. The others make themselves
+free near the goal, and the nearest one fetches a loose ball. It is good, not optimal.
 """
 
 from __future__ import annotations
@@ -13,36 +12,22 @@ from collections.abc import Mapping
 import numpy as np
 
 from .engine import DIRECTIONS, IDLE, SHOT, Snapshot
-from .scenario import METRES, lane_clearance
-from .tactics import GOAL, HEADINGS, Vector, heading_to, nearest_gap, rank_runs
+from .scenario import METRES, distance, lane_clearance
+from .tactics import GOAL, HEADINGS, PRESSURE, Vector, heading_to, nearest_gap, rank_runs
 from .team_match import TeamMatch
 
-SHOT_RANGE = 22.0
-"""Metres from the goal within which shots, and passes to somebody who shoots, are tried."""
-
-SHOT_LANE = 0.8
-"""Metres that the way to the goal must be free of defenders for a shot to be tried."""
-
-NEAREST_MATE, FARTHEST_MATE = 4.0, 32.0
-"""Metres between which team-mates are passed to."""
-
-LONG = 24.0
-"""Metres from which on a pass is a `long_pass`."""
-
-LEAD = 6.0
-"""Frames that a team-mate runs on before a pass arrives."""
-
-MARGIN, PRESSURE = 0.1, 5.0
-"""Gain in value that a pass to a team-mate needs; metres to the nearest opponent at which it needs none."""
-
-SHOT_DECISIONS, PASS_DECISIONS = 3, 7
-"""Decisions that a shot is followed for, and a pass with the shot after it."""
-
+SHOT_RANGE = 22.0  # metres from the goal within which shots, and passes to a shooter, are tried
+SHOT_LANE = 0.8  # metres that the way to the goal must be free of defenders for a shot
+NEAREST_MATE, FARTHEST_MATE = 4.0, 32.0  # metres between which team-mates are passed to
+LONG = 24.0  # metres from which on a pass is a `long_pass`
+LEAD = 6.0  # frames that a team-mate runs on before a pass arrives
+MARGIN = 0.1  # gain in value that a pass needs, unless an opponent is near
+SHOT_DECISIONS, PASS_DECISIONS = 3, 7  # for which a shot, and a pass with the shot after it, are followed
 LOST_WORTH, GOAL_WORTH = -1.0, 2.0
 
 
 class TeamScript:
-    """Decides for all attackers of a match; knows nothing that the match does not hold."""
+    """Decides for all attackers of a match, from the match alone."""
 
     def __init__(self, match: TeamMatch) -> None:
         self.match = match
@@ -50,11 +35,12 @@ class TeamScript:
     def choose(self, attacker: int) -> str:
         """Return the action of an attacker, numbered from 0."""
         now = self.match.now
-        if now.owner_team == 0 and now.owner == attacker + 1:
-            return self._with_ball(now, attacker)
-        return self._without_ball(now, attacker)
+        if now.owner_team == -1 and attacker == find_fetcher(now):
+            return self._fetch(now, attacker)
+        if now.owner_team != 0 or now.owner != attacker + 1:
+            return self._make_free(now, attacker)
 
-    def _with_ball(self, now: Snapshot, attacker: int) -> str:
+        # With the ball: a sure shot, a pass that betters the place, a run.
         me = now.left[attacker + 1]
         if in_range(me) and lane_clearance(me, GOAL, now.right[1:]) > SHOT_LANE:
             for play in ([SHOT], ["right", SHOT], ["top_right", SHOT], ["bottom_right", SHOT]):
@@ -67,8 +53,7 @@ class TeamScript:
         return rank_runs(now, me, sprinting=False)[0]
 
     def _best_pass(self, now: Snapshot, attacker: int) -> tuple[float, str]:
-        """The first pass that a goal follows at once, else the one that reaches the best place: its worth and its first
-        action."""
+        """The worth and first action of a pass that a goal follows, else of the one to the best place."""
         best = (LOST_WORTH, "")
         for play in self._passes(now, attacker):
             worth = self._rate(attacker, play)
@@ -82,9 +67,9 @@ class TeamScript:
         """The passes to try: as he stands, after a turn to a team-mate, and over the opponents."""
         plays = []
         for mate in find_mates(now, attacker):
-            way = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1] - now.left[attacker + 1]
-            kick = "short_pass" if float(np.hypot(*(way * METRES))) < LONG else "long_pass"
-            turned = heading_to(way)
+            place, me = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1], now.left[attacker + 1]
+            kick = "short_pass" if distance(place, me) < LONG else "long_pass"
+            turned = heading_to(place - me)
             options = ([kick], [turned, kick], ["high_pass"], [turned, "high_pass"])
             plays += [play for play in options if play not in plays]
         return plays
@@ -98,8 +83,7 @@ class TeamScript:
         return self.match.foresee(decide, len(play) + SHOT_DECISIONS)[0] == "goal"
 
     def _rate(self, attacker: int, play: list[str]) -> float:
-        """Return a pass's worth: `GOAL_WORTH` where the team-mate who gets it scores at once, else his place;
-        `LOST_WORTH` where nobody of ours gets it."""
+        """Return a pass's worth: `GOAL_WORTH`, the receiver's place, or `LOST_WORTH`."""
         worth = LOST_WORTH
 
         def decide(count: int) -> Mapping[int, str] | None:
@@ -107,6 +91,8 @@ class TeamScript:
             now = self.match.now
             if count < len(play):
                 return {attacker: play[count]}
+
+            # The receiver shoots at once; without one, somebody fetches the ball.
             if now.owner_team == 0 and now.owner not in (0, attacker + 1):
                 if worth == LOST_WORTH:
                     worth = rate_place(now.left[now.owner], now.right)
@@ -121,24 +107,19 @@ class TeamScript:
     def _fetch(self, now: Snapshot, attacker: int) -> str:
         return heading_to(now.ball[:2] + 4 * now.ball_velocity[:2] - now.left[attacker + 1])
 
-    def _without_ball(self, now: Snapshot, attacker: int) -> str:
-        if now.owner_team == -1 and attacker == find_fetcher(now):
-            return self._fetch(now, attacker)
-        return self._make_free(now, attacker)
-
     def _make_free(self, now: Snapshot, attacker: int) -> str:
-        """Return the direction to a place from which one could shoot, and that the ball can reach;
-        `release_direction` or `idle` where this is it."""
+        """Return the direction to a better place to shoot from that a pass can reach, or a standstill."""
         me, ball = now.left[attacker + 1], now.ball[:2]
-        options = {name: me + way * 3.0 / METRES for name, way in HEADINGS.items()}
 
         def worth(place: Vector) -> float:
             if not (abs(place[0]) < 0.93 and abs(place[1]) < 0.38):
                 return -1.0
             lane = min(lane_clearance(ball, place, now.right[1:]), 4.0) / 4.0
-            apart = min(float(np.hypot(*((place - ball) * METRES))), 9.0) / 9.0
+            apart = min(distance(place, ball), 9.0) / 9.0
             return rate_place(place, now.right) + 0.25 * lane + 0.25 * apart
 
+        # A step of three metres must be worth it.
+        options = {name: me + way * 3.0 / METRES for name, way in HEADINGS.items()}
         best = max(options, key=lambda name: worth(options[name]))
         if worth(options[best]) > worth(me) + 0.01:
             return best
@@ -151,14 +132,13 @@ def find_mates(now: Snapshot, attacker: int) -> list[int]:
     me, ranking = now.left[attacker + 1], []
     for mate in range(len(now.left) - 1):
         place = now.left[mate + 1] + LEAD * now.left_velocity[mate + 1]
-        long = float(np.hypot(*((place - me) * METRES)))
-        if mate != attacker and NEAREST_MATE <= long <= FARTHEST_MATE:
+        if mate != attacker and NEAREST_MATE <= distance(place, me) <= FARTHEST_MATE:
             ranking.append((rate_place(place, now.right), mate))
     return [mate for _, mate in sorted(ranking, reverse=True)[:2]]
 
 
 def in_range(place: Vector) -> bool:
-    return float(np.hypot(*((GOAL - place) * METRES))) < SHOT_RANGE
+    return distance(GOAL, place) < SHOT_RANGE
 
 
 def find_fetcher(now: Snapshot) -> int:
@@ -167,12 +147,12 @@ def find_fetcher(now: Snapshot) -> int:
 
 
 def rate_place(place: Vector, opponents: Vector) -> float:
-    """Return how good a place is to shoot from, 0 to 1: near the goal, not from the side, with the way free."""
+    """Return how good a place is for a shot, 0 to 1: near the goal, not from the side, the way free."""
     way = (GOAL - place) * METRES
-    far = float(np.hypot(*way))
+    near = np.exp(-abs(distance(GOAL, place) - 12.0) / 12.0)
     angle = abs(float(np.arctan2(way[1], max(way[0], 0.01))))
     free = np.clip(lane_clearance(place, GOAL, opponents[1:]) / 4.0, 0.0, 1.0)
-    return float(np.exp(-abs(far - 12.0) / 12.0) * (0.35 + 0.65 * free) * (1.0 - 0.5 * min(angle / 1.4, 1.0)))
+    return float(near * (0.35 + 0.65 * free) * (1.0 - 0.5 * min(angle / 1.4, 1.0)))
 
 
 def time_to_ball(now: Snapshot, place: Vector) -> float:

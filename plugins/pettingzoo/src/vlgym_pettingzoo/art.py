@@ -1,4 +1,4 @@
-"""Everything that is drawn: boards, stones, cards, words. Pillow makes all of it, with its own font."""
+"""Drawings of boards, stones, cards and words by Pillow, with its own font."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-UNITS = 384
-"""Side of the layout square, in units; also the default image side in pixels."""
+UNITS = 384  # side of the layout square; also the default image side in pixels
 
 Colour = tuple[int, int, int]
 PAPER: Colour = (246, 243, 235)
@@ -34,28 +33,46 @@ class Canvas:
         self.pen = ImageDraw.Draw(self.picture)
 
     def box(
-        self, x: float, y: float, width: float, height: float, fill: Colour | None, edge: Colour | None = None,
-        line: float = 2, radius: float = 0,
+        self, x: float, y: float, width: float, height: float,
+        fill: Colour | None, edge: Colour | None = None, line: float = 2, radius: float = 0,
     ) -> None:  # fmt: skip
         corners = (*self._point(x, y), *self._point(x + width, y + height))
         self.pen.rounded_rectangle(corners, radius * self.scale, fill, edge, self._width(line))
 
     def disc(
-        self, x: float, y: float, radius: float, fill: Colour | None, edge: Colour | None = None, line: float = 2
-    ) -> None:
+        self, x: float, y: float, radius: float, fill: Colour | None, edge: Colour | None = None,
+        line: float = 2,
+    ) -> None:  # fmt: skip
         corners = (*self._point(x - radius, y - radius), *self._point(x + radius, y + radius))
         self.pen.ellipse(corners, fill, edge, self._width(line))
 
     def line(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
         self.pen.line([self._point(*point) for point in points], colour, self._width(width))
 
+    def cross(self, x: float, y: float, reach: float, colour: Colour, width: float) -> None:
+        for turn in (1, -1):
+            ends = [(x - reach, y - turn * reach), (x + reach, y + turn * reach)]
+            self.line(ends, colour, width)
+
+    def arrow(
+        self, start: tuple[float, float], along: tuple[float, float], length: float, colour: Colour,
+        wing: tuple[float, float],
+    ) -> None:  # fmt: skip
+        """An arrow in the direction of the unit vector `along`; its wings reach back and to the sides by `wing`."""
+        (x, y), (back, side) = (start[0] + along[0] * length, start[1] + along[1] * length), wing
+        self.line([start, (x, y)], colour, 3)
+        for turn in (side, -side):
+            end = (x - along[0] * back - along[1] * turn, y - along[1] * back + along[0] * turn)
+            self.line([(x, y), end], colour, 3)
+
     def shape(self, points: Sequence[tuple[float, float]], fill: Colour, edge: Colour | None = None) -> None:
         self.pen.polygon([self._point(*point) for point in points], fill, edge)
 
     def text(
-        self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm", bold: float = 0
-    ) -> None:
-        """One line of text; `anchor` is Pillow's: `mm` is the middle, `lm` the middle of the left edge."""
+        self, text: str, x: float, y: float, size: float, colour: Colour = INK, anchor: str = "mm",
+        bold: float = 0,
+    ) -> None:  # fmt: skip
+        """Write a line; `anchor` is Pillow's: `mm` is the middle, `lm` that of the left edge."""
         if not text:
             return
         mask, (left, top) = _write(text, max(6, round(size * self.scale)), anchor, round(bold * self.scale))
@@ -64,10 +81,9 @@ class Canvas:
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
-        height, width = self.size
-        picture = self.picture
-        if picture.size != (width, height):
-            picture = picture.resize((width, height), Image.Resampling.BOX)
+        picture, size = self.picture, self.size[::-1]
+        if picture.size != size:
+            picture = picture.resize(size, Image.Resampling.BOX)
         return np.array(picture)
 
     def _point(self, x: float, y: float) -> tuple[int, int]:
@@ -78,21 +94,19 @@ class Canvas:
 
 
 class Grid:
-    """Places of a board's cells on a canvas, with names of columns below and of rows at the left.
+    """Places of a board's cells on a canvas; row 0 is drawn at the top.
 
     Args:
-        canvas: what is drawn on.
-        rows: number of rows; row 0 is drawn at the top.
-        columns: number of columns.
+        rows: number of them.
         box: left, top, and side of a cell, in units.
     """
 
-    def __init__(self, canvas: Canvas, rows: int, columns: int, box: tuple[float, float, float]) -> None:
-        self.canvas, self.rows, self.columns = canvas, rows, columns
+    def __init__(self, canvas: Canvas, rows: int, box: tuple[float, float, float]) -> None:
+        self.canvas, self.rows = canvas, rows
         self.left, self.top, self.side = box
 
     def middle(self, row: int, column: int) -> tuple[float, float]:
-        """Middle of a cell, in units."""
+        """Return the middle of a cell, in units."""
         return self.left + (column + 0.5) * self.side, self.top + (row + 0.5) * self.side
 
     def fill(self, row: int, column: int, colour: Colour | None, edge: Colour | None = None, line: float = 2) -> None:
@@ -101,21 +115,19 @@ class Grid:
 
     def name(self, columns: Sequence[str], rows: Sequence[str], size: float) -> None:
         """Write the names of the columns below and of the rows at the left."""
+        below = self.top + self.rows * self.side + size * 0.75
         for column, word in enumerate(columns):
-            self.canvas.text(word, self.middle(0, column)[0], self.top + self.rows * self.side + size * 0.75, size)
+            self.canvas.text(word, self.middle(0, column)[0], below, size)
         for row, word in enumerate(rows):
             self.canvas.text(word, self.left - size * 0.8, self.middle(row, 0)[1], size)
 
 
 def draw_turn(canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369, prefix: str = "") -> None:
-    """A bar across the picture that says whose turn it is: green where it is this seat's.
+    """Draw a bar that says whose turn it is: green in the picture of a seat that moves.
 
     Args:
-        canvas: what is drawn on.
         movers: the seats that move now; none when the game is over.
-        seat: the seat whose picture it is.
         top: upper edge of the bar, which is 15 high, in units.
-        prefix: written before.
     """
     words = "your turn" if seat in movers else "not your turn"
     words = "the game is over" if not movers else "all move at once" if len(movers) > 1 else words
@@ -123,29 +135,38 @@ def draw_turn(canvas: Canvas, movers: Sequence[int], seat: int, top: float = 369
     canvas.text(prefix + words, UNITS / 2, top + 7.5, 12.5, WHITE, bold=0.3)
 
 
+def draw_turns_left(canvas: Canvas, turns: int, most: int, width: float) -> None:
+    """Draw the number of turns that are left, and a bar of it with this full width."""
+    left = max(0, turns)
+    canvas.text(f"turns left: {left}", 264, 17, 14, anchor="rm")
+    canvas.box(270, 10, width, 14, WHITE, INK, 1)
+    canvas.box(270, 10, width * left / most, 14, BLUE, INK, 1)
+
+
 def draw_card(canvas: Canvas, label: str | None, x: float, y: float, width: float) -> None:
-    """A playing card with its top left corner at (x, y), units; `None` lies face down."""
+    """Draw a playing card with its top left corner at (x, y), units; `None` lies face down."""
     height = width * 1.4
-    canvas.box(x, y, width, height, WHITE if label is not None else (52, 76, 140), INK, 2, 6)
-    if label is None:
-        canvas.box(x + 6, y + 6, width - 12, height - 12, None, (190, 200, 230), 2, 4)
-        canvas.line([(x + 12, y + 12), (x + width - 12, y + height - 12)], (190, 200, 230), 2)
-        canvas.line([(x + width - 12, y + 12), (x + 12, y + height - 12)], (190, 200, 230), 2)
-    else:
+    if label is not None:
+        canvas.box(x, y, width, height, WHITE, INK, 2, 6)
         canvas.text(label, x + width / 2, y + height / 2, width * 0.66, bold=1)
+        return
+    canvas.box(x, y, width, height, (52, 76, 140), INK, 2, 6)
+    canvas.box(x + 6, y + 6, width - 12, height - 12, None, (190, 200, 230), 2, 4)
+    right, bottom = x + width - 12, y + height - 12
+    canvas.line([(x + 12, y + 12), (right, bottom)], (190, 200, 230), 2)
+    canvas.line([(right, y + 12), (x + 12, bottom)], (190, 200, 230), 2)
 
 
 @lru_cache(maxsize=4096)
 def _write(text: str, size: int, anchor: str, stroke: int) -> tuple[Image.Image, tuple[int, int]]:
-    """Return a text as a mask, and where its top left corner lies from its anchor. Writing is slow, so it is kept."""
+    """Return a text as a mask, and its top left corner relative to its anchor; writing is slow."""
     font = _font(size)
     box = ImageDraw.Draw(Image.new("L", (1, 1))).textbbox((0, 0), text, font, anchor, stroke_width=stroke)
     left, top, right, bottom = (int(edge) for edge in (*np.floor(box[:2]), *np.ceil(box[2:])))
     mask = Image.new("L", (max(1, right - left), max(1, bottom - top)), 0)
-    ImageDraw.Draw(mask).text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
+    pen = ImageDraw.Draw(mask)
+    pen.text((-left, -top), text, 255, font, anchor, stroke_width=stroke, stroke_fill=255)
     return mask, (left, top)
 
 
-@lru_cache(maxsize=64)
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
+_font = lru_cache(maxsize=64)(ImageFont.load_default)

@@ -1,5 +1,4 @@
-"""The parts that games share: the layout of their prompts, and the base of those in which every seat acts in every
-turn."""
+"""The layout of prompts, and the base of games in which every seat acts in every turn."""
 
 from __future__ import annotations
 
@@ -11,15 +10,12 @@ from vlgym.games.multi import MultiVLEnv
 
 def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
     """Return the template that begins with a sentence."""
-    return PromptTemplate(version, instructions=opening + " {task}\n{format}", turn="{state}Legal actions: {actions}")
+    instructions, turn = opening + " {task}\n{format}", "{state}Legal actions: {actions}"
+    return PromptTemplate(version, instructions=instructions, turn=turn)
 
 
 class GameAtOnce(MultiVLEnv):
-    """A game in which every seat chooses among `actions` at once; `stay` does nothing.
-
-    Attributes:
-        actions: of the class: the legal actions of every seat.
-    """
+    """A game in which every seat chooses among `actions` at once; `stay` does nothing."""
 
     at_once: ClassVar[bool] = True
     actions: ClassVar[tuple[str, ...]]

@@ -1,8 +1,4 @@
-"""Chess endings against Stockfish: drawn positions, men drawn from masks, one engine for all games of a process.
-
-The engine is a program (Debian: `stockfish`) that speaks UCI. It starts when a move is first asked for, and ends with
-this process.
-"""
+"""Chess endings against Stockfish, a program that speaks UCI; one runs for all games of a process."""
 
 from __future__ import annotations
 
@@ -26,15 +22,12 @@ from vlgym.games.multi import PLAYERS, MultiVLEnv, Round
 from vlgym.parsers import match_legal
 from vlgym.types import Image
 
-from .art import INK, WHITE, Canvas, Colour, Grid, draw_turn
+from .art import INK, WHITE, Canvas, Grid, draw_turn
 from .base import game_prompt
 
-LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}
-"""Positions (nodes) that the engine looks at for a move, of each player."""
-
+LEVELS = {"stockfish-1": 300, "stockfish-2": 3_000, "stockfish-3": 20_000}  # nodes for a move
 SETTINGS = {"Threads": "1", "Hash": "4", "Use NNUE": "false"}
-PATIENCE = 60.0
-"""Seconds after which an engine that does not answer is ended. 20,000 nodes take about 0.03 s."""
+PATIENCE = 60.0  # seconds for an answer; 20,000 nodes take about 0.03 s
 
 
 def find_stockfish() -> str:
@@ -43,8 +36,8 @@ def find_stockfish() -> str:
     path = shutil.which("stockfish", path=places)
     if path is None:
         raise UserError(
-            "This player is Stockfish, which is not installed: apt-get install stockfish. Without it the game can be "
-            "played against opponents='random' or a policy."
+            "This player is Stockfish, which is not installed: apt-get install stockfish. "
+            "Without it the game can be played against opponents='random' or a policy."
         )
     return path
 
@@ -62,6 +55,8 @@ class Engine:
             [find_stockfish()], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1
         )
         self.pid = self._program.pid
+
+        # Settings that another version of the engine has not are left out.
         options = "\n".join(self._ask("uci", "uciok"))
         for name, value in SETTINGS.items():
             if f"option name {name} type" in options:
@@ -72,7 +67,7 @@ class Engine:
         moves = " ".join(move.uci() for move in board.move_stack)
         self._say("ucinewgame")
         self._ask("isready", "readyok")
-        self._say(f"position fen {board.root().fen()}" + (f" moves {moves}" if moves else ""))
+        self._say(f"position fen {board.root().fen()} moves {moves}")
         answer = self._ask(f"go nodes {nodes}", "bestmove")[-1].split()[1]
         if answer not in {move.uci() for move in board.legal_moves}:
             raise EngineError(f"Stockfish answered {answer} in {board.fen()}")
@@ -97,21 +92,20 @@ class Engine:
         try:
             self._say(line)
             lines: list[str] = []
-            while not (lines and lines[-1].startswith(last)):
-                lines.append(self._program.stdout.readline())
-                if not lines[-1]:
-                    raise EngineError(f"Stockfish has ended, or did not answer within {PATIENCE:g} seconds")
-            return lines
+            for answer in self._program.stdout:
+                lines.append(answer)
+                if answer.startswith(last):
+                    return lines
+            raise EngineError(f"Stockfish has ended, or did not answer within {PATIENCE:g} seconds")
         finally:
             watch.cancel()
 
 
 class Stockfish:
-    """The engine of this process.
+    """The engine of this process; one version answers the same for the same game so far.
 
-    One thread, a table that is cleared before each search, and a fixed number of nodes: the same version of the engine
-    gives the same answer for the same game so far. Where the engine has the choice (15.1 has), it evaluates by rules:
-    those know what few men can do, and mate with fewer nodes than its network.
+    It has one thread, a fixed number of nodes, and clears its table before each search. Where it has
+    the choice (15.1 has), it evaluates by rules, which mate with fewer nodes than its network.
     """
 
     def __init__(self) -> None:
@@ -121,8 +115,9 @@ class Stockfish:
 
     def choose(self, board: chess.Board, nodes: int) -> chess.Move:
         """Return the engine's move."""
+        moves = tuple(move.uci() for move in board.move_stack)
         with self._lock:
-            return self.search(board.root().fen(), tuple(move.uci() for move in board.move_stack), nodes)
+            return self.search(board.root().fen(), moves, nodes)
 
     def end(self) -> None:
         with self._lock:
@@ -148,14 +143,11 @@ class Stockfish:
 
 
 STOCKFISH = Stockfish()
-"""The engine of this process."""
-
 atexit.register(STOCKFISH.end)
 os.register_at_fork(after_in_child=STOCKFISH.begin_in_child)
 
 
-FINE = 6
-"""Factor by which each man is drawn larger and then reduced, which smooths its edges."""
+FINE = 6  # times larger a man is drawn before it is reduced, which smooths its edges
 
 Points = tuple[tuple[float, float], ...]
 Ball = tuple[float, float, float, float]
@@ -198,26 +190,16 @@ LINES: dict[str, tuple[Points, ...]] = {
 
 
 def draw_man(canvas: Canvas, kind: str, white: bool, x: float, y: float, side: float) -> None:
-    """Draw a man.
-
-    Args:
-        canvas: to draw on.
-        kind: `p`, `r`, `n`, `b`, `q` or `k`.
-        white: whose it is.
-        x, y: top left corner of its square, units.
-        side: of the square, units.
-    """
-    pixels = max(4, round(side * canvas.scale))
+    """Draw a man, a key of `SHAPES`, on the square with this top left corner and side, in units."""
     corner = (round(x * canvas.scale), round(y * canvas.scale))
-    body, edge, lines = _make_masks(kind, pixels)
-    fill: Colour = WHITE if white else INK
-    line: Colour = INK if white else WHITE
+    body, edge, lines = _make_masks(kind, max(4, round(side * canvas.scale)))
+    fill, line = (WHITE, INK) if white else (INK, WHITE)
     for colour, mask in ((line, edge), (fill, body), (line, lines)):
         canvas.picture.paste(colour, corner, mask)
 
 
 @lru_cache(maxsize=64)
-def _make_masks(kind: str, pixels: int) -> tuple[PILImage.Image, PILImage.Image, PILImage.Image]:
+def _make_masks(kind: str, pixels: int) -> list[PILImage.Image]:
     """Return body, body with its edge, and lines, as masks of `pixels` squared."""
     size = pixels * FINE
     body, lines = PILImage.new("L", (size, size)), PILImage.new("L", (size, size))
@@ -229,42 +211,35 @@ def _make_masks(kind: str, pixels: int) -> tuple[PILImage.Image, PILImage.Image,
     for points in LINES.get(kind, ()):
         ImageDraw.Draw(lines).line([(x * scale, y * scale) for x, y in points], 255, round(3 * scale))
     edge = body.filter(ImageFilter.MaxFilter(2 * max(1, round(2.2 * scale)) + 1))
-    small = [mask.resize((pixels, pixels), PILImage.Resampling.BOX) for mask in (body, edge, lines)]
-    return small[0], small[1], small[2]
+    return [mask.resize((pixels, pixels), PILImage.Resampling.BOX) for mask in (body, edge, lines)]
 
 
 WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")
-"""Endings that the side to move should win. With a pawn only won positions are drawn (`solve_pawn_ending`); the others
-are won but for rare positions, by what is known of these endings."""
+"""Endings that the side to move wins but for rare positions; with a pawn `solve_pawn_ending` excludes these."""
 
-HARD = ("KBNvK",)
-"""Won as well, but mate may take more than 30 moves."""
-
-OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")
-"""Endings that may be won or drawn, and some of them lost."""
-
+HARD = ("KBNvK",)  # won as well, but mate may take more than 30 moves
+OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")  # won or drawn, and some of them lost
 GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
 POSITION_TRIES = 100_000
 Squares = NDArray[np.bool_]
 
 
 def read_endings(names: str) -> tuple[str, ...]:
-    """Return the endings that a text with commas between names of endings and of `GROUPS` names."""
+    """Return the endings that are named, each once; names of `GROUPS` and endings have commas between."""
     endings: list[str] = []
-    for name in str(names).split(","):
-        check_choice("endings", name.strip(), (*GROUPS, *GROUPS["all"]))
-        endings += [each for each in GROUPS.get(name.strip(), (name.strip(),)) if each not in endings]
-    return tuple(endings)
+    for name in map(str.strip, str(names).split(",")):
+        check_choice("endings", name, (*GROUPS, *GROUPS["all"]))
+        endings += GROUPS.get(name, (name,))
+    return tuple(dict.fromkeys(endings))
 
 
 def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
     """Return a legal position in which the first side of an ending is to move: white or black, by chance.
 
-    Nothing is in check or attacked, and there is no mate in one move, so the first move decides nothing by itself.
+    Nothing is in check or attacked, and there is no mate in one, so no first move decides by itself.
 
     Args:
         ending: one of `GROUPS["all"]`: the men of the side to move, `v`, those of the other.
-        rng: a generator of the game's own.
     """
     own, other = ending.split("v")
     men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
@@ -282,31 +257,25 @@ def _fits(board: chess.Board, ending: str) -> bool:
     """True if a position with white to move is a fair start."""
     if not board.is_valid() or board.is_check() or board.is_game_over():
         return False
-    if any(board.is_attacked_by(not piece.color, square) for square, piece in board.piece_map().items()):
+    men = board.piece_map().items()
+    if any(board.is_attacked_by(not piece.color, square) for square, piece in men):
         return False
     if ending == "KBBvK" and board.has_insufficient_material(chess.WHITE):  # bishops of one colour
         return False
     if ending == "KPvK":
-        (pawn,), (king, other) = board.pieces(chess.PAWN, True), (board.king(True), board.king(False))
-        if not solve_pawn_ending()[0, pawn, king, other]:
+        (pawn,), kings = board.pieces(chess.PAWN, True), (board.king(True), board.king(False))
+        if not solve_pawn_ending()[0, pawn, *kings]:
             return False
-    return not any(_mates(board, move) for move in board.legal_moves)
-
-
-def _mates(board: chess.Board, move: chess.Move) -> bool:
-    board.push(move)
-    mate = board.is_checkmate()
-    board.pop()
-    return mate
+    return not any(board.san(move).endswith("#") for move in board.legal_moves)
 
 
 @lru_cache(maxsize=1)
 def solve_pawn_ending() -> Squares:
-    """Return where a white pawn and its king win against the black king: `[2, 64, 64, 64] bool`, by who is to move (0:
-    white), and the squares of the pawn, of the white and of the black king, each from a1 along the rows.
+    """Return where a white pawn and its king win against the black king: `[2, 64, 64, 64] bool`.
 
-    Solved backwards from safe promotions. By the same rules Stockfish's classical evaluation had its table of this
-    ending (bitbase.cpp, 111,282 wins with the pawn on the files a to d); fifty moves are not counted.
+    The axes are who is to move (0: white) and the squares of pawn, white and black king, each from a1
+    along the rows. Solved backwards from safe promotions, as the table of Stockfish's classical
+    evaluation (bitbase.cpp, 111,282 wins with the pawn on the files a to d), without fifty moves.
     """
     places = np.arange(64)
     column, row = places % 8, places // 8
@@ -314,9 +283,9 @@ def solve_pawn_ending() -> Squares:
     apart = ~near & (places[:, None] != places)
     wins: Squares = np.zeros((2, 64, 64, 64), bool)
     for pawn in range(55, 7, -1):
+        # Positions that are legal, and won pushes: to a promotion, or to a won square ahead.
         hits = (row == pawn // 8 + 1) & (abs(column - pawn % 8) == 1)
         stands = apart & (places != pawn)[:, None] & (places != pawn)
-        pushes = np.zeros((64, 64), bool)
         ahead = pawn + 8
         free = (places != ahead)[:, None] & (places != ahead)
         if pawn >= 48:
@@ -325,7 +294,9 @@ def solve_pawn_ending() -> Squares:
             pushes = wins[1, ahead].copy()
             if pawn < 16:
                 pushes |= free & wins[1, ahead + 8]
-        safe = apart & ~hits  # where the black king may go; on the pawn's square it takes it
+
+        # Moves of the kings, until no more positions are won.
+        safe = apart & ~hits  # for the black king; on the pawn's square it takes it
         moves = _any(safe, near)
         while True:
             lost = stands & moves & ~_any(safe & ~wins[0, pawn], near)
@@ -337,42 +308,40 @@ def solve_pawn_ending() -> Squares:
 
 
 def _any(one: Squares, two: Squares) -> Squares:
-    """The product of two matrices of truth values."""
+    """Return the product of two matrices of truth values."""
     return one.astype(np.float32) @ two.astype(np.float32) > 0
 
 
 COLUMNS, ROWS = "abcdefgh", "87654321"
-LONGEST = 16
-"""Characters of a move at most."""
-
-_LIGHT, _DARK, _LIGHT_MOVED, _DARK_MOVED = (240, 224, 192), (181, 146, 104), (255, 222, 96), (232, 186, 52)
+LONGEST = 16  # characters of a move at most
+_TINTS = (((240, 224, 192), (255, 222, 96)), ((181, 146, 104), (232, 186, 52)))
+"""Of light and dark squares, plain and of the last move."""
 
 
 class ChessEndings(MultiVLEnv):
     """Chess endings: mate with the few men that are left, or hold the draw.
 
-    Goal: mate the other king. Seat 0 has the first move, and in the endings of the default should win; whether it plays
-        white or black is drawn. Seat 1 defends.
-    Observation: the board with the names of its columns and rows, white at the bottom (384 x 384 pixels by default);
-        the squares of the last move are yellow. The text says which colour is yours, not where the men are: it does not
-        list the legal moves.
-    Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q` (UCI). A move in
-        standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
-    Reward: +1 for mate, -1 for being mated, 0 for a draw; zero-sum.
-    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of one position, and
-        fifty moves of each without a capture or a pawn's move (the last two at once, without a claim); truncated after
-        60 turns of a seat, a draw.
-    Success: this seat has mated.
+    Goal: mate the other king. Seat 0 has the first move, and in the endings of the default should
+        win; whether it plays white or black is drawn. Seat 1 defends.
+    Observation: the board with the names of its columns and rows, white at the bottom; the squares of
+        the last move are yellow. The text says which colour is yours, not where the men are: it does
+        not list the legal moves.
+    Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q`
+        (UCI). A move in standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
+    Reward: +1 for mate, -1 for being mated, 0 for a draw.
+    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of one
+        position, and fifty moves of each without a capture or a pawn's move (the last two at once,
+        without a claim); truncated after 60 turns of a seat, a draw.
     Splits: train, val and test differ by seed: ending, position and colour.
-    Oracle: a planner: Stockfish with 20,000 nodes a move, one thread and an empty table, so it answers the same each
-        time; another version of it may answer otherwise. The same player is called `stockfish-3`; `stockfish-2` looks
-        at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
-    References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0. Drawing and texts are this package's.
+    Oracle: a planner: Stockfish with 20,000 nodes a move, one thread and an empty table; another
+        version of it may answer otherwise. The same player is called `stockfish-3`; `stockfish-2`
+        looks at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
+    References: python-chess 1.11 (rules) and Stockfish (players), both GPL-3.0. Drawing and texts are
+        this package's.
 
     Args:
-        endings: which endings are played: names such as `KQvK` (the side that moves first has king and queen) or groups
-            of them, `won`, `hard`, `open` or `all`, with commas between.
-        **kwargs: of `MultiVLEnv`.
+        endings: names such as `KQvK` (the side that moves first has king and queen) or of groups,
+            `won`, `hard`, `open` or `all`, with commas between.
     """
 
     zero_sum: ClassVar[bool] = True
@@ -406,8 +375,10 @@ class ChessEndings(MultiVLEnv):
         return sorted(move.uci() for move in self.board.legal_moves)
 
     def match_move(self, wanted: str, seat: int) -> str | None:
-        """A move from square to square, or in standard algebraic notation, where upper case counts only if else two
-        moves could be meant (`bxc3`, `Bxc3`)."""
+        """Return a move that is written from square to square or in standard algebraic notation.
+
+        Upper case counts only if else two moves could be meant (`bxc3`, `Bxc3`).
+        """
         wanted = wanted.strip()
         if len(wanted) > LONGEST:
             return None
@@ -415,6 +386,8 @@ class ChessEndings(MultiVLEnv):
         match = match_legal(wanted, legal)
         if match is not None:
             return match
+
+        # python-chess reads upper case exactly; without it a single move must fit.
         try:
             move = self.board.parse_san(wanted)
         except ValueError:
@@ -447,18 +420,15 @@ class ChessEndings(MultiVLEnv):
 
     def draw(self, seat: int) -> Image:
         canvas = Canvas(self.image_size)
-        grid = Grid(canvas, 8, 8, (36, 27, 41))
-        last = self.board.move_stack[-1] if self.board.move_stack else None
-        for row in range(8):
-            for column in range(8):
-                square = chess.square(column, 7 - row)
-                moved = last is not None and square in (last.from_square, last.to_square)
-                plain, marked = ((_DARK, _DARK_MOVED), (_LIGHT, _LIGHT_MOVED))[(row + column) % 2 == 0]
-                grid.fill(row, column, marked if moved else plain)
-                man = self.board.piece_at(square)
-                if man is not None:
-                    x, y = grid.left + column * grid.side, grid.top + row * grid.side
-                    draw_man(canvas, man.symbol().lower(), man.color == chess.WHITE, x, y, grid.side)
+        grid = Grid(canvas, 8, (36, 27, 41))
+        last = self.board.move_stack[-1:]
+        moved = {square for move in last for square in (move.from_square, move.to_square)}
+        for square in chess.SQUARES_180:
+            column, row = chess.square_file(square), 7 - chess.square_rank(square)
+            grid.fill(row, column, _TINTS[(row + column) % 2][square in moved])
+            if man := self.board.piece_at(square):
+                x, y = grid.left + column * grid.side, grid.top + row * grid.side
+                draw_man(canvas, man.symbol().lower(), man.color, x, y, grid.side)
         canvas.box(36, 27, 328, 328, None, INK, 2)
         grid.name(COLUMNS, ROWS, 19)
         white = self.colour_of(seat) == chess.WHITE
@@ -470,7 +440,7 @@ class ChessEndings(MultiVLEnv):
         return f"You play {'white' if self.colour_of(seat) else 'black'}. "
 
     def details(self, seat: int) -> dict[str, Any]:
-        """The ending, and how the game ended (an empty text while it goes on, or where a limit ended it)."""
+        """Return the ending, and how the game ended (empty while it goes on, or at a limit)."""
         return {"ending": self.ending, "result": self.result}
 
     def advise(self, seat: int) -> str | None:
@@ -489,9 +459,11 @@ class ChessEndings(MultiVLEnv):
             (not man.color, -man.piece_type, chess.square_name(square), man.symbol().upper())
             for square, man in self.board.piece_map().items()
         )
-        sides = [" ".join(name + square for black, _, square, name in men if black == side) for side in (False, True)]
-        named = self.board.san(chess.Move.from_uci(action))
-        return f"White has {sides[0]}, black has {sides[1]}; {named} is the strongest move I find"
+        white, black = (
+            " ".join(name + square for dark, _, square, name in men if dark == side) for side in (False, True)
+        )
+        move = self.board.san(chess.Move.from_uci(action))
+        return f"White has {white}, black has {black}; {move} is the strongest move I find"
 
     def mirror(self) -> None:
         self.first = 1 - self.first

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,18 +18,16 @@ from .base import game_prompt
 from .spiel import SpielGame, replay
 
 COLOURS = "RYGWB"
-COPIES = {1: 3, 2: 2, 3: 2, 4: 2, 5: 1}
-"""Cards of each rank in one colour."""
+COPIES = {1: 3, 2: 2, 3: 2, 4: 2, 5: 1}  # cards of each rank in one colour
 
 Card = tuple[str, int]
 COLOUR_NAMES = {"R": "red", "Y": "yellow", "G": "green", "W": "white", "B": "blue"}
-RISK = 0.6
-"""Chance that an own card is playable from which it is played while there are lives to spare."""
+RISK = 0.6  # least chance to be playable of a card that is played while there are lives to spare
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A card in a hand: what it is (`None` to its owner), and which colours and ranks its owner may think it has."""
+    """A card in a hand (`None` to its owner), and the colours and ranks that it has for its owner."""
 
     card: Card | None
     hinted: str
@@ -42,13 +40,9 @@ class View:
     """A player's knowledge.
 
     Attributes:
-        lives: left.
-        hints: left.
-        deck: number of cards in it.
+        lives, hints, deck: numbers that are left.
         fireworks: top of each.
-        own: hand of this player.
         others: hands of the others, as they take their turns after this player.
-        discards: in order.
         player: number of this player, from 0.
     """
 
@@ -62,13 +56,13 @@ class View:
     player: int = 0
 
     def hint(self, index: int, what: str) -> str:
-        """The hint to `others[index]`."""
+        """Return the hint to `others[index]`."""
         players = len(self.others) + 1
         return name_hint(what, (self.player + index + 1) % players, players)
 
 
 def name_hint(what: str, player: int, players: int) -> str:
-    """Name a hint: `hint red`, `hint 3`; among more than two players `hint player 3 red`, `hint player 3 rank 2`."""
+    """Name a hint: `hint red`, `hint 3`; for more than two `hint player 3 red`, `hint player 3 rank 2`."""
     if players == 2:
         return f"hint {what}"
     return f"hint player {player + 1} {'rank ' if what.isdigit() else ''}{what}"
@@ -78,6 +72,8 @@ def read_view(observation: str, player: int = 0) -> View:
     """Read OpenSpiel's observation of a player."""
     fields = dict(line.split(": ", 1) for line in observation.splitlines() if ": " in line)
     hands: list[list[Slot]] = [[]]
+
+    # A line of a hand is `R1 || X1|RYGWB1`: card, hint, and what the owner may think.
     for line in observation.splitlines():
         if line.startswith("-----"):
             hands.append([])
@@ -86,7 +82,9 @@ def read_view(observation: str, player: int = 0) -> View:
             hinted, _, possible = known.partition("|")
             card = None if shown == "XX" else (shown[0], int(shown[1]))
             colours = "".join(letter for letter in possible if letter in COLOURS)
-            hands[-1].append(Slot(card, hinted, colours, tuple(int(c) for c in possible if c.isdigit())))
+            ranks = tuple(int(letter) for letter in possible if letter.isdigit())
+            hands[-1].append(Slot(card, hinted, colours, ranks))
+
     discards = observation.rpartition("Discards:")[2].split()
     return View(
         int(fields["Life tokens"]),
@@ -101,25 +99,34 @@ def read_view(observation: str, player: int = 0) -> View:
 
 
 def choose(view: View, legal: Iterable[str]) -> str:
-    """Return an action: `play 2`, `discard 1`, `hint red`, `hint 3`, `hint player 3 red`, `hint player 3 rank 2`."""
+    """Return the action of the player by rules."""
     allowed = set(legal)
+
+    # A card that surely fits is played first; at the end of the deck one that probably does, too.
     own = [_candidates(slot, view, hide=chain(*view.others)) for slot in view.own]
-    safe = [(_share(cards, lambda card: _playable(card, view)), place) for place, cards in enumerate(own)]
-    best, place = max(safe, key=lambda pair: (pair[0], -pair[1]))
-    if best == 1.0 or (view.lives > 1 and best >= RISK and view.hints < 8 and view.deck <= 2):
-        return f"play {place + 1}"
+    safe = [_share(cards, lambda card: _playable(card, view)) for cards in own]
+    best = max(safe)
+    play = f"play {safe.index(best) + 1}"
+    risky = view.lives > 1 and best >= RISK
+    if best == 1.0 or (risky and view.hints < 8 and view.deck <= 2):
+        return play
+
+    # A hint makes another play a card; else one risks a card of one's own.
     if view.hints > 0 and (hint := _playable_hint(view, allowed)):
         return hint
-    if view.lives > 1 and best >= RISK:
-        return f"play {place + 1}"
+    if risky:
+        return play
+
+    # A card that never fits brings back a hint; with hints to spare, one tells much.
     if view.hints < 8:
         useless = [_share(cards, lambda card: not _useful(card, view)) for cards in own]
-        if 1.0 in useless and f"discard {useless.index(1.0) + 1}" in allowed:
+        if 1.0 in useless:
             return f"discard {useless.index(1.0) + 1}"
-    if view.hints >= 7 or (view.hints > 3 and view.deck == 0):
-        hint = _telling_hint(view, allowed)
-        if hint:
-            return hint
+    many = view.hints >= 7 or (view.hints > 3 and view.deck == 0)
+    if many and (hint := _telling_hint(view, allowed)):
+        return hint
+
+    # The card goes that is least likely the last of its kind.
     if view.hints < 8:
         risk = [_share(cards, lambda card: _last_copy(card, view)) for cards in own]
         order = sorted(range(len(own)), key=lambda place: (round(risk[place], 3), own[place] == [], place))
@@ -128,34 +135,31 @@ def choose(view: View, legal: Iterable[str]) -> str:
 
 
 def _playable_hint(view: View, allowed: set[str]) -> str | None:
-    """The hint after which its player knows of the most cards that they can be played; else one that touches such a
-    card and tells the most. Cards that a third player knows of do not count. Of equals, the player who is next."""
+    """Return the hint after which most cards are known to be playable, else most probably are."""
     scored = []
     for hint, index, after in _hints(view, allowed):
-        third = [hand for each, hand in enumerate(view.others) if each != index]
+        # Cards that a third player knows by colour and rank do not count.
+        third = [slot for each, hand in enumerate(view.others) if each != index for slot in hand]
+        known = {slot.card for slot in third if len(slot.colours) == len(slot.ranks) == 1}
         sure = partial = 0.0
-        for before, slot in zip(view.others[index], after, strict=True):
-            if slot.card is None or not _playable(slot.card, view) or slot.card in _known(third, view):
+        for pair in zip(view.others[index], after, strict=True):
+            card = pair[0].card
+            if card is None or not _playable(card, view) or card in known:
                 continue
-            old = _share(_candidates(before, view, chain(*third)), lambda card: _playable(card, view))
-            new = _share(_candidates(slot, view, chain(*third)), lambda card: _playable(card, view))
+            old, new = (_share(_candidates(slot, view, third), lambda card: _playable(card, view)) for slot in pair)
             sure += new == 1.0 and old < 1.0
             partial += max(0.0, new - old) * (old < 1.0)
-        scored.append((sure, partial, -index, hint))
-    scored = [row for row in scored if row[0] or row[1] > 0.15]
+        if sure or partial > 0.15:
+            scored.append((sure, partial, -index, hint))
     return max(scored)[-1] if scored else None
 
 
-def _known(hands: Iterable[Iterable[Slot]], view: View) -> set[Card | None]:
-    """The cards of these hands whose owners have been told colour and rank."""
-    return {slot.card for slot in chain(*hands) if len(slot.colours) == len(slot.ranks) == 1}
-
-
 def _telling_hint(view: View, allowed: set[str]) -> str | None:
-    """The hint that excludes the most possibilities."""
-    scored = []
-    for hint, index, after in _hints(view, allowed):
-        scored.append((_possibilities(view.others[index]) - _possibilities(after), -index, hint))
+    """Return the hint that excludes the most possibilities."""
+    scored = [
+        (_possibilities(view.others[index]) - _possibilities(after), -index, hint)
+        for hint, index, after in _hints(view, allowed)
+    ]
     return max(scored)[-1] if scored else None
 
 
@@ -164,37 +168,30 @@ def _possibilities(hand: Iterable[Slot]) -> int:
 
 
 def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Slot, ...]]]:
-    """Every legal hint, with whose hand of `view.others` it is about, and that hand as its owner sees it afterwards."""
+    """Return every legal hint, the place in `view.others` of its hand, and this hand after it."""
     hints = []
     for index, hand in enumerate(view.others):
-        for colour in COLOURS:
-            if (name := view.hint(index, COLOUR_NAMES[colour])) in allowed:
-                hints.append((name, index, tuple(_told_colour(slot, colour) for slot in hand)))
-        for rank in COPIES:
-            if (name := view.hint(index, str(rank))) in allowed:
-                hints.append((name, index, tuple(_told_rank(slot, rank) for slot in hand)))
+        for what in (*COLOURS, *COPIES):
+            name = view.hint(index, COLOUR_NAMES.get(str(what), str(what)))
+            if name in allowed:
+                hints.append((name, index, tuple(_after_hint(slot, what) for slot in hand)))
     return hints
 
 
-def _told_colour(slot: Slot, colour: str) -> Slot:
-    touched = slot.card is not None and slot.card[0] == colour
-    return Slot(slot.card, slot.hinted, colour if touched else slot.colours.replace(colour, ""), slot.ranks)
-
-
-def _told_rank(slot: Slot, rank: int) -> Slot:
-    touched = slot.card is not None and slot.card[1] == rank
-    ranks = (rank,) if touched else tuple(each for each in slot.ranks if each != rank)
-    return Slot(slot.card, slot.hinted, slot.colours, ranks)
+def _after_hint(slot: Slot, what: str | int) -> Slot:
+    touched = slot.card is not None and what in slot.card
+    if isinstance(what, str):
+        return replace(slot, colours=what if touched else slot.colours.replace(what, ""))
+    ranks = (what,) if touched else tuple(rank for rank in slot.ranks if rank != what)
+    return replace(slot, ranks=ranks)
 
 
 def _candidates(slot: Slot, view: View, hide: Iterable[Slot] = ()) -> list[tuple[Card, int]]:
-    """Return the cards that a card may be to its owner, with their unseen copies; `hide` are cards that the owner
-    sees.
-    """
+    """Return the cards that a card may be to its owner, who sees `hide`, with their unseen copies."""
     gone = Counter(view.discards) + Counter(other.card for other in hide if other.card is not None)
     for colour, top in view.fireworks.items():
         gone.update((colour, rank) for rank in range(1, top + 1))
-    cards = [((colour, rank), COPIES[rank] - gone[colour, rank]) for colour in slot.colours for rank in slot.ranks]
+    cards = [(card, COPIES[card[1]] - gone[card]) for card in product(slot.colours, slot.ranks)]
     return [(card, left) for card, left in cards if left > 0]
 
 
@@ -222,36 +219,34 @@ CARD_TINTS: dict[str, Colour] = {
     "R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE,
 }  # fmt: skip
 NIGHT, BACK, FAINT = (44, 48, 66), (110, 114, 130), (170, 174, 186)
-ENOUGH_POINTS = 14
-"""Points of a game that count as success."""
+ENOUGH_POINTS = 14  # of a game that counts as success
 WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
 
 
 class Hanabi(SpielGame):
-    """Hanabi for two to five players, who build five fireworks together and see each other's cards, not their own.
+    """Hanabi for two to five players, who build fireworks and see each other's cards, not their own.
 
     Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. A point for every card, 25 at most.
-    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, with what that player has
-        been told of each; the own cards from behind, with what you have been told (384 x 384 pixels by default). The
-        line at the bottom is the last action. The text tells no card. A hand is of five cards, or of four where four
-        or five play.
-    Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint 3` and so on: all
-        cards of that colour or rank in the other's hand (only with a hint left). With more than two players a hint
-        names its player: `hint player 3 red`, `hint player 3 rank 2`.
-    Reward: 1 for each card that fits; all are paid, also for the cards that others play until it is your turn again. A
-        card that does not fit costs one of three lives; the third ends the game and takes all points back.
-    Endings: terminated by the third lost life, by 25 points, or one turn each after the last card is drawn; truncated
-        after 60 turns of a seat.
+    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, and the
+        own cards from behind, each with what its owner was told. The line at the bottom is the last
+        action. The text tells no card. A hand is of five cards, of four where four or five play.
+    Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint 3`
+        and so on: all cards of that colour or rank in the other's hand (only with a hint left). With
+        more than two players: `hint player 3 red`, `hint player 3 rank 2`.
+    Reward: 1 for each card that fits; all are paid, also for the cards that others play until it is
+        your turn again. A card that does not fit costs one of three lives; the third ends the game
+        and takes all points back.
+    Endings: terminated by the third lost life, by 25 points, or one turn each after the last card is
+        drawn; truncated after 60 turns of a seat.
     Success: the game is over with at least 14 points. `score` is the share of 25.
     Splits: train, val and test differ by seed: the cards and the seat.
-    Oracle: a player by rules that uses only what a player may know. Default opponent: the same. registry.yaml has its
-        mean score for two players, docs/games.md for all numbers.
-    References: Bard et al., The Hanabi Challenge, 2020. OpenSpiel 2.0.2, `hanabi(players=N)`. Drawing, texts and the
-        player by rules are this package's.
+    Oracle: a player by rules that uses only what a player may know. Default opponent: the same.
+        registry.yaml has its mean score for two players, docs/games.md for all numbers.
+    References: Bard et al., The Hanabi Challenge, 2020. OpenSpiel 2.0.2, `hanabi(players=N)`.
+        Drawing, texts and the player by rules are this package's.
 
     Args:
-        players: how many play, 2 to 5.
-        **kwargs: of `MultiVLEnv`.
+        players: 2 to 5.
     """
 
     hidden_information: ClassVar[bool] = True
@@ -273,21 +268,22 @@ class Hanabi(SpielGame):
         return f"{words[0].lower()} {int(words[1]) + 1}"
 
     def public_moves(self, seat: int) -> list[str]:
-        """Return a seat's moves as known to a player who may not see the other cards: legal hints would tell what
-        one holds.
-        """
-        places = [f"{verb} {place}" for verb in ("play", "discard") for place in range(1, self.cards + 1)]
+        """Return the moves that a seat may have: a list of its legal hints would tell others' cards."""
+        places = range(1, self.cards + 1)
+        cards = [f"{verb} {place}" for verb in ("play", "discard") for place in places]
         others = [player for player in range(self.seats) if player != self.player_of(seat)]
-        hints = [name_hint(what, each, self.seats) for each in others for what in (*COLOUR_NAMES.values(), *"12345")]
-        return [*places, *hints]
+        hints = product(others, (*COLOUR_NAMES.values(), *"12345"))
+        return [*cards, *(name_hint(what, player, self.seats) for player, what in hints)]
 
     def view(self, seat: int) -> View:
-        return read_view(self.state.observation_string(self.player_of(seat)), self.player_of(seat))
+        player = self.player_of(seat)
+        return read_view(self.state.observation_string(player), player)
 
     def goal(self, seat: int) -> str:
-        number, order, other, others = self.player_of(seat) + 1, "", "the other", "other's"
+        order, other, others = "", "the other", "other's"
         if self.seats > 2:
-            order = f"You are player {number}; after you it is player {number % self.seats + 1}'s turn. "
+            number, following = self.player_of(seat) + 1, (self.player_of(seat) + 1) % self.seats + 1
+            order = f"You are player {number}; after you it is player {following}'s turn. "
             other, others = "one of the others", "others'"
         return (
             f"{WORDS[self.seats]} players build five fireworks together: red, yellow, green, white and blue, each from "
@@ -311,8 +307,10 @@ class Hanabi(SpielGame):
     def explain(self, seat: int, action: str) -> str:
         view = self.view(seat)
         built = " ".join(f"{COLOUR_NAMES[colour]} {top}" for colour, top in view.fireworks.items())
-        cards = [[slot.card for slot in hand if slot.card] for hand in view.others]
-        hands = "; ".join(" ".join(f"{COLOUR_NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
+        hands = "; ".join(
+            " ".join(f"{COLOUR_NAMES[slot.card[0]]} {slot.card[1]}" for slot in hand if slot.card)
+            for hand in view.others
+        )
         return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -320,8 +318,9 @@ class Hanabi(SpielGame):
         history = list(self.state.history())
         player = self.player_of(seat)
         places, witness = self._dealt_at(player), (player + 1) % self.seats
-        view, shown = self.state.observation_string(player), self.state.observation_string(witness)
+        view, shown = map(self.state.observation_string, (player, witness))
         for _ in range(30):
+            # Two cards of the hand change places, or one becomes another card.
             changed = list(history)
             place = places[int(rng.integers(len(places)))]
             if rng.random() < 0.5:
@@ -329,6 +328,8 @@ class Hanabi(SpielGame):
                 changed[place], changed[other] = changed[other], changed[place]
             else:
                 changed[place] = int(rng.integers(25))
+
+            # The seat must see the same, and the next player another hand.
             state = replay(self.spiel, changed)
             if state is None or state.observation_string(player) != view:
                 continue
@@ -338,7 +339,7 @@ class Hanabi(SpielGame):
         return False
 
     def _dealt_at(self, player: int) -> list[int]:
-        """Return the indices in the history at which the cards of a player's hand were dealt."""
+        """Return the places in the history of the cards of a player's hand."""
         state: Any = replay(self.spiel, ())
         hands: list[list[int]] = [[] for _ in range(self.seats)]
         receiver = 0
@@ -361,12 +362,21 @@ class Hanabi(SpielGame):
         canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
         canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")
         canvas.text(f"Deck {view.deck}", 270, 16, 18, WHITE, "lm")
-        top, tall, discards, bottom = (34, 44, 322, 351) if self.seats == 2 else (32, 30, 334, 356)
+        top, tall, low, bottom = (34, 44, 322, 351) if self.seats == 2 else (32, 30, 334, 356)
+
+        # For each colour a firework at the top and its discards at the bottom.
         canvas.text("Fireworks", 10, top + tall / 2, 15, WHITE, "lm")
+        canvas.text("Discards", 10, low, 14, WHITE, "lm")
         for place, colour in enumerate(COLOURS):
-            x = 92 + 56 * place
-            canvas.box(x, top, 46, tall, CARD_TINTS[colour], WHITE, 2, 6)
-            canvas.text(str(view.fireworks[colour]), x + 23, top + tall / 2, 26, _ink(colour), bold=0.6)
+            x, tint, ink = 92 + 56 * place, CARD_TINTS[colour], _ink(colour)
+            canvas.box(x, top, 46, tall, tint, WHITE, 2, 6)
+            canvas.text(str(view.fireworks[colour]), x + 23, top + tall / 2, 26, ink, bold=0.6)
+            x = 78 + 61 * place
+            ranks = "".join(sorted(str(rank) for each, rank in view.discards if each == colour))
+            canvas.box(x, low - 11, 58, 22, tint, None, 1, 3)
+            canvas.text(ranks or "-", x + 29, low, 14 if len(ranks) < 8 else 10, ink)
+
+        # Two hands have room for a line each; several stand in rows, in the order of turns.
         if self.seats == 2:
             canvas.text("Other's cards, and what the other was told", 10, 94, 14, WHITE, "lm")
             canvas.text("Your cards, and what you were told", 10, 206, 14, WHITE, "lm")
@@ -374,12 +384,6 @@ class Hanabi(SpielGame):
             self._draw_hand(canvas, view.own, (14, 216, 74, 60), 14, own=True)
         else:
             self._draw_hands(canvas, view)
-        canvas.text("Discards", 10, discards, 14, WHITE, "lm")
-        for place, colour in enumerate(COLOURS):
-            ranks = "".join(sorted(str(rank) for each, rank in view.discards if each == colour))
-            x = 78 + 61 * place
-            canvas.box(x, discards - 11, 58, 22, CARD_TINTS[colour], None, 1, 3)
-            canvas.text(ranks or "-", x + 29, discards, 14 if len(ranks) < 8 else 10, _ink(colour))
         if self.last is not None:
             number = self.player_of(self.last[0]) + 1
             who = "You" if self.last[0] == seat else "Other" if self.seats == 2 else f"Player {number}"
@@ -388,26 +392,25 @@ class Hanabi(SpielGame):
         return canvas.finish()
 
     def _draw_hands(self, canvas: Canvas, view: View) -> None:
-        """A row for each of several hands: the others as they take their turns, then the own one."""
         high = 254 / self.seats
         for row, hand in enumerate((*view.others, view.own)):
-            y, tall = 68 + high * row, high - 19
-            player = (view.player + row + 1) % self.seats + 1
-            canvas.text("You" if row == len(view.others) else f"Player {player}", 10, y + tall / 2, 16, WHITE, "lm")
+            y, tall, own = 68 + high * row, high - 19, row == len(view.others)
+            name = "You" if own else f"Player {(view.player + row + 1) % self.seats + 1}"
+            canvas.text(name, 10, y + tall / 2, 16, WHITE, "lm")
             canvas.text("told:", 10, y + tall + 8, 13, FAINT, "lm")
-            self._draw_hand(canvas, hand, (76, y, 304 / self.cards, tall), 8, own=row == len(view.others))
+            self._draw_hand(canvas, hand, (76, y, 304 / self.cards, tall), 8, own)
 
     def _draw_hand(
-        self, canvas: Canvas, hand: tuple[Slot, ...], box: tuple[float, float, float, float], gap: float,
-        own: bool = False,
+        self, canvas: Canvas, hand: tuple[Slot, ...], box: tuple[float, float, float, float],
+        gap: float, own: bool = False,
     ) -> None:  # fmt: skip
-        """A row of cards, with what their owner was told below; `box` is the left edge, the top, the distance from
-        card to card and the height."""
+        """Draw cards, and below what their owner was told; `box`: left, top, card to card, height."""
         x, y, pitch, tall = box
         wide = pitch - gap
         for place, slot in enumerate(hand):
-            told_colour, told_rank = slot.hinted[0] if slot.hinted[0] in COLOURS else "", slot.hinted[1]
-            colour, label = told_colour, told_rank if told_rank.isdigit() else "?"
+            colour, rank = (letter.replace("X", "") for letter in slot.hinted)
+            known = " ".join(filter(None, (COLOUR_NAMES.get(colour), rank)))
+            label = rank or "?"
             if slot.card is not None:
                 colour, label = slot.card[0], str(slot.card[1])
             ink = _ink(colour) if colour else WHITE
@@ -415,10 +418,8 @@ class Hanabi(SpielGame):
             canvas.text(label, x + wide / 2, y + tall / 2, min(34, tall * 0.8), ink, bold=0.8)
             if own:
                 canvas.text(f"{place + 1}.", x + 5, y + 12, 14, ink, "lm")
-            known = [COLOUR_NAMES[told_colour]] if told_colour else []
-            known += [told_rank] if told_rank.isdigit() else []
             below = y + tall + (14 if self.seats == 2 else 8)
-            canvas.text(" ".join(known) or "nothing", x + wide / 2, below, 13, WHITE if known else FAINT)
+            canvas.text(known or "nothing", x + wide / 2, below, 13, WHITE if known else FAINT)
             x += pitch
 
 

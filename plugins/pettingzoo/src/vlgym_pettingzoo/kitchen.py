@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -51,12 +51,9 @@ class Kitchen:
     """A kitchen in some moment.
 
     Attributes:
-        layout: a name of `LAYOUTS`.
-        places: where each cook stands.
-        facing: the step in which each cook looks.
+        places, facing: where each cook stands, and the step in which it looks.
         held: what each cook holds: nothing, `onion`, `dish` or `soup`.
-        pots: by place.
-        counters: what lies on a counter, by place.
+        pots, counters: by place, pots and what lies on counters.
         served: soups that went through the hatch.
     """
 
@@ -72,22 +69,20 @@ class Kitchen:
         self.pots = self.pots or {cell: Pot() for cell in self.find("P")}
 
     def at(self, cell: Cell) -> str:
-        """The letter of a cell."""
+        """Return the letter of a cell."""
         return LAYOUTS[self.layout][cell[0]][cell[1]]
 
     def find(self, letter: str) -> list[Cell]:
-        """All cells with a letter, from the top left."""
-        return [(r, c) for r, line in enumerate(LAYOUTS[self.layout]) for c, each in enumerate(line) if each == letter]
+        """Return all cells with a letter, from the top left."""
+        lines = enumerate(LAYOUTS[self.layout])
+        return [(row, column) for row, line in lines for column, each in enumerate(line) if each == letter]
 
     def ahead(self, cook: int) -> Cell:
         return step(self.places[cook], self.facing[cook])
 
     def play(self, moves: Mapping[int, str]) -> int:
-        """Execute one move of both cooks; return the soups served in this round.
-
-        Both step at once: who would stand on one cell, or pass through each other, stay. Both use things at once: at
-        one pot or counter both get in each other's way, and nothing happens.
-        """
+        """Execute one move of both cooks; return the soups served in this round."""
+        # Cooks who would stand on one cell, or pass through each other, stay.
         wanted = list(self.places)
         for cook, move in moves.items():
             if move in COOK_STEPS:
@@ -97,6 +92,8 @@ class Kitchen:
         swapped = wanted[0] == self.places[1] and wanted[1] == self.places[0]
         if wanted[0] != wanted[1] and not swapped:
             self.places = wanted
+
+        # At one pot or counter both get in each other's way, and nothing happens.
         users = [cook for cook, move in moves.items() if move == "use"]
         clash = len(users) == 2 and self.ahead(0) == self.ahead(1) and self.at(self.ahead(0)) in "PX"
         served = 0 if clash else sum(self._use(cook) for cook in sorted(users))
@@ -108,10 +105,8 @@ class Kitchen:
     def _use(self, cook: int) -> int:
         cell, thing = self.ahead(cook), self.held[cook]
         kind = self.at(cell)
-        if kind == "O" and not thing:
-            self.held[cook] = "onion"
-        elif kind == "D" and not thing:
-            self.held[cook] = "dish"
+        if kind in "OD" and not thing:
+            self.held[cook] = {"O": "onion", "D": "dish"}[kind]
         elif kind == "P" and thing == "onion" and not self.pots[cell].full:
             self.pots[cell].onions += 1
             self.held[cook] = ""
@@ -136,37 +131,34 @@ def step(cell: Cell, move: str) -> Cell:
 URGENT = ("serve", "take soup", "fill", "wait for soup", "fetch dish", "fetch onion", "put down", "rest")
 """Tasks, the most urgent first."""
 
-DETOUR = 2
-"""Steps that are walked more, rather than send the other cook away."""
+DETOUR = 2  # steps that are walked more, rather than send the other cook away
 
 
 def choose(kitchen: Kitchen, cook: int) -> str:
     """Return a cook's move, as if the other were such a cook too."""
     tasks = [_task(kitchen, 0, "")]
     tasks.append(_task(kitchen, 1, tasks[0]))
-    lead = min((0, 1), key=lambda each: (URGENT.index(tasks[each]), each))
-    follow = 1 - lead
-    goals = _goals(kitchen, tasks[lead])
-    way = _lead_way(kitchen, lead, goals)
+
+    # The cook with the more urgent task goes round the other, or through it if that is much shorter.
+    lead = min((0, 1), key=lambda each: URGENT.index(tasks[each]))
+    place, other, goals = kitchen.places[lead], kitchen.places[1 - lead], _goals(kitchen, tasks[lead])
+    through, around = _way(kitchen, place, goals, ()), _way(kitchen, place, goals, {other})
+    way = around if around and len(around) <= len(through) + DETOUR else through
     move = _act(kitchen, lead, tasks[lead], goals, way)
-    if cook == lead:
-        return move
-    return _follow(kitchen, follow, tasks[follow], [*way], move)
+    return move if cook == lead else _follow(kitchen, cook, tasks[cook], way, move)
 
 
 def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], others_move: str) -> str:
-    """The move of the cook who makes way."""
+    """Return the move of the cook who makes way."""
     place, other = kitchen.places[cook], kitchen.places[1 - cook]
     if place in others_way:
         out = _walk(kitchen, place, lambda cell: cell not in others_way, {other})
         return _move(place, out[0]) if out else "stay"
     goals = _goals(kitchen, task)
-    taken = {other, *others_way[:1]}
-    way = _way(kitchen, place, goals, taken)
+    way = _way(kitchen, place, goals, {other, *others_way[:1]})
     move = _act(kitchen, cook, task, goals, way)
-    if move == "use" == others_move and kitchen.ahead(0) == kitchen.ahead(1):
-        return "stay"
-    return move
+    clash = move == "use" == others_move and kitchen.ahead(0) == kitchen.ahead(1)
+    return "stay" if clash else move
 
 
 def _act(kitchen: Kitchen, cook: int, task: str, goals: set[Cell], way: list[Cell]) -> str:
@@ -174,31 +166,25 @@ def _act(kitchen: Kitchen, cook: int, task: str, goals: set[Cell], way: list[Cel
     place = kitchen.places[cook]
     if kitchen.ahead(cook) in goals:
         return "stay" if task == "wait for soup" else "use"
-    beside = [move for move in COOK_STEPS if step(place, move) in goals]
-    if beside:
-        return beside[0]
-    return _move(place, way[0]) if way else "stay"
-
-
-def _lead_way(kitchen: Kitchen, cook: int, goals: set[Cell]) -> list[Cell]:
-    """The cells to walk: round the other cook if that is not much longer, else through it."""
-    place, other = kitchen.places[cook], kitchen.places[1 - cook]
-    through = _way(kitchen, place, goals, ())
-    around = _way(kitchen, place, goals, {other})
-    return around if around and len(around) <= len(through) + DETOUR else through
+    turn = next((move for move in COOK_STEPS if step(place, move) in goals), None)
+    return turn or (_move(place, way[0]) if way else "stay")
 
 
 def _way(kitchen: Kitchen, place: Cell, goals: set[Cell], blocked: Container[Cell]) -> list[Cell]:
-    """Return the cells of a shortest way to a neighbour of a goal; empty where there is none, or nothing to walk."""
-    return _walk(kitchen, place, lambda cell: any(step(cell, move) in goals for move in COOK_STEPS), blocked)
+    """Return a shortest way to a neighbour of a goal; empty where there is none, or on one."""
+
+    def near(cell: Cell) -> bool:
+        return any(step(cell, move) in goals for move in COOK_STEPS)
+
+    return _walk(kitchen, place, near, blocked)
 
 
-def _walk(kitchen: Kitchen, place: Cell, arrived: object, blocked: Container[Cell]) -> list[Cell]:
+def _walk(kitchen: Kitchen, place: Cell, arrived: Callable[[Cell], bool], blocked: Container[Cell]) -> list[Cell]:
     waiting: deque[list[Cell]] = deque([[place]])
     visited = {place}
     while waiting:
         way = waiting.popleft()
-        if arrived(way[-1]):  # type: ignore[operator]
+        if arrived(way[-1]):
             return way[1:]
         for move in COOK_STEPS:
             after = step(way[-1], move)
@@ -213,11 +199,13 @@ def _move(place: Cell, after: Cell) -> str:
 
 
 def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
-    """Return a cook's task: by what is held, else by what is missing most; `taken` is the other's task."""
+    """Return a cook's task: by its thing, else by the need; `taken` is the other's task."""
     thing, other = kitchen.held[cook], kitchen.held[1 - cook]
     pots = kitchen.pots.values()
     room = sum(ONIONS - pot.onions for pot in pots)
     coming = sum(pot.full for pot in pots)
+
+    # A cook brings away its thing first.
     if thing == "soup":
         return "serve"
     if thing == "onion":
@@ -225,6 +213,8 @@ def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
     if thing == "dish":
         ready = any(pot.ready for pot in pots)
         return "take soup" if ready else "wait for soup" if coming else "put down"
+
+    # Free hands fetch what the other does not bring.
     dishes = (other == "dish") + (taken == "fetch dish")
     onions = (other == "onion") + (taken == "fetch onion")
     if coming > dishes:
@@ -233,50 +223,46 @@ def _task(kitchen: Kitchen, cook: int, taken: str) -> str:
 
 
 def _goals(kitchen: Kitchen, task: str) -> set[Cell]:
-    """The cells at which a task is done."""
-    pots = kitchen.pots
-    if task == "fill":
-        room = {cell: pot.onions for cell, pot in pots.items() if not pot.full}
-        return {cell for cell, onions in room.items() if onions == max(room.values())}
+    """Return the cells at which a task is done."""
+    if task in ("fill", "wait for soup"):  # at the pot that is nearest to its end
+        full = task != "fill"
+        pots = {cell: pot for cell, pot in kitchen.pots.items() if pot.full == full}
+        most = max((pot.onions, pot.cooked) for pot in pots.values())
+        return {cell for cell, pot in pots.items() if (pot.onions, pot.cooked) == most}
     if task == "take soup":
-        return {cell for cell, pot in pots.items() if pot.ready}
-    if task == "wait for soup":
-        most = max(pot.cooked for pot in pots.values() if pot.full)
-        return {cell for cell, pot in pots.items() if pot.full and pot.cooked == most}
+        return {cell for cell, pot in kitchen.pots.items() if pot.ready}
     if task == "put down":
         return {cell for cell in kitchen.find("X") if cell not in kitchen.counters}
     letter = {"serve": "S", "fetch dish": "D", "fetch onion": "O"}.get(task)
     return set(kitchen.find(letter)) if letter else set()
 
 
-ENOUGH_SOUPS = 2
-"""Soups of a game that count as success."""
-
+ENOUGH_SOUPS = 2  # of a game that counts as success
 _FLOOR, _COUNTER = (236, 226, 206), (150, 116, 84)
 _ONION, _DISH, _SOUP = (232, 190, 80), (250, 250, 250), (214, 120, 40)
 
 
 class KitchenPair(GameAtOnce):
-    """A kitchen: two cooks put onions into pots, wait, fill dishes with soup and serve them through the hatch.
+    """A kitchen: two cooks put onions into pots, wait, fill dishes with soup and serve them.
 
-    Goal: serve as many soups as possible. A soup needs three onions in one pot and six rounds on the fire; then a cook
-        with a dish takes it and brings it to the hatch.
-    Observation: the kitchen from above, with names on all things, both cooks with what they hold and where they
-        look, and how far each pot is (448 x 448 pixels by default). The text does not tell where things are.
-    Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the thing ahead:
-        take an onion or a dish, fill a pot, take soup, serve, or put down and take up on a counter), `stay`. Both
-        move at once.
+    Goal: serve soups through the hatch. A soup needs three onions in one pot and six rounds on the
+        fire; then a cook with a dish takes it and brings it to the hatch.
+    Observation: the kitchen from above, with names on all things, both cooks with their things and
+        where they look, and how far each pot is. The text does not tell where things are.
+    Actions: `up`, `down`, `left`, `right` (look there, and step if there is free floor), `use` (the
+        thing ahead: take an onion or a dish, fill a pot, take soup, serve, or put down and take up on
+        a counter), `stay`. Both move at once.
     Reward: 1 for each soup served; both are paid.
     Endings: truncated after 80 turns of each.
     Success: at least 2 soups. `score` is the number of soups.
     Splits: train, val and test differ by seed: the layout, where the cooks begin, and the seat.
-    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default opponent: the same.
-    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, 2019 (Overcooked-AI).
-        Rules, layouts, drawing, texts and the greedy cooks are this package's.
+    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default opponent:
+        the same.
+    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, 2019
+        (Overcooked-AI). Rules, layouts, drawing, texts and the cooks are this package's.
 
     Args:
         layout: `galley`, `island` or `long`; `None` draws one for each episode.
-        **kwargs: of `MultiVLEnv`.
     """
 
     symmetric: ClassVar[bool] = True
@@ -343,7 +329,8 @@ class KitchenPair(GameAtOnce):
         canvas.text("you: blue   other: red", 372, 18, 16, GREY, "rm")
         for row in range(rows):
             for column in range(columns):
-                self._draw_cell(canvas, (row, column), left + column * side, top + row * side, side)
+                x, y = left + column * side, top + row * side
+                self._draw_cell(canvas, (row, column), x, y, side)
         for cook in (0, 1):
             row, column = kitchen.places[cook]
             x, y = left + (column + 0.5) * side, top + (row + 0.5) * side
@@ -351,53 +338,45 @@ class KitchenPair(GameAtOnce):
         draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
-    def _draw_cell(self, canvas: Canvas, cell: tuple[int, int], x: float, y: float, side: float) -> None:
+    def _draw_cell(self, canvas: Canvas, cell: Cell, x: float, y: float, side: float) -> None:
         kitchen, kind = self.kitchen, self.kitchen.at(cell)
         if kind == ".":
             canvas.box(x, y, side, side, _FLOOR, (216, 204, 180), 1)
             return
         canvas.box(x, y, side, side, _COUNTER, (120, 90, 64), 1)
         middle, size = (x + side / 2, y + side / 2), max(14.0, side / 4)
-        if kind == "O":
-            canvas.disc(*middle, side * 0.42, _ONION, INK, 1)
-            canvas.text("onion", *middle, size, INK)
-        elif kind == "D":
-            canvas.disc(*middle, side * 0.42, _DISH, INK, 1)
-            canvas.text("dish", *middle, size, INK)
+        if kind in "OD":
+            tint, word = (_ONION, "onion") if kind == "O" else (_DISH, "dish")
+            canvas.disc(*middle, side * 0.42, tint, INK, 1)
+            canvas.text(word, *middle, size, INK)
         elif kind == "S":
             canvas.box(x + 1, y + 1, side - 2, side - 2, GREEN, WHITE, 2, 4)
             canvas.text("SERVE", *middle, 0.9 * size, WHITE, bold=0.3)
         elif kind == "P":
             pot = kitchen.pots[cell]
             canvas.box(x + 3, y + 3, side - 6, side - 6, (70, 74, 84), INK, 2, 8)
-            progress = "ready" if pot.ready else f"{pot.cooked}/{COOKING}" if pot.full else f"{pot.onions}/{ONIONS}"
-            word = "cooks" if pot.full and not pot.ready else "pot"
+            word, progress, tint = "pot", f"{pot.onions}/{ONIONS}", _ONION
+            if pot.ready:
+                progress, tint = "ready", (120, 240, 140)
+            elif pot.full:
+                word, progress, tint = "cooks", f"{pot.cooked}/{COOKING}", _SOUP
             canvas.text(word, middle[0], middle[1] - side * 0.18, size, WHITE)
-            tint = _SOUP if pot.full else _ONION
-            canvas.text(
-                progress, middle[0], middle[1] + side * 0.18, size, (120, 240, 140) if pot.ready else tint, bold=0.3
-            )
+            canvas.text(progress, middle[0], middle[1] + side * 0.18, size, tint, bold=0.3)
         elif cell in kitchen.counters:
             self._draw_thing(canvas, kitchen.counters[cell], *middle, side * 0.3)
 
     def _draw_cook(self, canvas: Canvas, cook: int, x: float, y: float, side: float, tint: Colour) -> None:
         down, right = COOK_STEPS[self.kitchen.facing[cook]]
-        reach = side * 0.48
-        wide = side * 0.2
+        reach, wide = side * 0.48, side * 0.2
         tip = (x + right * reach, y + down * reach)
-        canvas.shape([tip, (x + down * wide, y + right * wide), (x - down * wide, y - right * wide)], INK)
+        wings = [(x + turn * down * wide, y + turn * right * wide) for turn in (1, -1)]
+        canvas.shape([tip, *wings], INK)
         canvas.disc(x, y, side * 0.36, tint, INK, 2)
         if self.kitchen.held[cook]:
             self._draw_thing(canvas, self.kitchen.held[cook], x, y, side * 0.25)
 
     def _draw_thing(self, canvas: Canvas, thing: str, x: float, y: float, radius: float) -> None:
-        if thing == "onion":
-            canvas.disc(x, y, radius, _ONION, INK, 1)
-            canvas.text("o", x, y, radius * 1.1, INK)
-            return
-        canvas.disc(x, y, radius, _DISH, INK, 1)
+        canvas.disc(x, y, radius, _ONION if thing == "onion" else _DISH, INK, 1)
         if thing == "soup":
             canvas.disc(x, y, radius * 0.72, _SOUP, None)
-            canvas.text("s", x, y, radius * 1.1, WHITE)
-        else:
-            canvas.text("d", x, y, radius * 1.1, INK)
+        canvas.text(thing[0], x, y, radius * 1.1, WHITE if thing == "soup" else INK)

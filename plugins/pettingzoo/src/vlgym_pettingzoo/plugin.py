@@ -11,32 +11,29 @@ OPEN_SPIEL = "Lanctot et al., OpenSpiel: A Framework for Reinforcement Learning 
 
 
 def _card(name: str, module: str, summary: str, **fields: Any) -> EnvSpec:
-    defaults: dict[str, Any] = {
-        "family": "pettingzoo",
-        "image_size": (384, 384),
-        "reward_range": (-1.0, 1.0),
-        "references": (OPEN_SPIEL,),
-    }
-    skills = ("several agents", *fields.pop("skills", ()))
+    defaults = {"image_size": (384, 384), "reward_range": (-1.0, 1.0), "references": (OPEN_SPIEL,)}
     return EnvSpec(
-        id=f"vlgym/{name}-v0", entry_point=f"vlgym_pettingzoo.{module}:{name}", summary=summary, skills=skills,
-        **{**defaults, **fields},
+        id=f"vlgym/{name}-v0", entry_point=f"vlgym_pettingzoo.{module}:{name}", summary=summary,
+        family="pettingzoo", **{**defaults, **fields},
     )  # fmt: skip
 
 
-TIC_TAC_TOE = _card(
+def _game(name: str, module: str, summary: str, *, skills: tuple[str, ...], **fields: Any) -> EnvSpec:
+    return _card(name, module, summary, skills=("several agents", *skills), **fields)
+
+
+TIC_TAC_TOE = _game(
     "TicTacToe", "board_games", "Put three marks in a row before the other player does.",
     max_turns=9, success_rule="this seat has three in a row", skills=("reading", "planning"),
     oracle_success=0.85, random_success_below=0.7, prompt_version=2,
 )  # fmt: skip
-CONNECT_FOUR = _card(
+CONNECT_FOUR = _game(
     "ConnectFour", "board_games", "Drop discs into a rack; four in a row win.",
     max_turns=42, success_rule="this seat has four in a row", skills=("reading", "planning"), difficulty="medium",
-    kwargs={"opponents": "search"},
-    oracle="planner", oracle_success=0.65, random_success_below=0.8,
+    kwargs={"opponents": "search"}, oracle="planner", oracle_success=0.65, random_success_below=0.8,
     levels=tuple(f"an opponent that tries {count} games before a move" for count in (2, 10, 25, 50, 200)),
 )  # fmt: skip
-BREAKTHROUGH = _card(
+BREAKTHROUGH = _game(
     "Breakthrough", "board_games", "Bring one piece across a board of 6 x 6 squares.",
     max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
     skills=("reading", "planning"), difficulty="hard",
@@ -47,7 +44,7 @@ BREAKTHROUGH = _card(
         for side, count in ((5, 5), (6, 20), (6, 100), (7, 100), (8, 100))
     ),
 )  # fmt: skip
-CHESS = _card(
+CHESS = _game(
     "ChessEndings", "chess_endings", "Win a chess ending with few men against Stockfish.",
     max_turns=60, success_rule="this seat has mated the other king", skills=("reading", "planning"), difficulty="hard",
     kwargs={"seat": 0, "opponents": "stockfish-2"}, oracle="planner", oracle_success=0.8, random_success_below=0.1,
@@ -56,42 +53,41 @@ CHESS = _card(
 )  # fmt: skip
 
 BLIND_POKER = ("vlgym_pettingzoo.blind:Bold",)
-KUHN_POKER = _card(
+KUHN_POKER = _game(
     "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.",
     max_turns=20, reward_range=(-2.0, 2.0), success_rule="this seat has won chips when the match is over",
     skills=("reading", "chance", "hidden information"), kwargs={"opponents": "oracle"}, oracle="planner",
     oracle_success=0.25, random_success_below=0.6, blind=BLIND_POKER,
 )  # fmt: skip
-LEDUC_HOLDEM = _card(
+LEDUC_HOLDEM = _game(
     "LeducHoldem", "poker", "Five hands of hold'em with six cards and two rounds of bets.",
     max_turns=20, reward_range=(-13.0, 13.0), success_rule="this seat has won chips when the match is over",
     skills=("reading", "chance", "hidden information"), difficulty="medium",
-    kwargs={"opponents": "oracle"}, oracle="planner",
-    oracle_success=0.25,
-    random_success_below=0.6, blind=BLIND_POKER,
+    kwargs={"opponents": "oracle"}, oracle="planner", oracle_success=0.25, random_success_below=0.6,
+    blind=BLIND_POKER,
 )  # fmt: skip
 
-HANABI = _card(
+HANABI = _game(
     "Hanabi", "hanabi", "Build fireworks together with cards that only the other player sees.",
     max_turns=60, reward_range=(-24.0, 9.0), success_rule="the game is over with at least 14 of 25 points",
     skills=("reading", "cooperation", "hidden information"), difficulty="hard", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.75, random_success_below=0.05,
 )  # fmt: skip
 
-BATTLESHIP = _card(
+BATTLESHIP = _game(
     "Battleship", "board_games", "Find and sink three hidden ships before yours are sunk.",
     max_turns=20, reward_range=(-3.0, 3.0), success_rule="this seat has sunk more ships than it lost",
     skills=("reading", "planning", "hidden information"), difficulty="medium", kwargs={"opponents": "search"},
     oracle="planner", oracle_success=0.25, random_success_below=0.3,
 )  # fmt: skip
-KITCHEN = _card(
+KITCHEN = _game(
     "KitchenPair", "kitchen", "Two cooks make onion soup together.", image_size=(448, 448),
     max_turns=80, reward_range=(0.0, 2.0), success_rule="the two cooks have served at least 2 soups",
     skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.9, random_success_below=0.5,
     references=("Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination, NeurIPS 2019",),
 )  # fmt: skip
-COINS = _card(
+COINS = _game(
     "CoinGame", "grid.coins", "Collect coins of your colour, and leave the other player's alone.",
     max_turns=24, reward_range=(-2.0, 1.0),
     success_rule="the two have earned at least 4 together, and neither has lost", skills=("reading", "cooperation"),
@@ -100,13 +96,13 @@ COINS = _card(
 )  # fmt: skip
 
 XU = "Xu et al., VS-Bench: Evaluating VLMs for Strategic Abilities in Multi-Agent Environments, arXiv 2506.02387"
-HUNT = _card(
+HUNT = _game(
     "MonsterHunt", "grid.monster", "Eat apples alone, or defeat a monster together.",
     max_turns=50, reward_range=(-2.0, 7.0), success_rule="the two have earned at least 60 together",
     skills=("reading", "navigation", "cooperation"), kwargs={"opponents": "oracle"}, oracle="planner",
     oracle_success=0.9, random_success_below=0.2, figure_episodes=100, references=(XU,),
 )  # fmt: skip
-BATTLE = _card(
+BATTLE = _game(
     "BattleOfTheColors", "grid.colours", "Meet on a block; the one of your colour pays you more.",
     max_turns=50, reward_range=(0.0, 2.0), success_rule="the two have earned at least 30 together",
     skills=("reading", "navigation", "cooperation"), kwargs={"opponents": "oracle"}, oracle="planner",
@@ -114,13 +110,13 @@ BATTLE = _card(
 )  # fmt: skip
 
 MPE = "Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive Environments, NeurIPS 2017"
-MPE_SPREAD = _card(
+MPE_SPREAD = _game(
     "MPESpread", "mpe", "Three agents share out three landmarks, and glide onto them.", image_size=(448, 448),
     max_turns=25, reward_range=(-20.0, 0.0), success_rule="all three landmarks are covered",
     skills=("reading", "navigation", "cooperation"), difficulty="medium", kwargs={"opponents": "oracle"},
     oracle="planner", oracle_success=0.9, random_success_below=0.5, references=(MPE,),
 )  # fmt: skip
-MPE_TAG = _card(
+MPE_TAG = _game(
     "MPETag", "mpe", "Two chasers catch one runner, who is faster.", image_size=(448, 448),
     max_turns=25, reward_range=(-8.0, 2.0),
     success_rule="a chaser: the runner was touched or has left the field; the runner: neither, to the last turn",
@@ -128,7 +124,7 @@ MPE_TAG = _card(
     oracle="planner", oracle_success=0.35, random_success_below=0.45, references=(MPE,),
 )  # fmt: skip
 
-KNIGHTS = _card(
+KNIGHTS = _game(
     "KnightsArchersZombies", "knights", "An archer and a knight keep zombies from a line, in real time.",
     image_size=(448, 448), max_turns=60, reward_range=(0.0, 50.0), success_rule="the line has held for 60 turns",
     skills=("reading", "navigation", "cooperation"), difficulty="hard", kwargs={"opponents": "oracle"},
@@ -136,7 +132,7 @@ KNIGHTS = _card(
     references=("Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021",),
 )  # fmt: skip
 
-PONG = _card(
+PONG = _game(
     "Pong", "pong", "First to three points in the Atari game, paddle against paddle.",
     max_turns=100, success_rule="this seat has more points when the game is over",
     skills=("reading", "control", "prediction"), difficulty="hard", kwargs={"opponents": "search"}, oracle="planner",
@@ -147,19 +143,18 @@ PONG = _card(
     ),
 )  # fmt: skip
 
-NEXT_MOVE = EnvSpec(
-    id="vlgym/NextMove-v0", entry_point="vlgym_pettingzoo.questions.next_move:NextMove", family="pettingzoo",
-    summary="Say what another player does next.", image_size=(384, 384), max_turns=1, reward_range=(0.0, 1.0),
+QUESTION = {
+    "max_turns": 1, "reward_range": (0.0, 1.0), "kwargs": {"invalid_action": "terminate"},
+    "references": ("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
+}  # fmt: skip
+NEXT_MOVE = _card(
+    "NextMove", "questions.next_move", "Say what another player does next.",
     success_rule="the right move is predicted", skills=("reading", "other players"), difficulty="hard",
-    random_success_below=0.25, kwargs={"invalid_action": "terminate"},
-    references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
+    random_success_below=0.25, **QUESTION,
 )  # fmt: skip
-
-NAME_ELEMENT = EnvSpec(
-    id="vlgym/NameElement-v0", entry_point="vlgym_pettingzoo.questions.elements:NameElement", family="pettingzoo",
-    summary="Name one element of a game's picture.", image_size=(384, 384), max_turns=1, reward_range=(0.0, 1.0),
-    success_rule="the right answer is given", skills=("reading",), random_success_below=0.35,
-    kwargs={"invalid_action": "terminate"}, references=("Xu et al., VS-Bench, arXiv 2506.02387", OPEN_SPIEL),
+NAME_ELEMENT = _card(
+    "NameElement", "questions.elements", "Name one element of a game's picture.",
+    success_rule="the right answer is given", skills=("reading",), random_success_below=0.35, **QUESTION,
 )  # fmt: skip
 
 VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, HUNT, BATTLE, MPE_TAG, PONG)
@@ -173,9 +168,9 @@ TOGETHER = {
     HUNT.id: (-10.98, 144.68),
     BATTLE.id: (0.225, 28.935),
 }
-"""Cooperative games and games of mixed motives: one model holds all seats.
+"""Cooperative games and games of mixed motives, in which one model holds all seats (`opponents="self"`).
 
-With each the mean returns of random play and of the oracle in all seats, over 100 episodes (`opponents="self"`).
+With each the mean returns of random play and of the oracle in all seats, over 100 episodes.
 """
 
 AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)
@@ -187,13 +182,14 @@ ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Return the suite `vs-bench`: games that VS-Bench has, too, and in each the prediction of moves and elements."""
+    """Return the suite `vs-bench`: games of VS-Bench, and questions about each."""
     together = [
         SuitePart("vs-bench", env_id, (ITSELF,), episodes=RUNS, bounds=bounds) for env_id, bounds in TOGETHER.items()
     ]
     against = [SuitePart("vs-bench", spec.id, ({},), episodes=MATCHES) for spec in AGAINST]
     items = tuple({"game": spec.id} for spec in VS_BENCH)
-    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
+    cards = (NEXT_MOVE, NAME_ELEMENT)
+    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in cards]
     return [*together, *against, *questions]
 
 

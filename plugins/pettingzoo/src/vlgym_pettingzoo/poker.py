@@ -1,4 +1,4 @@
-"""Kuhn poker and Leduc hold'em: matches of several hands, each seat sees its own card alone.
+"""Kuhn poker and Leduc hold'em: matches of several hands.
 
 Near-equilibrium play is a table that OpenSpiel's CFR+ made (`pyspiel.CFRPlusSolver`, 2,000 iterations for Kuhn and
 1,000 for Leduc, the average policy rounded to four digits).
@@ -27,8 +27,9 @@ from .spiel import SpielGame, load_game, replay
 @lru_cache(maxsize=4)
 def read_table(game: str) -> dict[str, dict[int, float]]:
     """Return information state -> action -> probability."""
-    text = files("vlgym_pettingzoo").joinpath("tables", f"{game}.json").read_text(encoding="utf-8")
-    return {state: {int(action): share for action, share in row.items()} for state, row in json.loads(text).items()}
+    path = files("vlgym_pettingzoo").joinpath("tables", f"{game}.json")
+    table = json.loads(path.read_text(encoding="utf-8"))
+    return {state: {int(each): share for each, share in row.items()} for state, row in table.items()}
 
 
 def find_shares(state: Any) -> dict[int, float]:
@@ -37,9 +38,7 @@ def find_shares(state: Any) -> dict[int, float]:
     return {action: row.get(action, 0.0) for action in state.legal_actions()}
 
 
-RARE = 0.02
-"""Share of an action below which the table counts as not taking it: CFR+ leaves traces of bad actions."""
-
+RARE = 0.02  # shares below this count as 0: CFR+ leaves traces of bad actions
 RANKS = "JQK"
 FELT = (214, 232, 220)
 
@@ -54,14 +53,13 @@ class LastHand:
 
 
 class PokerMatch(SpielGame):
-    """A match of some hands; the first player changes from hand to hand. A subclass names the actions and the ranks.
+    """A match of some hands; the first player changes from hand to hand.
 
     Attributes:
         hand: number of hands that are over.
-        chips: what each seat has won so far.
-        dealt: OpenSpiel's cards of this hand: of player 0, of player 1, then the public one.
-        said: seat, action and round of each move of this hand.
-        before: how the hand before ended.
+        chips: gains of each seat so far.
+        bids: seat, action and number of dealt cards of each move of this hand.
+        before: the end of the hand before.
     """
 
     zero_sum: ClassVar[bool] = True
@@ -83,12 +81,12 @@ class PokerMatch(SpielGame):
     def _begin_hand(self) -> None:
         self.first = (self.base + self.hand) % 2
         self.state = load_game(self.spiel).new_initial_state()
-        self.said: list[tuple[int, str, int]] = []
+        self.bids: list[tuple[int, str, int]] = []
         self.roll()
 
     @property
     def dealt(self) -> list[int]:
-        """The cards that chance has dealt in this hand."""
+        """OpenSpiel's cards of this hand: of player 0, of player 1, then the public one."""
         state, cards = load_game(self.spiel).new_initial_state(), []
         for action in self.state.history():
             if state.is_chance_node():
@@ -100,8 +98,8 @@ class PokerMatch(SpielGame):
         return int(self.state.history()[self.player_of(seat)])
 
     def rank(self, card: int) -> str:
-        """The letter of a card."""
-        raise TypeError(f"{type(self).__name__} must define rank()")
+        """Return the letter of a card."""
+        raise NotImplementedError
 
     def movers(self) -> tuple[int, ...]:
         return () if self.hand >= self.hands else super().movers()
@@ -110,9 +108,11 @@ class PokerMatch(SpielGame):
         ((seat, word),) = moves.items()
         dealt = len(self.dealt)
         done = super().make_moves(moves)
-        self.said.append((seat, word, dealt))
+        self.bids.append((seat, word, dealt))
         if not done.terminated:
             return done
+
+        # The hand is over; the match goes on with the next one.
         won = [int(reward) for reward in done.rewards]
         self.chips = [total + more for total, more in zip(self.chips, won, strict=True)]
         self.before = LastHand([self.card_of(0), self.card_of(1)], won, word != "fold")
@@ -135,6 +135,8 @@ class PokerMatch(SpielGame):
         """Give the other another card, in this hand and in the last one if that was not shown."""
         other, changed = 1 - seat, False
         pack = range(load_game(self.spiel).max_chance_outcomes())
+
+        # This hand: another rank, with the same moves.
         if self.hand < self.hands:
             now = self.rank(self.card_of(other))
             free = [card for card in pack if card not in self.dealt and self.rank(card) != now]
@@ -143,17 +145,18 @@ class PokerMatch(SpielGame):
             state = replay(self.spiel, history)
             if state is not None:
                 self.state, changed = state, True
+
+        # The hand before: its cards decide nothing any more.
         if self.before is not None and not self.before.shown:
-            free = [card for card in pack if card not in self.before.cards]
-            cards = list(self.before.cards)
-            cards[other] = int(rng.choice(free))
-            ranks = self.rank(cards[other]) != self.rank(self.before.cards[other])
+            old = self.before.cards
+            cards = list(old)
+            cards[other] = int(rng.choice([card for card in pack if card not in old]))
             self.before = LastHand(cards, self.before.won, False)
-            changed = changed or ranks
+            changed = changed or self.rank(cards[other]) != self.rank(old[other])
         return changed
 
     def advise(self, seat: int) -> str | None:
-        """An action drawn from the table of CFR+; the same one each time in one state."""
+        """Return an action drawn from the table of CFR+; the same one each time in one state."""
         shares = find_shares(self.state)
         rng = np.random.default_rng([self.noise, self.hand, len(self.state.history())])
         actions, weights = list(shares), np.array(list(shares.values()))
@@ -161,7 +164,8 @@ class PokerMatch(SpielGame):
 
     def equals(self, seat: int) -> list[str]:
         """Return the actions that the table takes in at least one of 50 cases."""
-        return [self.name_action(action) for action, share in find_shares(self.state).items() if share >= RARE]
+        shares = find_shares(self.state)
+        return [self.name_action(action) for action, share in shares.items() if share >= RARE]
 
     def explain(self, seat: int, action: str) -> str:
         return f"I have a {self.rank(self.card_of(seat))}, and {action}"
@@ -173,56 +177,55 @@ class PokerMatch(SpielGame):
         return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
 
     def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size, FELT)
-        other, public = 1 - seat, self.dealt[2:]
-        canvas.text(f"Hand {min(self.hand + 1, self.hands)} of {self.hands}", 12, 18, 18, anchor="lm")
-        chips = self.chips[seat]
+        canvas, chips = Canvas(self.image_size, FELT), self.chips[seat]
+        number = min(self.hand + 1, self.hands)
+        canvas.text(f"Hand {number} of {self.hands}", 12, 18, 18, anchor="lm")
         canvas.text(f"Your chips: {chips:+d}", 372, 18, 18, GREEN if chips >= 0 else RED, "rm", 0.4)
-        over = self.hand >= self.hands
-        for row, (player, name) in enumerate(((other, "Other"), (seat, "You"))):
-            top = 42 + 150 * row
-            canvas.text(name, 12, top + 56, 18, anchor="lm", bold=0.4)
-            card = self.rank(self.card_of(player)) if player == seat else None
-            if not over:
-                draw_card(canvas, card, 66, top, 80)
-            if not over and self.first == player:
-                canvas.text("begins", 12, top + 78, 14, GREY, "lm")
-        if len(public) and not over:
-            canvas.text("Public", 217, 96, 15, GREY)
-            draw_card(canvas, self.rank(public[0]), 182, 108, 70)
-        if not over:
-            paid = self.pay_in()
-            canvas.text(f"Pot: {sum(paid)}", 217, 50, 20, INK, bold=0.4)
-            canvas.text(f"you {paid[seat]}, other {paid[other]}", 217, 72, 14, GREY)
+        canvas.text("Other", 12, 98, 18, anchor="lm", bold=0.4)
+        canvas.text("You", 12, 248, 18, anchor="lm", bold=0.4)
         canvas.box(264, 36, 114, 266, WHITE, GREY, 1, 6)
         canvas.text("This hand", 322, 50, 15, GREY)
-        shown = [] if over else self.said
-        line, stage = 70, 2
-        for player, word, dealt in shown:
-            if dealt != stage:
-                canvas.text("public card", 322, line, 13, GREY)
-                line, stage = line + 19, dealt
-            who = "You" if player == seat else "Other"
-            canvas.text(f"{who}: {word}", 270, line, 16, BLUE if player == seat else INK, "lm")
-            line += 22
-        self._draw_before(canvas, seat)
+        if self.hand < self.hands:
+            self._draw_hand(canvas, seat)
+        if self.before is not None:
+            self._draw_before(canvas, seat, self.before)
         draw_turn(canvas, self.movers(), seat)
         return canvas.finish()
 
-    def _draw_before(self, canvas: Canvas, seat: int) -> None:
-        if self.before is None:
-            return
-        mine, its = (self.rank(self.before.cards[player]) for player in (seat, 1 - seat))
-        won = self.before.won[seat]
-        shown = f"you {mine}, other {its if self.before.shown else 'hidden'}"
+    def _draw_hand(self, canvas: Canvas, seat: int) -> None:
+        # Cards: the other's face down, the own one, the public one.
+        draw_card(canvas, None, 66, 42, 80)
+        draw_card(canvas, self.rank(self.card_of(seat)), 66, 192, 80)
+        canvas.text("begins", 12, 270 if self.first == seat else 120, 14, GREY, "lm")
+        if public := self.dealt[2:]:
+            canvas.text("Public", 217, 96, 15, GREY)
+            draw_card(canvas, self.rank(public[0]), 182, 108, 70)
+
+        # Chips, and the moves from the first one on.
+        paid = self.pay_in()
+        canvas.text(f"Pot: {sum(paid)}", 217, 50, 20, INK, bold=0.4)
+        canvas.text(f"you {paid[seat]}, other {paid[1 - seat]}", 217, 72, 14, GREY)
+        line, stage = 70, 2
+        for player, word, dealt in self.bids:
+            if dealt != stage:
+                canvas.text("public card", 322, line, 13, GREY)
+                line, stage = line + 19, dealt
+            who, tint = ("You", BLUE) if player == seat else ("Other", INK)
+            canvas.text(f"{who}: {word}", 270, line, 16, tint, "lm")
+            line += 22
+
+    def _draw_before(self, canvas: Canvas, seat: int, before: LastHand) -> None:
+        mine, its = (self.rank(before.cards[player]) for player in (seat, 1 - seat))
+        won = before.won[seat]
+        shown = f"you {mine}, other {its if before.shown else 'hidden'}"
         result = f"you {'won' if won > 0 else 'lost'} {abs(won)}" if won else "no one won"
         canvas.line([(0, 322), (384, 322)], GREY, 1)
         canvas.text(f"Last hand: {shown}; {result}", 12, 346, 18, anchor="lm")
 
     def pay_in(self) -> list[int]:
-        """Chips in the pot by seat: an ante of 1, then calls and raises."""
+        """Return the chips in the pot by seat: an ante of 1, then calls and raises."""
         paid = [1, 1]
-        for player, word, dealt in self.said:
+        for player, word, dealt in self.bids:
             if word == "call":
                 paid[player] = paid[1 - player]
             elif word in ("bet", "raise"):
@@ -230,7 +233,7 @@ class PokerMatch(SpielGame):
         return paid
 
     def raise_by(self, dealt: int) -> int:
-        """Chips of a bet or raise, by the number of cards that are dealt."""
+        """Return the chips of a bet or raise, by the number of cards that are dealt."""
         return 1
 
 
@@ -238,29 +241,27 @@ class KuhnPoker(PokerMatch):
     """Kuhn poker: one card of three, one bet, ten hands.
 
     Goal: win more chips than the other in a match of ten hands.
-    Observation: the own card, the other's face down, pot, chips and what was said in this hand, and how the last hand
-        ended (384 x 384 pixels by default). The text says the number of the hand and who begins it, not the cards.
+    Observation: the own card, the other's face down, pot, chips and moves of this hand, and the end of
+        the last hand. The text says the number of the hand and who begins it, not the cards.
     Actions: `check` and `bet`; after a bet `fold` and `call`.
-    Reward: chips won or lost, at the end of each hand: 1, or 2 after a call; zero-sum.
-    Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
-    Success: more chips won than lost in the whole match.
+    Reward: chips won or lost, at the end of each hand: 1, or 2 after a call.
+    Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less than 0.001
-        chips a hand against it. Equilibrium play does not lose; it does not win the most against weak players.
-        Default opponent: the same, so nobody can win on average, and who plays badly loses.
-    References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`. Drawing
-        and texts are this package's.
+    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins less
+        than 0.001 chips a hand against it. Equilibrium play does not lose; it does not win the most
+        against weak players. Default opponent: the same.
+    References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and
+        `CFRPlusSolver`. Drawing and texts are this package's.
 
     Args:
         hands: hands of a match, 1 to 100.
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = "kuhn_poker"
     prompt = game_prompt("You are playing Kuhn poker.")
 
     def name_action(self, action: int) -> str:
-        faced = bool(self.said) and self.said[-1][1] == "bet"
+        faced = bool(self.bids) and self.bids[-1][1] == "bet"
         return (("check", "bet"), ("fold", "call"))[faced][action]
 
     def rank(self, card: int) -> str:
@@ -279,23 +280,21 @@ class LeducHoldem(PokerMatch):
     """Leduc hold'em: a pack of six, one own card, one public card, two rounds of bets, five hands.
 
     Goal: win more chips than the other in a match of five hands.
-    Observation: the own card, the other's face down, the public card, pot, chips and what was said in this hand, and
-        how the last hand ended (384 x 384 pixels by default). The text says the number of the hand and who begins it,
+    Observation: the own card, the other's face down, the public card, pot, chips and moves of this
+        hand, and the end of the last hand. The text says the number of the hand and who begins it,
         not the cards.
-    Actions: `check` and `raise`; after a raise `fold`, `call`, and `raise` if there was only one raise in this round.
-    Reward: chips won or lost, at the end of each hand, from -13 to 13; zero-sum.
-    Endings: terminated after the last hand; truncated after 20 turns of a seat, which legal play does not reach.
-    Success: more chips won than lost in the whole match.
+    Actions: `check` and `raise`; after a raise `fold`, `call`, and `raise` if there was only one raise
+        in this round.
+    Reward: chips won or lost, at the end of each hand, from -13 to 13.
+    Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less than 0.01 chips
-        a hand against it. Equilibrium play does not lose; it does not win the most against weak players. Default
-        opponent: the same, so nobody can win on average, and who plays badly loses.
-    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and
-        `CFRPlusSolver`. Drawing and texts are this package's.
+    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins less
+        than 0.01 chips a hand against it. Default opponent: the same.
+    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel 2.0.2,
+        `leduc_poker` and `CFRPlusSolver`. Drawing and texts are this package's.
 
     Args:
         hands: hands of a match, 1 to 100.
-        **kwargs: of `MultiVLEnv`.
     """
 
     spiel = "leduc_poker"

@@ -16,29 +16,20 @@ from vlgym.types import Image
 from .art import Canvas, draw_turn
 from .base import GameAtOnce, game_prompt
 
-FRAMES = 10
-"""Frames of the console in a decision; a second has 60."""
-
+FRAMES = 10  # of the console in a decision; a second has 60
 STICKS = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
 """Action: the stick's code, and the frames that it is held for."""
 
-SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}
-"""Rows that a paddle moves by an action."""
-
-WINNING = 3
-"""Points that win."""
-
-MODE = 4
-"""Two players with the paddles, the first game of Video Olympics, as in PettingZoo."""
+SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}  # rows of a paddle
+WINNING = 3  # points
+MODE = 4  # two players with the paddles, the first game of Video Olympics, as in PettingZoo
 
 BALL_X, BALL_Y, BALL_DOWN, BALL_LEFT, SCORES, PADDLES = 49, 54, 56, 58, (14, 13), (51, 50)
 """Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none."""
 
-REACHED = (186, 70)
-"""Columns of memory at which the ball is just before a seat's paddle."""
-
+REACHED = (186, 70)  # columns of memory at which the ball is just before a seat's paddle
 MIDDLE, HIGH, LOW = 6, 4, 9
-"""Rows of memory from a paddle to the ball that meets its middle, and that flies on upwards or downwards."""
+"""Rows from a paddle to the ball that meets its middle, and that flies on upwards or downwards."""
 
 SIDES = ("green paddle on the right", "orange paddle on the left")
 _FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
@@ -47,21 +38,23 @@ _FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
 class Pong(GameAtOnce):
     """Pong for two on the Atari 2600, by frames.
 
-    Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the green paddle on the
-        right, seat 1 the orange one on the left.
-    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and 6 frames before
-        are faint (384 x 384 pixels by default). The text tells your side and the score, not where things are.
-    Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both act at once, and a
-        decision is ten frames, a sixth of a second.
+    Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the
+        green paddle on the right, seat 1 the orange one on the left.
+    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and 6
+        frames before are faint. The text tells your side and the score, not where things are.
+    Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both act
+        at once, and a decision is ten frames, a sixth of a second.
     Reward: 1 for a point, -1 for one of the other.
     Endings: terminated at three points; truncated after 100 turns of each.
     Success: this seat has more points when the game is over. `score` is its points.
-    Splits: train, val and test differ by seed: where the paddles begin, where the ball is served, and the seat.
-    Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it away from the other.
-        `search` follows the ball's present row. Default opponent: `search`.
-    References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge Video Olympics of 1978.
-        Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points against the console's player. Ours: held actions,
-        the height of serves by seed, drawing, texts and players.
+    Splits: train, val and test differ by seed: where the paddles begin, where the ball is served, and
+        the seat.
+    Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it
+        away from the other. `search`, the default opponent, follows the ball's present row.
+    References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge Video
+        Olympics of 1978. Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points against the
+        console's player. Ours: actions that hold, the height of serves by seed, drawing, texts and
+        players.
     """
 
     prompt = game_prompt("You are playing Pong.")
@@ -101,14 +94,15 @@ class Pong(GameAtOnce):
         self._console.setRAM(BALL_Y, int(self.chance_rng.integers(70, 180)))
         for place in (BALL_DOWN, BALL_LEFT):
             self._console.setRAM(place, int(self.chance_rng.choice((1, 255))))
-        self._play(("stay", "stay"))
+        self._play("stay", "stay")
 
-    def _play(self, actions: tuple[str, str]) -> None:
+    def _play(self, *actions: str) -> None:
         """Play a decision's frames, or those up to a point."""
         before, self._seen = self.score_of(0) + self.score_of(1), []
+        sticks = [STICKS[action] for action in actions]
         for frame in range(FRAMES):
             was = self.memory[BALL_X]
-            self._frame(tuple(code if frame < length else 0 for code, length in (STICKS[action] for action in actions)))
+            self._frame(tuple(code if frame < length else 0 for code, length in sticks))
             self.to_right = bool(self.memory[BALL_X] > was)
             if frame % 3 == 0:
                 self._seen.append(self._console.getScreenRGB()[_FIELD])
@@ -117,33 +111,31 @@ class Pong(GameAtOnce):
         self._advice: dict[int, str] = {}
 
     def score_of(self, seat: int) -> int:
-        """Points of a seat."""
         return int(self.memory[SCORES[seat]])
 
     def paddle_of(self, seat: int) -> int:
-        """Row of memory of a seat's paddle."""
+        """Return the row of memory of a seat's paddle."""
         return int(self.memory[PADDLES[seat]])
 
     @property
     def ball(self) -> tuple[int, int]:
-        """Columns and rows of the field from its middle to the ball, to the right and down."""
+        """Columns and rows from the field's middle to the ball, to the right and down."""
         return int(self.memory[BALL_X]) - 128, int(self.memory[BALL_Y]) - 126
 
-    def _won_by(self) -> int | None:
-        return next((seat for seat in (0, 1) if self.score_of(seat) == WINNING), None)
+    def _over(self) -> bool:
+        return max(self.score_of(0), self.score_of(1)) == WINNING
 
     def movers(self) -> tuple[int, ...]:
-        return (0, 1) if self._won_by() is None else ()
+        return () if self._over() else (0, 1)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         before = self.score_of(0) - self.score_of(1)
         self.rounds += 1
-        self._play((moves[0], moves[1]))
+        self._play(moves[0], moves[1])
         gained = float(self.score_of(0) - self.score_of(1) - before)
-        over = self._won_by() is not None
-        if gained and not over:
+        if gained and not self._over():
             self._serve()
-        return Round((gained, -gained), terminated=over)
+        return Round((gained, -gained), terminated=self._over())
 
     def goal(self, seat: int) -> str:
         return (
@@ -156,17 +148,19 @@ class Pong(GameAtOnce):
         )
 
     def tell(self, seat: int) -> str:
-        return f"You are the {SIDES[seat]}. Points: you {self.score_of(seat)}, other {self.score_of(1 - seat)}. "
+        mine, its = self.score_of(seat), self.score_of(1 - seat)
+        return f"You are the {SIDES[seat]}. Points: you {mine}, other {its}. "
 
     def won(self, seat: int) -> bool:
-        over = self._won_by() is not None or self.rounds >= self.max_turns
+        over = self._over() or self.rounds >= self.max_turns
         return over and self.score_of(seat) > self.score_of(1 - seat)
 
     def points(self, seat: int) -> float | None:
         return float(self.score_of(seat))
 
     def details(self, seat: int) -> dict[str, Any]:
-        return {"side": ("right", "left")[seat], "points": self.score_of(seat), "lost": self.score_of(1 - seat)}
+        mine, its = self.score_of(seat), self.score_of(1 - seat)
+        return {"side": ("right", "left")[seat], "points": mine, "lost": its}
 
     def advise(self, seat: int) -> str | None:
         """Go where the ball arrives; back to the middle while it flies away."""
@@ -190,7 +184,8 @@ class Pong(GameAtOnce):
         before, state = self.memory, self._console.cloneState()
         for _ in range(200):
             self._frame((0, 0))
-            if not self.memory[BALL_Y] or (self.memory[BALL_X] - REACHED[seat]) * (1 - 2 * seat) >= 0:
+            beyond = (self.memory[BALL_X] - REACHED[seat]) * (1 - 2 * seat) >= 0
+            if beyond or not self.memory[BALL_Y]:
                 break
         row = int(self.memory[BALL_Y] or before[BALL_Y])
         self._console.restoreState(state)
@@ -199,22 +194,23 @@ class Pong(GameAtOnce):
         return row
 
     def explain(self, seat: int, action: str) -> str:
-        away, coming = self.memory[BALL_Y] - MIDDLE - self.paddle_of(seat), self.to_right == (seat == 0)
+        away = self.memory[BALL_Y] - MIDDLE - self.paddle_of(seat)
+        coming = self.to_right == (seat == 0)
         place = f"{abs(away)} rows {'below' if away > 0 else 'above'} my paddle"
         return f"the ball is {place} and {'comes' if coming else 'flies away'}, so {action}"
 
     def draw(self, seat: int) -> Image:
-        field = np.empty((160, 160, 3), dtype=np.uint8)
-        field[:] = _GROUND
-        for frame, weight in zip(self._seen[-3:], (0.35, 0.6, 1.0)[-len(self._seen) :], strict=True):
+        # The frames before are laid below the present one, fainter.
+        field = np.full((160, 160, 3), _GROUND)
+        weights = (0.35, 0.6, 1.0)[-len(self._seen) :]
+        for frame, weight in zip(self._seen[-3:], weights, strict=True):
             drawn = (frame != _GROUND).any(axis=-1)
             field[drawn] = weight * frame[drawn] + (1 - weight) * _GROUND
+
         canvas = Canvas(self.image_size)
-        side = round(320 * canvas.scale)
-        canvas.picture.paste(
-            Pictures.fromarray(field).resize((side, side), Pictures.Resampling.NEAREST),
-            (round(32 * canvas.scale), round(32 * canvas.scale)),
-        )
+        side, edge = round(320 * canvas.scale), round(32 * canvas.scale)
+        picture = Pictures.fromarray(field).resize((side, side), Pictures.Resampling.NEAREST)
+        canvas.picture.paste(picture, (edge, edge))
         canvas.text(f"{self.score_of(1)} : {self.score_of(0)}", 192, 17, 20, bold=0.4)
         for other, x in ((1, 64), (0, 312)):
             canvas.text("you" if other == seat else "other", x, 17, 16, bold=0.4)

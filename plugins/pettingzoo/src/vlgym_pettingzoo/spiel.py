@@ -19,11 +19,10 @@ class SpielGame(MultiVLEnv):
     Attributes:
         spiel: OpenSpiel's name of the game, with parameters.
         state: OpenSpiel's state, never at a chance node.
-        first: the seat that plays OpenSpiel's player 0: seat 0, or the last one, and then the players sit in reverse
-            order.
-        last: seat and action of the last move, if there was one.
-        marks: of the class: what OpenSpiel's players 0 and 1 play with, where a text says so.
-        opening: of the class: random moves before the first one, an even number.
+        first: the seat of OpenSpiel's player 0: seat 0, or the last one with players in reverse order.
+        last: seat and action of the last move.
+        marks: names of the pieces of OpenSpiel's players 0 and 1.
+        opening: random moves before the first one, an even number.
     """
 
     spiel: str = ""
@@ -40,18 +39,15 @@ class SpielGame(MultiVLEnv):
         self.roll()
 
     def player_of(self, seat: int) -> int:
-        """OpenSpiel's number of the player at a seat."""
+        """Return OpenSpiel's number of the player at a seat, and the other way round."""
         return abs(self.first - seat)
 
-    def seat_of(self, player: int) -> int:
-        return abs(self.first - player)
-
     def movers(self) -> tuple[int, ...]:
-        return () if self.state.is_terminal() else (self.seat_of(self.state.current_player()),)
+        return () if self.state.is_terminal() else (self.player_of(self.state.current_player()),)
 
     def name_action(self, action: int) -> str:
         """Return the name of an action of the player who moves."""
-        raise TypeError(f"{type(self).__name__} must define name_action()")
+        raise NotImplementedError
 
     def moves(self, seat: int) -> list[str]:
         return [self.name_action(action) for action in self.state.legal_actions()]
@@ -59,17 +55,19 @@ class SpielGame(MultiVLEnv):
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         """Execute the action, then chance; pay what OpenSpiel's returns have grown by."""
         ((seat, name),) = moves.items()
-        action = next(action for action in self.state.legal_actions() if self.name_action(action) == name)
+        legal = self.state.legal_actions()
+        action = next(action for action in legal if self.name_action(action) == name)
         before = self.state.returns()
         self.last = (seat, name)
         self.state.apply_action(action)
         self.roll()
         grown = [after - old for after, old in zip(self.state.returns(), before, strict=True)]
-        return Round(tuple(grown[self.player_of(each)] for each in range(self.seats)), self.state.is_terminal())
+        rewards = tuple(grown[self.player_of(each)] for each in range(self.seats))
+        return Round(rewards, self.state.is_terminal())
 
     def describe_board(self, rows: Sequence[str], symbols: str) -> str:
-        """Return a board in words, from its rows with their names and the symbols of the players' pieces."""
-        pieces = ", ".join(f"{symbol} {mark}" for symbol, mark in zip(symbols, self.marks, strict=True))
+        """Return a board in words, from its rows and the symbols of the players' pieces."""
+        pieces = ", ".join(map(" ".join, zip(symbols, self.marks, strict=True)))
         last = f", last move {self.last[1]}" if self.last else ""
         return "\n".join([f"the board ({pieces}, . empty){last}", *rows])
 
@@ -79,14 +77,16 @@ class SpielGame(MultiVLEnv):
             self.state = load_game(self.spiel).new_initial_state()
             while not self.state.is_terminal() and self.state.move_number() < self.opening:
                 self.state.apply_action(int(rng.choice(self.state.legal_actions())))
-            if not self.state.is_terminal() and find_split(self.state) == (self.seed_split or "train"):
+            split = self.seed_split or "train"
+            if not self.state.is_terminal() and find_split(self.state) == split:
                 return
 
     def roll(self) -> None:
         """Let chance act until a player moves."""
         while self.state.is_chance_node():
             outcomes, shares = zip(*self.state.chance_outcomes(), strict=True)
-            self.state.apply_action(int(self.chance_rng.choice(outcomes, p=np.array(shares) / sum(shares))))
+            chances = np.array(shares) / sum(shares)
+            self.state.apply_action(int(self.chance_rng.choice(outcomes, p=chances)))
 
     def tell(self, seat: int) -> str:
         return f"You play {self.marks[self.player_of(seat)]}. " if self.marks else ""
@@ -99,14 +99,13 @@ class SpielGame(MultiVLEnv):
 
 
 class SearchedGame(SpielGame):
-    """A game without chance whose players search.
+    """A game without chance whose players search, with draws from the episode's seed.
 
-    It begins after `opening` random moves, which belong to one split by their hash; and the search draws from the
-    episode's seed. So no two episodes need be the same game, and no game of one split opens as one of another.
+    Its `opening` belongs to one split by its hash, so no game of one split opens as one of another.
 
     Attributes:
-        strong: of the class: simulations of the tree search for a move of the oracle.
-        modest: of the class: simulations for a move of the opponent `search`.
+        strong: simulations of the tree search for a move of the oracle.
+        modest: simulations for a move of the opponent `search`.
     """
 
     zero_sum: ClassVar[bool] = True
@@ -145,7 +144,7 @@ def find_split(state: Any) -> str:
 
 
 def search(state: Any, simulations: int, salt: int) -> int:
-    """Return the action of OpenSpiel's Monte Carlo tree search; the same in one state and for one salt every time."""
+    """Return the action of OpenSpiel's Monte Carlo tree search, which state and salt decide."""
     seed = zlib.crc32(repr((salt, state.history())).encode()) % 2**31
     evaluator = pyspiel.RandomRolloutEvaluator(1, seed)
     bot = pyspiel.MCTSBot(state.get_game(), evaluator, 1.5, simulations, 100, True, seed, False)
@@ -156,8 +155,7 @@ def replay(game: str, history: Sequence[int]) -> Any | None:
     """Return the state after these actions; `None` where one of them is not legal."""
     state = load_game(game).new_initial_state()
     for action in history:
-        legal = [a for a, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
-        if state.is_terminal() or action not in legal:
+        if state.is_terminal() or action not in state.legal_actions():
             return None
         state.apply_action(action)
     return state

@@ -23,18 +23,17 @@ _SIZES = {"digit": 0.6, "word": 0.2}
 class Canary(VLEnv):
     """Canary: tell what one picture showed.
 
-    Goal: look at the pictures of the episode, one a turn, and say in the last turn what the picture of turn `asked`
-        shows.
-    Observation: in every turn a picture, 224 x 224 pixels by default, with one disc, digit or word; its place varies.
-        Text, legal actions and feedback are the same for all seeds. No two pictures of an episode depend on each
-        other.
-    Actions: `next` in every turn but the last; then one of the answers: 8 colours, 10 digits or 12 words.
+    Goal: look at the pictures of the episode, one a turn, and say in the last turn what the picture
+        of turn `asked` shows.
+    Observation: in every turn a picture, 224 x 224 pixels by default, with one disc, digit or word;
+        its place varies. Text, legal actions and feedback are the same for all seeds. No two
+        pictures of an episode depend on each other.
+    Actions: `next` in every turn but the last; then one of 8 colours, 10 digits or 12 words.
     Reward: 1 for the right answer, else 0.
     Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`).
-    Success: the right answer. Without the picture of turn `asked` no policy is right with a probability above
-        1/8 (CanaryColour), 1/10 (CanaryDigit) or 1/12 (CanaryMemory), whatever else it sees.
-    Info: `answer`, `given`, `shown`: what the pictures show, in order.
-    Splits: train, val and test differ by seed only.
+    Success: the right answer. Without the picture of turn `asked` no policy is right with a
+        probability above 1/8 (CanaryColour), 1/10 (CanaryDigit) or 1/12 (CanaryMemory).
+    Info: `answer`, `given`, `shown`: what the pictures show, in order. Splits differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
 
@@ -42,11 +41,6 @@ class Canary(VLEnv):
         shows: what a picture shows: `colour`, `digit` or `word`.
         pictures: how many there are, one a turn; at most `max_turns`.
         asked: the turn, from 1, whose picture is asked for.
-
-    Attributes:
-        answers: every possible answer, in the order of the text.
-        shown: what the pictures of this episode show, in order.
-        given: the answer that was given; `None` until then.
     """
 
     prompt = PromptTemplate(version=1, instructions="{task}\n{format}", turn="{state}\nLegal actions: {actions}")
@@ -60,12 +54,13 @@ class Canary(VLEnv):
         self.answers = ANSWERS[shows]
         self.shown: list[str] = [self.answers[0]] * pictures
         self.given: str | None = None
-        self._places = [(0.5, 0.5)] * pictures
+        self._places = [[0.5, 0.5]] * pictures
         self._turn = 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        self.shown = [self.answers[int(index)] for index in rng.integers(len(self.answers), size=self.pictures)]
-        self._places = [(float(x), float(y)) for x, y in rng.uniform(0.4, 0.6, size=(self.pictures, 2))]
+        drawn = rng.integers(len(self.answers), size=self.pictures)
+        self.shown = [self.answers[int(index)] for index in drawn]
+        self._places = rng.uniform(0.4, 0.6, size=(self.pictures, 2)).tolist()
         self.given, self._turn = None, 0
 
     def act(self, action: str) -> Outcome:
@@ -83,10 +78,9 @@ class Canary(VLEnv):
         return NEXT if self._turn < self.pictures - 1 else self.shown[self.asked - 1]
 
     def think(self, action: str) -> str:
-        """Return what the asked picture showed, in the last turn only: a note of it would make the history needless."""
-        if action == NEXT:
-            return ""
-        return f"Picture {self.asked} shows the {self.shows} {self.shown[self.asked - 1]}."
+        """Return a thought in the last turn only: an earlier one would make the history needless."""
+        answer = f"the {self.shows} {self.shown[self.asked - 1]}"
+        return "" if action == NEXT else f"Picture {self.asked} shows {answer}."
 
     def success(self) -> bool:
         return self.given == self.shown[self.asked - 1]
@@ -95,7 +89,8 @@ class Canary(VLEnv):
         question = f"which {self.shows} picture {self.asked} shows"
         if self.pictures == 1:
             return f"Look at the picture and say {question}."
-        return f"You see {self.pictures} pictures, one a turn. Go on with next; with the last one say {question}."
+        order = f"Go on with next; with the last one say {question}"
+        return f"You see {self.pictures} pictures, one a turn. {order}."
 
     def state_text(self) -> str:
         return f"Picture {self._turn + 1} of {self.pictures}."
@@ -111,4 +106,5 @@ class Canary(VLEnv):
         return canvas.finish()
 
     def extra_info(self) -> dict[str, Any]:
-        return {"answer": self.shown[self.asked - 1], "given": self.given, "shown": list(self.shown)}
+        answer = self.shown[self.asked - 1]
+        return {"answer": answer, "given": self.given, "shown": list(self.shown)}

@@ -22,15 +22,13 @@ class SeeColour(Question):
     """SeeColour: name a colour.
 
     Goal: say what colour the shape has.
-    Observation: a picture, 224 x 224 pixels by default, with one shape on grey; shape, size and place vary. The text is
-        the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one shape on grey; shape, size and place
+        vary. The text is the same for every episode.
     Actions: `red`, `orange`, `yellow`, `green`, `blue`, `purple`, `black`, `white`.
     Reward: 1 for the right colour, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right colour. Guessing is right in 1 of 8 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
     """
 
@@ -56,25 +54,19 @@ class SeeColour(Question):
 class SeeHistory(Question):
     """SeeHistory: remember pictures, and their order.
 
-    Goal: look at four pictures, one a turn, and say what colour one of them had; which one is asked only at the last.
-    Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large shape on grey
-        (the same in all four pictures of an episode). The four colours differ. The text says which picture of four
-        this is, and with the fourth it asks for the first, the second, the third or the last. By default the prompt
-        holds all three past turns with their pictures.
-    Actions: `next` in turns 1 to 3; then one of the eight colours, those that were not shown among them.
+    Goal: look at four pictures, one a turn, and say what colour one of them had; only the last turn asks which one.
+    Observation: four pictures, 224 x 224 pixels by default, each of one colour: all over, or one large
+        shape on grey (the same in all four pictures of an episode). The four colours differ. The text
+        says which picture of four this is, and with the fourth it asks for the first, the second, the
+        third or the last. By default the prompt holds all three past turns with their pictures.
+    Actions: `next` in turns 1 to 3; then one of the eight colours, others than those shown included.
     Reward: 1 for the right colour, else 0.
-    Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`); truncated after 4
-        turns where `invalid_action` is another.
+    Endings: terminated by the answer, and by an unreadable reply (`invalid_action="terminate"`);
+        truncated after 4 turns where `invalid_action` is another.
     Success: the right colour. Guessing is right in 1 of 8 episodes.
-    Info: `answer`, `given`, `shown`: the four colours in order, `asked`: 0 to 3, the place that is asked for.
-    Splits: no four colours in the same order are shown in two of train, val and test.
-    Oracle: exact.
+    Info: `answer`, `given`, `shown`: the four colours in order, `asked`: the asked place, 0 to 3.
+    Splits: no four colours in the same order are shown in two of train, val and test. Oracle: exact.
     References: none; it is vlgym's own.
-
-    Attributes:
-        asked_as: of the class: what the text calls each picture.
-        shown: the four colours in the order of the pictures.
-        asked: the place that is asked for, 0 to 3.
     """
 
     topic = "pictures of earlier turns"
@@ -143,9 +135,6 @@ class SeeHistory(Question):
 
 
 def find_split(order: Sequence[int], colours: int) -> str:
-    """Return the split that shows these colours in this order: one of ten to test, one to val, the others to train.
-
-    Orders that differ by a turn of the colour wheel belong together, so each colour is as often at each place.
-    """
+    """Return the split that shows an order of colours, or any turn of it on the colour wheel."""
     steps = bytes((index - order[0]) % colours for index in order)
     return {0: "test", 1: "val"}.get(zlib.crc32(steps) % 10, "train")

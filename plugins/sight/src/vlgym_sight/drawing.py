@@ -1,7 +1,4 @@
-"""Drawing tools of the probes: a canvas addressed in shares of the picture's shorter side, shapes, card suits, letters.
-
-Pillow draws everything, with the font that it brings; there are no assets.
-"""
+"""Drawing tools of the probes: a canvas in shares of the picture's shorter side, with Pillow's font."""
 
 from __future__ import annotations
 
@@ -15,16 +12,10 @@ from PIL import Image, ImageDraw, ImageFont
 Colour = tuple[int, int, int]
 
 COLOURS: dict[str, Colour] = {
-    "red": (215, 30, 35),
-    "orange": (255, 140, 0),
-    "yellow": (250, 225, 40),
-    "green": (25, 145, 60),
-    "blue": (35, 80, 215),
-    "purple": (130, 45, 170),
-    "black": (12, 12, 12),
-    "white": (252, 252, 252),
-}
-"""The colours that are asked for. Grey is none of them: it is the ground, and all of a picture that was taken away."""
+    "red": (215, 30, 35), "orange": (255, 140, 0), "yellow": (250, 225, 40), "green": (25, 145, 60),
+    "blue": (35, 80, 215), "purple": (130, 45, 170), "black": (12, 12, 12), "white": (252, 252, 252),
+}  # fmt: skip
+"""Colours that are asked for. Grey is the ground, and a picture that was taken away."""
 
 GROUND: Colour = (176, 176, 176)
 SHAPES = ("disc", "square", "triangle", "star")
@@ -36,7 +27,8 @@ _LARGEST = 2048  # pixels of a side beyond which that would cost too much memory
 
 def fade(colour: Colour, ground: Colour, contrast: float) -> Colour:
     """Return a colour with this share (0 to 1) of its difference from the ground."""
-    red, green, blue = (round(under + (over - under) * contrast) for over, under in zip(colour, ground, strict=True))
+    pairs = zip(colour, ground, strict=True)
+    red, green, blue = (round(under + (over - under) * contrast) for over, under in pairs)
     return red, green, blue
 
 
@@ -57,10 +49,12 @@ class Canvas:
         self._pen.polygon([self._at(x, y) for x, y in points], fill=colour)
 
     def box(self, x: float, y: float, right: float, bottom: float, colour: Colour, radius: float = 0.0) -> None:
-        self._pen.rounded_rectangle((*self._at(x, y), *self._at(right, bottom)), radius * self._side, fill=colour)
+        corners = (*self._at(x, y), *self._at(right, bottom))
+        self._pen.rounded_rectangle(corners, radius * self._side, fill=colour)
 
     def disc(self, x: float, y: float, radius: float, colour: Colour) -> None:
-        self._pen.ellipse((*self._at(x - radius, y - radius), *self._at(x + radius, y + radius)), fill=colour)
+        corners = (*self._at(x - radius, y - radius), *self._at(x + radius, y + radius))
+        self._pen.ellipse(corners, fill=colour)
 
     def shape(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:
         """Fill one of `SHAPES` round (x, y)."""
@@ -72,9 +66,11 @@ class Canvas:
         else:
             corners = 3 if name == "triangle" else 10
             radii = [radius, radius * 0.42] if name == "star" else [radius]
-            angles = [-math.pi / 2 + 2 * math.pi * corner / corners for corner in range(corners)]
-            reach = [(radii[corner % len(radii)], angle) for corner, angle in enumerate(angles)]
-            self.polygon([(x + r * math.cos(angle), y + r * math.sin(angle)) for r, angle in reach], colour)
+            points = []
+            for corner in range(corners):
+                r, angle = radii[corner % len(radii)], -math.pi / 2 + 2 * math.pi * corner / corners
+                points.append((x + r * math.cos(angle), y + r * math.sin(angle)))
+            self.polygon(points, colour)
 
     def suit(self, name: str, x: float, y: float, radius: float, colour: Colour) -> None:
         """Fill the sign of one of `SUITS` round (x, y)."""
@@ -93,11 +89,13 @@ class Canvas:
             shoulder = y - 0.12 * up * r
             self.polygon([(x - 0.86 * r, shoulder), (x + 0.86 * r, shoulder), (x, y + up * r)], colour)
             self.box(x - 0.3 * r, y - 0.3 * r, x + 0.3 * r, y + 0.15 * r, colour)
+
+        # The stem.
         if name != "hearts":
             self.polygon([(x, y), (x + 0.35 * r, y + r), (x - 0.35 * r, y + r)], colour)
 
     def text(self, text: str, x: float, y: float, size: float, colour: Colour) -> None:
-        """Write one line with its ink centred at (x, y); `size` is the font's, in shares of the shorter side."""
+        """Write one line with its ink centred at (x, y)."""
         letters = load_font(round(size * self._side))
         left, top, right, bottom = letters.getbbox(text)
         at_x, at_y = self._at(x, y)
@@ -113,8 +111,7 @@ class Canvas:
 
     def finish(self) -> NDArray[np.uint8]:
         """Return the image: a fresh `[H, W, 3] uint8` array of `size`."""
-        height, width = self.size
-        return np.array(self._picture.resize((width, height), Image.Resampling.BOX))
+        return np.array(self._picture.resize(self.size[::-1], Image.Resampling.BOX))
 
     def _at(self, x: float, y: float) -> tuple[float, float]:
         return self._left + x * self._side, self._top + y * self._side

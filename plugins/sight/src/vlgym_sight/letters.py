@@ -35,29 +35,23 @@ class SeeDigit(Question):
     """SeeDigit: read one digit.
 
     Goal: say which digit the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one large digit; place, size and colours vary. The text
-        is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one large digit; place, size and colours
+        vary. The text is the same for every episode.
     Actions: `0` to `9`; on levels 0, 3 and 4 other numbers, those that the text lists.
     Reward: 1 for the right digit, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right digit. Guessing is right in 10 % of the episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
 
     Options of `reset`: `level`, 0 to 4.
-
-    Attributes:
-        places: smallest and largest coordinate of the middle, in shares of the shorter side.
-        sizes: smallest and largest font size, in shares of it.
     """
 
     topic = "digits"
     answers = tuple("0123456789")
     skipped = 75
-    places: tuple[float, float] = (0.35, 0.65)
-    sizes: tuple[float, float] = (0.55, 0.75)
+    places: tuple[float, float] = (0.35, 0.65)  # of the middle, in shares of the shorter side
+    sizes: tuple[float, float] = (0.55, 0.75)  # of the font, in shares of it
     level_arguments: ClassVar = (
         {"answers": tuple("0123")},
         {},
@@ -87,23 +81,18 @@ class SeeText(Question):
     """SeeText: read one word, in large, medium or small letters.
 
     Goal: say which word of the list the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one word of five letters. Its font size is 1/5, 1/9 or
-        1/16 of the picture's shorter side (45, 25 or 14 pixels of 224), drawn uniformly; place and colours vary. The
-        text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one word of five letters. Its font size is
+        1/5, 1/9 or 1/16 of the picture's shorter side (45, 25 or 14 pixels of 224), drawn uniformly;
+        place and colours vary. The text is the same for every episode.
     Actions: the 12 words of the list.
     Reward: 1 for the right word, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right word. Guessing is right in 1 of 12 episodes.
-    Info: `answer`, `given`, `level`: `small`, `medium` or `large`.
-    Splits: train, val and test differ by seed only.
+    Info: `answer`, `given`, `level`: `small`, `medium` or `large`. Splits differ by seed only.
     Oracle: exact.
     References: none; it is vlgym's own.
 
-    Options of `reset`: `level`, 0 to 4, the difficulty level; `info["level"]` is the size of the letters.
-
-    Attributes:
-        levels: the sizes, smallest first.
-        level: the size of this episode.
+    Options of `reset`: `level`, 0 to 4, the difficulty; `info["level"]` is the size of the letters.
     """
 
     topic = "text"
@@ -148,15 +137,14 @@ class SeeCard(Question):
     """SeeCard: read rank and suit of a playing card.
 
     Goal: say which card the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one card: in the corner its rank (A, 2 to 10, J, Q, K)
-        over its suit, in the middle the suit again. The place varies a little. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one card: in the corner its rank (A, 2 to
+        10, J, Q, K) over its suit, in the middle the suit again. The place varies a little. The text is
+        the same for every episode.
     Actions: the 52 cards, from `ace of clubs` to `king of spades`.
     Reward: 1 for the right card, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: rank and suit are right. Guessing is right in 1 of 52 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
     """
 

@@ -28,15 +28,13 @@ class SeeSide(Question):
     """SeeSide: tell left from right.
 
     Goal: say in which half of the picture the shape is.
-    Observation: a picture, 224 x 224 pixels by default, with one shape well inside its left or its right half; shape,
-        colour and place within the half vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one shape well inside its left or its
+        right half; shape, colour and place vary. The text is the same for every episode.
     Actions: `left`, `right`.
     Reward: 1 for the right half, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right half. Guessing is right in half of the episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
     """
 
@@ -62,31 +60,24 @@ class SeeCount(Question):
     """SeeCount: count discs.
 
     Goal: say how many discs the picture shows.
-    Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do not touch; places
-        and colour vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with one to six discs of one colour that do not
+        touch; places and colour vary. The text is the same for every episode.
     Actions: `1` to `6`; on other levels up to `16`.
     Reward: 1 for the right number, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right number. Guessing is right in 1 of 6 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
 
     Options of `reset`: `level`, 0 to 4.
-
-    Attributes:
-        places: rows and columns in which discs stand.
-        shift: largest distance of a disc from the middle of its place, in shares of the shorter side.
-        radius: of a disc, in shares of it.
     """
 
     topic = "counting"
     answers = tuple("123456")
     skipped = 350
-    places: int = 4
-    shift: float = 0.03
-    radius: float = 0.08
+    places: int = 4  # rows and columns in which discs stand
+    shift: float = 0.03  # largest distance of a disc from its place, in shares of the shorter side
+    radius: float = 0.08  # in shares of it
     level_arguments: ClassVar = (
         {"answers": _count_to(3)},
         {},
@@ -117,31 +108,25 @@ class SeeCell(Question):
     """SeeCell: find a mark in a labelled grid.
 
     Goal: say in which cell the mark stands.
-    Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over its columns and
-        digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is the same for every episode.
+    Observation: a picture, 224 x 224 pixels by default, with a grid of 3 x 3 cells, letters A to C over
+        its columns and digits 1 to 3 at its rows, and one mark; its shape and colour vary. The text is
+        the same for every episode.
     Actions: `A1` to `C3`, column first; on other levels up to `G7`.
     Reward: 1 for the right cell, else 0.
-    Endings: terminated by the answer; an unreadable reply is the one turn there is, and truncates.
+    Endings: terminated by the answer; an unreadable reply is the only turn, and truncates.
     Success: the right cell. Guessing is right in 1 of 9 episodes.
-    Info: `answer`, `given`.
-    Splits: train, val and test differ by seed only.
-    Oracle: exact.
+    Info: `answer`, `given`. Splits differ by seed only. Oracle: exact.
     References: none; it is vlgym's own.
 
     Options of `reset`: `level`, 0 to 4.
-
-    Attributes:
-        side: cells of a row and of a column.
-        mark: radius of the mark, in shares of the shorter side.
-        label: font size of letters and digits, in shares of it.
     """
 
     topic = "cells of a grid"
     answers = _name_cells(3)
     skipped = 35
-    side: int = 3
-    mark: float = 0.09
-    label: float = 0.12
+    side: int = 3  # cells of a row and of a column
+    mark: float = 0.09  # radius, in shares of the shorter side
+    label: float = 0.12  # font size of letters and digits, in shares of it
     level_arguments: ClassVar = (
         {"answers": _name_cells(2), "side": 2},
         {},

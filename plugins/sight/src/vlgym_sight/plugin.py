@@ -8,13 +8,15 @@ from vlgym import EnvSpec, hookimpl
 from vlgym.registry.suites import SuitePart
 
 SUITE = "can-it-see"
-EPISODES = 12
-"""Questions of each probe in the suite."""
+EPISODES = 12  # questions of each probe in the suite
+_FOUR_TURNS: dict[str, Any] = {"max_turns": 4, "history_turns": 3, "history_images": 4}
 
 
 def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answers: int, **more: Any) -> EnvSpec:
     """Return a card; `place` is a module with a class of this title, or `module:Class`."""
     chance, remembered = 1 / answers, "earlier pictures" if "memory" in skills else "nothing"
+    deviation = (chance * (1 - chance) / 60) ** 0.5  # of 60 short episodes
+    seen = ", ".join(skill for skill in skills if skill != "memory")
     return EnvSpec(
         id=f"vlgym/{title}-v0",
         entry_point=f"vlgym_sight.{place}" if ":" in place else f"vlgym_sight.{place}:{title}",
@@ -24,8 +26,8 @@ def _probe(title: str, place: str, summary: str, skills: tuple[str, ...], answer
         reward_range=(0.0, 1.0),
         success_rule="the right answer is given",
         skills=skills,
-        interaction=("one answer from a list", ", ".join(skill for skill in skills if skill != "memory"), remembered),
-        random_success_below=round(chance + 5 * (chance * (1 - chance) / 60) ** 0.5, 2),  # of 60 short episodes
+        interaction=("one answer from a list", seen, remembered),
+        random_success_below=round(chance + 5 * deviation, 2),
         references=("vlgym's own",),
         **{"max_turns": 1, **more},
     )
@@ -75,16 +77,10 @@ SEE_CELL = _probe(
     ),
 )  # fmt: skip
 SEE_HISTORY = _probe(
-    "SeeHistory",
-    "colours",
+    "SeeHistory", "colours",
     "Look at four pictures, one a turn, and say what colour the first, second, third or last one has.",
-    ("colours", "memory"),
-    8,
-    kwargs={"invalid_action": "terminate"},
-    max_turns=4,
-    history_turns=3,
-    history_images=4,
-)
+    ("colours", "memory"), 8, kwargs={"invalid_action": "terminate"}, **_FOUR_TURNS,
+)  # fmt: skip
 PROBES = (SEE_DIGIT, SEE_COLOUR, SEE_SIDE, SEE_COUNT, SEE_TEXT, SEE_CARD, SEE_CELL, SEE_HISTORY)
 
 CANARIES = (
@@ -93,13 +89,15 @@ CANARIES = (
         kwargs={"shows": "colour", "invalid_action": "terminate"},
     ),
     _probe(
-        "CanaryDigit", "canary:Canary", "Look at three pictures, one a turn, and say which digit the last one shows.",
+        "CanaryDigit", "canary:Canary",
+        "Look at three pictures, one a turn, and say which digit the last one shows.",
         ("reading",), 10, max_turns=3,
         kwargs={"shows": "digit", "pictures": 3, "asked": 3, "invalid_action": "terminate"},
     ),
     _probe(
-        "CanaryMemory", "canary:Canary", "Look at four pictures, one a turn, and say which word the third one shows.",
-        ("reading", "memory"), 12, max_turns=4, history_turns=3, history_images=4,
+        "CanaryMemory", "canary:Canary",
+        "Look at four pictures, one a turn, and say which word the third one shows.",
+        ("reading", "memory"), 12, **_FOUR_TURNS,
         kwargs={"shows": "word", "pictures": 4, "asked": 3, "invalid_action": "terminate"},
     ),
 )  # fmt: skip

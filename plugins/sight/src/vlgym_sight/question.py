@@ -1,6 +1,4 @@
-"""Question: base of all probes. One episode is one question, its answer is drawn uniformly, and one reply answers
-it. Each probe defines its question and its picture.
-"""
+"""Question: base of all probes. An episode is one question, with a uniformly drawn answer."""
 
 from __future__ import annotations
 
@@ -17,13 +15,12 @@ class Question(VLEnv):
     """A question about a picture.
 
     Attributes:
-        topic: of the class: what must be seen, as a report names it.
-        answers: of the class: every possible answer, in the order in which the text lists them.
-        answer: the right one of this episode.
-        given: the one that was given; `None` until then.
-        looks: how the picture is varied: plain values drawn at the start, which do not depend on the answer.
-        skipped: of the class: numbers that are drawn and thrown away at the start. Each probe has the first number at
-            which its first 12 test questions, those of the suite, have balanced answers: a model that always says
+        topic: name in a report.
+        answers: every possible answer, in the order in which the text lists them.
+        given: the answer that was given; `None` until then.
+        looks: variations of the picture, drawn at the start, which do not depend on the answer.
+        skipped: numbers that are drawn and thrown away at the start: the least with which the first
+            12 test questions, those of the suite, have balanced answers. A model that always says
             `right` must not look as if it saw.
         contrast: share of the ink's difference from its ground that is drawn; levels lower it.
     """

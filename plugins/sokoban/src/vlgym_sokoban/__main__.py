@@ -1,4 +1,4 @@
-"""`python -m vlgym_sokoban FILE`: draw levels into a file, so that training on large rooms need not wait for them."""
+"""`python -m vlgym_sokoban FILE`: draw levels into a file, so that training need not wait for them."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from vlgym.files import write_whole
 
 from .generator import LevelGenerator, RoomSize
 from .groups import GROUPS, get_group
+from .package import VERSION
 from .xsb import write_levels
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Draw the levels that the episodes of a split would draw, write them, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m vlgym_sokoban", description="Draw Sokoban levels into an XSB file."
-    )
+    summary = "Draw Sokoban levels into an XSB file."
+    parser = argparse.ArgumentParser(prog="python -m vlgym_sokoban", description=summary)
     parser.add_argument("file", type=Path, help="file to write; give it to the environment as level_file")
     parser.add_argument("--group", default="small-v0", help=f"one of {', '.join(GROUPS)}")
     parser.add_argument("--split", default="train", choices=SPLITS)
     parser.add_argument("--count", type=int, default=100, help="number of levels")
     chosen = parser.parse_args(arguments)
+
+    # The levels of the episodes' seeds, so that a file stands for them.
     try:
         group = get_group(chosen.group)
-        size = RoomSize(group.rows, group.columns, group.boxes, group.gen_steps)
-        generator = LevelGenerator(size)
+        generator = LevelGenerator(RoomSize(group.rows, group.columns, group.boxes, group.gen_steps))
         levels = []
         for index in range(chosen.count):
             rng = np.random.default_rng(episode_seed("vlgym/Sokoban-v0", chosen.split, index))
             level = generator.draw(rng, chosen.split)
             levels.append(replace(level, title=f"{group.name}/{chosen.split}/{index}"))
-        comment = f"{len(levels)} levels of group {group.name}, split {chosen.split}, drawn with gym-sokoban 0.0.6."
+        kind = f"group {group.name}, split {chosen.split}"
+        comment = f"{len(levels)} levels of {kind}, drawn with gym-sokoban {VERSION}."
         write_whole(chosen.file, write_levels(levels, comment))
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The rules of gym-sokoban 0.0.6, move by move, and MageBench's score of an episode. No drawing, no solver."""
+"""The rules of gym-sokoban 0.0.6, move by move, and MageBench's score of an episode."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .level import Level
 
@@ -10,26 +10,25 @@ STEP_PENALTY = 0.1
 BOX_REWARD = 1.0
 FINISH_REWARD = 10.0
 
+# Cell codes of the package; `PLAYER_ON_TARGET` is for drawing.
 WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(7)
-"""Cell codes of the package; `PLAYER_ON_TARGET` is used for drawing only."""
-
 FULL = 100.0
 POINTS_PER_REWARD = 5
 
 
 def to_tenths(reward: float) -> int:
-    """Return a reward as an integer: all are multiples of 0.1, so that a replayed solution scores 100 exactly."""
+    """Return a reward, a multiple of 0.1, as an integer: a replayed solution scores 100 exactly."""
     return round(10 * reward)
 
 
 def upper_tenths(level: Level) -> int:
-    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target at the start and a solution of `L` steps."""
+    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target and a solution of `L` steps."""
     missing = len(set(level.boxes) - set(level.targets))
     return to_tenths(FINISH_REWARD + BOX_REWARD * missing) - to_tenths(STEP_PENALTY) * len(level.solution)
 
 
 def score_of(best_tenths: int, upper: int) -> float:
-    """Return the score for a historically best reward and an upper bound, both in tenths. It is not clipped."""
+    """Return the score of the best reward of an episode and an upper bound, both in tenths."""
     return FULL + POINTS_PER_REWARD * (best_tenths - upper) / 10
 
 
@@ -66,13 +65,11 @@ class Board:
     def move(self, step: int, push: bool = True) -> Move:
         """Move the player by `step` cells; a box ahead is pushed if `push` and the cell behind it is free.
 
-        A blocked move changes nothing and still pays the step penalty, as in the package. `step` 0 is the package's
-        "no operation".
+        A blocked move still pays the step penalty, as in the package. `step` 0 is its "no operation".
         """
         here, ahead = self.player, self.player + step
         changed: tuple[int, ...] = ()
-        before = self.on_target
-        pushed = False
+        before, pushed = self.on_target, False
         if step and ahead not in self.level.walls:
             if ahead not in self.boxes:
                 changed = (here, ahead)
@@ -85,6 +82,8 @@ class Board:
                     changed, pushed = (here, ahead, behind), True
         if changed:
             self.player = ahead
+
+        # A box that reaches or leaves a target is paid, and the end.
         reward = -STEP_PENALTY
         if self.on_target != before:
             reward += BOX_REWARD if self.on_target > before else -BOX_REWARD
@@ -104,7 +103,4 @@ class Board:
         return TARGET if target else FLOOR
 
     def to_level(self) -> Level:
-        level = self.level
-        return Level(
-            level.rows, level.columns, level.walls, level.targets, tuple(sorted(self.boxes)), self.player, level.title
-        )
+        return replace(self.level, boxes=tuple(sorted(self.boxes)), player=self.player, solution="")

@@ -14,8 +14,7 @@ class SokobanDrawn(Sokoban):
     """Sokoban in rooms that are drawn for the level: more cells, more boxes, longer solutions.
 
     Goal: all boxes on targets, in as few steps as possible. Rules and score are `Sokoban`'s.
-    Observation: the room in gym-sokoban's sprites. The smallest cell, in a room of 9 x 9, has 24 pixels a side at
-        224 x 224.
+    Observation: the room in gym-sokoban's sprites; at 224 x 224 pixels a cell has 24 or more a side.
     Actions: `up`, `down`, `left`, `right`.
     Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are.
     Endings: terminated when all boxes are on targets; truncated after 20 to 100 turns, by the level.

@@ -1,15 +1,14 @@
 """Unlimited levels from a seed: gym-sokoban's own generator, checked by the solver; splits share no room.
 
-Which split a level belongs to is a property of its walls: a hash of the room's outline assigns it to train (7 of 10),
-val, test or the shipped benchmark levels (1 of 10 each). A room of another split is thrown away before boxes are
-placed. So no two splits share a room, and no drawn level is a benchmark level.
+A hash of the room's walls assigns it to train (7 of 10), val, test or the shipped benchmark levels (1 of 10
+each). A room of another split is thrown away before boxes are placed. So no two splits share a room, and
+no drawn level is a benchmark level.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from vlgym.errors import UserError
 from .groups import LONGEST_SOLUTION
 from .level import Level
 from .package import load_generator, seed_generator
-from .solver import SOLVED, solve
+from .solver import SOLVED, solve, to_mask
 
 MAX_DEPTH = 300
 MAX_STATES = 300_000
@@ -31,39 +30,36 @@ _TARGET, _BOX_AT_START, _PLAYER = 2, 4, 5
 def reverse_play(
     state: NDArray[np.int64], structure: NDArray[np.int64], *_: Any
 ) -> tuple[NDArray[np.int64] | None, int, None]:
-    """Return the best room found, and its score: the package's `reverse_playing` about 30 times as fast.
+    """Return the best room, its score and `None`: the package's `reverse_playing` 30 times as fast.
 
-    It pulls the boxes of a solved room away by depth-first search. A state is a few integers, where the package copies
-    two arrays for each of up to 2.4 million moves. Order of actions, limits and score are the package's, so the room is
-    the same (`tests/test_generator.py`).
+    It pulls the boxes of a solved room away by depth-first search. A state is a few integers; the package
+    copies two arrays for each of up to 2.4 million moves. Order of actions, limits and score are the
+    package's, so the room is the same (`tests/test_generator.py`).
 
-    A room's score is (pulls on the way to it) x (sum of the Manhattan distances of the boxes from their targets), or 0
-    while a target is covered by a box or the player. The first room with the highest score wins.
+    A room's score is (pulls on the way to it) x (sum of the Manhattan distances of the boxes from their
+    targets), or 0 while a box or the player is on a target. The first room with the highest score wins.
 
     Args:
         state: `[rows, columns]` cell codes with boxes (4) on all targets and the player (5).
         structure: `[rows, columns]` cell codes of walls (0), floor (1) and targets (2).
-
-    Returns:
-        The room (`[rows, columns]` cell codes, boxes 3 or 4), its score, and `None` in place of the package's box
-        mapping.
     """
     columns = state.shape[1]
-    flat = state.ravel().tolist()
     fixed = structure.ravel().tolist()
     targets = [cell for cell, code in enumerate(fixed) if code == _TARGET]
+    places = [divmod(cell, columns) for cell in range(len(fixed))]
+    away = [[abs(r - t // columns) + abs(c - t % columns) for r, c in places] for t in targets]
     cells = len(fixed)
-    away = [[abs(a // columns - b // columns) + abs(a % columns - b % columns) for b in range(cells)] for a in targets]
-    target_mask = sum(1 << cell for cell in targets)
-    wall_mask = sum(1 << cell for cell, code in enumerate(fixed) if code == 0)
+    target_mask = to_mask(targets)
+    wall_mask = to_mask(cell for cell, code in enumerate(fixed) if code == 0)
     steps = (-columns, columns, -1, 1)
 
+    # An entry: depth left, player, boxes (in the order of their targets), mask of boxes ever pulled, mask of
+    # the others, pulls, sum of distances.
     visited: set[int] = set()
     best: tuple[int, tuple[int, ...]] | None = None
     best_score = -1
-    # An entry: depth left, player, boxes (in the order of their targets), mask of boxes ever pulled, mask of the
-    # others, pulls, sum of distances.
-    stack = [(MAX_DEPTH, flat.index(_PLAYER), tuple(targets), 0, target_mask, 0, 0)]
+    start = state.ravel().tolist().index(_PLAYER)
+    stack = [(MAX_DEPTH, start, tuple(targets), 0, target_mask, 0, 0)]
     while stack:
         depth, player, boxes, pulled, resting, pulls, distance = stack.pop()
         depth -= 1
@@ -73,11 +69,15 @@ def reverse_play(
         if key in visited:
             continue
         visited.add(key)
+
+        # The score counts where no target is covered.
         occupied = pulled | resting
         covered = (occupied | (1 << player)) & target_mask
         score = 0 if covered else pulls * distance
         if score > best_score:
             best_score, best = score, (player, boxes)
+
+        # The next entries: all pulls, then all moves, in the package's order of actions.
         blocked = wall_mask | occupied
         moves, pulling = [], []
         for step in steps:
@@ -100,35 +100,27 @@ def reverse_play(
                 pulling.append((depth, ahead, boxes, pulled, resting, pulls, distance))
         stack.extend(reversed(moves))
         stack.extend(reversed(pulling))
+
+    # The package's codes: a fresh room with boxes and player of the best state.
     if best is None:
         return None, -1, None
     player, boxes = best
     room = structure.copy()
-    flat_room = room.ravel()
-    for box in boxes:
-        flat_room[box] = _BOX_AT_START
-    flat_room[player] = _PLAYER
+    room.ravel()[list(boxes)] = _BOX_AT_START
+    room.ravel()[player] = _PLAYER
     return room, best_score, None
 
 
-BENCHMARK = "benchmark"
-_BUCKETS = ("train",) * 7 + ("val", "test", BENCHMARK)
-
-MAX_TRIES = 200
-"""Seeds tried for one level before the request counts as impossible."""
-
-MAX_DIGS = 20 * MAX_TRIES
-"""Outlines drawn for one level before its size counts as having too few (5 x 5 cells do)."""
-
-SOLVER_NODES = 60_000
-"""A drawn level whose shortest solution takes the solver more nodes than this is replaced by another."""
-
+_BUCKETS = ("train",) * 7 + ("val", "test", "benchmark")
+MAX_TRIES = 200  # seeds tried for one level before the request counts as impossible
+MAX_DIGS = 20 * MAX_TRIES  # outlines drawn before a size counts as having too few (5 x 5 cells do)
+SOLVER_NODES = 60_000  # a drawn level that takes the solver more nodes is replaced by another
 _CODE_TO_SYMBOL = "# .*$@"
 
 
 @dataclass(frozen=True)
 class RoomSize:
-    """Size of a room to generate."""
+    """Size of a room to generate, and range of its shortest solution."""
 
     rows: int
     columns: int
@@ -158,27 +150,28 @@ class LevelGenerator:
             level = self._make(seed)
             if level is None:
                 continue
+
+            # Only a solver's solution tells that the level can be solved, and how hard it is.
             solution = solve(level, max_steps=size.max_solution, max_nodes=SOLVER_NODES)
             if solution.status == SOLVED and size.min_solution <= len(solution.moves) <= size.max_solution:
                 return replace(level, title=f"seed-{seed}", solution=solution.moves)
         raise UserError(
             f"No room of {size.rows} x {size.columns} cells with {size.boxes} boxes and a shortest solution "
-            f"of {size.min_solution} to {size.max_solution} steps turned up in {MAX_TRIES} tries. Choose a larger "
-            "room, fewer boxes or a wider range of solutions."
+            f"of {size.min_solution} to {size.max_solution} steps turned up in {MAX_TRIES} tries. "
+            "Choose a larger room, fewer boxes or a wider range of solutions."
         )
 
     def _make(self, seed: int) -> Level | None:
         size = self.size
-        module: ModuleType = self._module
-        seed_generator(module, seed)
+        seed_generator(self._module, seed)
         try:
-            _, state, _ = module.generate_room(
+            _, state, _ = self._module.generate_room(
                 dim=(size.rows, size.columns), num_steps=size.gen_steps, num_boxes=size.boxes
             )
         except (RuntimeError, RuntimeWarning):
             # The package's ways to say that the room is too small or has no interesting start.
             return None
-        return Level.from_rows(["".join(_CODE_TO_SYMBOL[int(code)] for code in row) for row in state])
+        return Level.from_rows(["".join(_CODE_TO_SYMBOL[code] for code in row) for row in state.tolist()])
 
     def _dig_for_split(self, *args: Any, **kwargs: Any) -> NDArray[np.int64]:
         while self._digs < MAX_DIGS:
@@ -186,10 +179,8 @@ class LevelGenerator:
             room: NDArray[np.int64] = self._dig(*args, **kwargs)
             if split_of_room(room == 0) == self._split:
                 return room
-        raise UserError(
-            f"Rooms of {self.size.rows} x {self.size.columns} cells have too few outlines for the {self._split} split. "
-            "Choose a larger room."
-        )
+        cells = f"{self.size.rows} x {self.size.columns} cells"
+        raise UserError(f"Rooms of {cells} have too few outlines for the {self._split} split. Choose a larger room.")
 
 
 def split_of_room(walls: NDArray[np.bool_]) -> str:
@@ -200,6 +191,6 @@ def split_of_room(walls: NDArray[np.bool_]) -> str:
 
 def split_of_level(level: Level) -> str:
     """Return the split that a level's room belongs to."""
-    walls = np.zeros(level.rows * level.columns, bool)
-    walls[list(level.walls)] = True
-    return split_of_room(walls.reshape(level.rows, level.columns))
+    walls = np.zeros((level.rows, level.columns), bool)
+    walls.ravel()[list(level.walls)] = True
+    return split_of_room(walls)

@@ -1,4 +1,4 @@
-"""The eight groups of MageBench-Sokoban: sizes, boxes and limits, which are gym-sokoban's, and the levels that ship."""
+"""The eight groups of MageBench-Sokoban: gym-sokoban's sizes, boxes and limits, and shipped levels."""
 
 from __future__ import annotations
 
@@ -24,22 +24,18 @@ class Group:
     gen_steps: int
 
 
-GROUPS = {
-    group.name: group
-    for group in (
-        Group("small-v0", 7, 7, 2, 200, 23),
-        Group("small-v1", 7, 7, 3, 200, 23),
-        Group("v0", 10, 10, 3, 200, 34),
-        Group("v1", 10, 10, 4, 120, 34),
-        Group("v2", 10, 10, 5, 200, 40),
-        Group("large-v0", 13, 11, 3, 300, 43),
-        Group("large-v1", 13, 11, 4, 300, 43),
-        Group("huge-v0", 13, 13, 5, 300, 50),
-    )
-}
-
-LONGEST_SOLUTION = 50
-"""Most steps of a level's shortest solution: MageBench's longest stored one, and its Online limit."""
+_GROUPS = (
+    Group("small-v0", 7, 7, 2, 200, 23),
+    Group("small-v1", 7, 7, 3, 200, 23),
+    Group("v0", 10, 10, 3, 200, 34),
+    Group("v1", 10, 10, 4, 120, 34),
+    Group("v2", 10, 10, 5, 200, 40),
+    Group("large-v0", 13, 11, 3, 300, 43),
+    Group("large-v1", 13, 11, 4, 300, 43),
+    Group("huge-v0", 13, 13, 5, 300, 50),
+)
+GROUPS = {group.name: group for group in _GROUPS}
+LONGEST_SOLUTION = 50  # steps of a level's shortest solution, and MageBench's Online limit
 
 
 def get_group(name: str) -> Group:

@@ -6,9 +6,7 @@ from .board import Board, Move
 from .level import LETTERS, Level
 from .solver import SOLVED, UNSOLVABLE, Warehouse, solve
 
-SHORTEST_NODES = 100_000
-"""Nodes spent on a shortest solution; beyond that some solution has to do. Rooms of the eight groups rarely need it."""
-
+SHORTEST_NODES = 100_000  # spent on a shortest solution; beyond that some solution has to do
 PROOF_NODES = 20_000
 GREED = 5
 
@@ -26,30 +24,37 @@ class Guide:
         self._plan, self.unsolvable = self._level.solution, False
 
     def follow(self, board: Board, letter: str, move: Move) -> None:
-        """Take note of a move in a direction (`u`, `d`, `l`, `r`) that was just played on `board`."""
+        """Note a move in a direction (`u`, `d`, `l`, `r`) that was just played on `board`."""
         if not move.moved:
             return
         if self._plan and self._plan[0].lower() == letter:
             self._plan = self._plan[1:]
             return
         self._plan = None
-        # Walking can be undone and nothing fixes a lost position, so only pushes from others need a look.
+
+        # Walking can be undone and nothing saves a lost position, so only pushes from others need a look.
         if move.pushed and not self.unsolvable:
             self.unsolvable = self.is_lost(board)
 
     def is_lost(self, board: Board) -> bool:
-        """True if it is proved that no solution exists from here; a proof that takes too many nodes is left open."""
+        """True if it is proved that no solution exists from here, within some nodes of search."""
         solution = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
         return solution.status == UNSOLVABLE
 
     def plan(self, board: Board) -> str:
         """Return a solution from here in LURD notation; empty if solved, lost, or too hard for the solver."""
-        if self._plan is None:
-            self._plan = "" if self.unsolvable else self._search(board.to_level())
+        if self._plan is None and self.unsolvable:
+            self._plan = ""
+        elif self._plan is None:
+            position = board.to_level()
+            solution = solve(position, self._house, max_nodes=SHORTEST_NODES)
+            if solution.status != SOLVED:
+                solution = solve(position, self._house, greed=GREED)
+            self._plan = solution.moves
         return self._plan
 
     def next_push(self, board: Board) -> tuple[int, str] | None:
-        """Return the box (cell) that the plan pushes next, and the direction word; `None` without a plan."""
+        """Return the box (cell) that the plan pushes next, and the direction; `None` without a plan."""
         cell = board.player
         for letter in self.plan(board):
             direction = LETTERS[letter.lower()]
@@ -63,9 +68,3 @@ class Guide:
 
     def load(self, plan: str | None, unsolvable: bool) -> None:
         self._plan, self.unsolvable = plan, unsolvable
-
-    def _search(self, position: Level) -> str:
-        solution = solve(position, self._house, max_nodes=SHORTEST_NODES)
-        if solution.status != SOLVED:
-            solution = solve(position, self._house, greed=GREED)
-        return solution.moves

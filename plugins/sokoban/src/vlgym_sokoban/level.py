@@ -1,4 +1,4 @@
-"""A level: walls, targets, boxes and player of one room, as immutable data with a flat index for every cell."""
+"""A level: walls, targets, boxes and player of one room, as immutable data with numbered cells."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from dataclasses import dataclass
 
 from vlgym.errors import UserError
 
-DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-"""Direction words and their change of (row, column)."""
-
-LETTERS = {"u": "up", "d": "down", "l": "left", "r": "right"}
-"""Letters of a solution in LURD notation; upper case marks a push."""
-
-SYMBOLS = "# .$*@+"
-"""XSB symbols: wall, floor, target, box, box on target, player, player on target."""
+DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}  # change of (row, column)
+LETTERS = {name[0]: name for name in DIRECTIONS}  # of LURD notation, where upper case marks a push
+SYMBOLS = "# .$*@+"  # of XSB: wall, floor, target, box, box on target, player, player on target
 
 
 @dataclass(frozen=True)
@@ -25,12 +20,9 @@ class Level:
     Cells are numbered row by row: `cell = row * columns + column`.
 
     Attributes:
-        rows: height in cells.
-        columns: width in cells.
         walls: cells of walls; the rim of the picture is always wall.
         targets: cells of targets, in increasing order.
         boxes: cells of boxes, in increasing order; as many as targets.
-        player: cell of the player.
         title: name of the level, for example `small-v0/7`.
         solution: a solution in LURD notation, or empty where none is known.
     """
@@ -46,16 +38,15 @@ class Level:
 
     @classmethod
     def from_rows(cls, rows: Sequence[str], title: str = "", solution: str = "") -> Level:
-        """Build a level from XSB rows; whatever lies outside the room becomes wall."""
+        """Build a level from XSB rows; cells outside the room become wall."""
         width = max((len(row) for row in rows), default=0)
         for number, row in enumerate(rows, 1):
-            strange = set(row) - set(SYMBOLS)
-            if strange:
-                raise UserError(
-                    f"row {number} {row!r} has {sorted(strange)[0]!r}; use only "
-                    "# (wall), space, . (target), $ (box), * @ +."
-                )
+            if strange := sorted(set(row) - set(SYMBOLS)):
+                use = "# (wall), space, . (target), $ (box), * @ +"
+                raise UserError(f"row {number} {row!r} has {strange[0]!r}; use only {use}.")
         cells = _fill_outside([row.ljust(width) for row in rows], width)
+
+        # One player, and as many targets as boxes, make it a level.
         level = cls(
             rows=len(rows),
             columns=width,
@@ -70,18 +61,13 @@ class Level:
         return level
 
     def to_rows(self) -> list[str]:
-        symbols = []
-        for cell in range(self.rows * self.columns):
-            target = cell in self.targets
+        def show(cell: int) -> str:
             if cell in self.walls:
-                symbols.append("#")
-            elif cell in self.boxes:
-                symbols.append("*" if target else "$")
-            elif cell == self.player:
-                symbols.append("+" if target else "@")
-            else:
-                symbols.append("." if target else " ")
-        text = "".join(symbols)
+                return "#"
+            pair = "$*" if cell in self.boxes else "@+" if cell == self.player else " ."
+            return pair[cell in self.targets]
+
+        text = "".join(map(show, range(self.rows * self.columns)))
         return [text[start : start + self.columns] for start in range(0, len(text), self.columns)]
 
     def checksum(self) -> str:
@@ -107,9 +93,12 @@ class Level:
 
 def _fill_outside(rows: Sequence[str], width: int) -> str:
     """Return the cells row by row, those that are joined to the outside turned into wall."""
-    columns = width + 2  # a ring of cells around the rows is the outside
+    # A ring of cells around the rows is the outside.
+    columns = width + 2
     ring = " " * columns
     cells = list(ring + "".join(f" {row} " for row in rows) + ring)
+
+    # Floor that is joined to it belongs to it; anything else there shows that a wall is missing.
     queue, visited = [0], {0}
     for cell in queue:
         row, column = divmod(cell, columns)
@@ -118,10 +107,12 @@ def _fill_outside(rows: Sequence[str], width: int) -> str:
                 f"the room is open: {cells[cell]!r} in row {row}, column {column} can be reached from "
                 "outside; close the wall (#)."
             )
-        for beside in (cell - columns, cell + columns, cell - 1, cell + 1):
-            if 0 <= beside < len(cells) and cells[beside] != "#" and beside not in visited:
-                visited.add(beside)
-                queue.append(beside)
+        for neighbour in (cell - columns, cell + columns, cell - 1, cell + 1):
+            if 0 <= neighbour < len(cells) and cells[neighbour] != "#" and neighbour not in visited:
+                visited.add(neighbour)
+                queue.append(neighbour)
+
+    # The ring goes again.
     for cell in visited:
         cells[cell] = "#"
     return "".join("".join(cells[row * columns + 1 :][:width]) for row in range(1, len(rows) + 1))

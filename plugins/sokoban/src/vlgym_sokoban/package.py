@@ -1,8 +1,8 @@
-"""Access to the installed gym-sokoban 0.0.6 by file: its room generator and its sprites, without importing the package.
+"""Access to the installed gym-sokoban 0.0.6 by file: its room generator and its sprites.
 
-Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator module needs none of
-them, so it is loaded from its path as a private module; the sprites are read with Pillow. The private module gets
-seeded generators in place of the two global ones it draws from.
+Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator module needs
+none of them, so it is loaded from its path as a private module, with seeded generators in place of the two
+global ones it draws from.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from vlgym.errors import UserError
 
 VERSION = "0.0.6"
 
+# File names of the sprites in the order of the package's cell codes 0 to 6.
 SPRITES = ("wall", "floor", "box_target", "box_on_target", "box", "player", "player_on_target")
-"""File names of the sprites in the order of the package's cell codes 0 to 6."""
-
 SPRITE_PIXELS = 16
 
 _INSTALL = f'python -m pip install --no-deps "gym-sokoban=={VERSION}"'
 
 
 def find_file(path: str) -> Path:
-    """Return where a file of the installed gym-sokoban lies, for example `envs/room_utils.py`."""
+    """Return the path of a file of the installed gym-sokoban, for example `envs/room_utils.py`."""
     try:
         distribution = importlib.metadata.distribution("gym-sokoban")
     except importlib.metadata.PackageNotFoundError:
-        raise UserError(
-            f"Sokoban needs the rooms and sprites of gym-sokoban, which is not installed. Install it: {_INSTALL}"
-        ) from None
+        need = "Sokoban needs the rooms and sprites of gym-sokoban, which is not installed."
+        raise UserError(f"{need} Install it: {_INSTALL}") from None
     if distribution.version != VERSION:
-        raise UserError(f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}. Install it: {_INSTALL}")
+        need = f"Sokoban needs gym-sokoban {VERSION}, found {distribution.version}."
+        raise UserError(f"{need} Install it: {_INSTALL}")
+
+    # The source archive of that version has no sprites.
     file = Path(str(distribution.locate_file(f"gym_sokoban/{path}")))
     if not file.is_file():
-        raise UserError(
-            f"gym-sokoban is installed without {path} (its source archive lacks files). Install the wheel: {_INSTALL}"
-        )
+        need = f"gym-sokoban is installed without {path} (its source archive lacks files)."
+        raise UserError(f"{need} Install the wheel: {_INSTALL}")
     return file
 
 
 def load_generator() -> ModuleType:
-    """Return a fresh private copy of the package's `room_utils` module; call `seed_generator` before using it."""
+    """Return a fresh private copy of the package's `room_utils` module, for `seed_generator`."""
     spec = importlib.util.spec_from_file_location("_vlgym_sokoban_room_utils", find_file("envs/room_utils.py"))
     assert spec is not None
     assert spec.loader is not None
@@ -62,8 +62,7 @@ def load_generator() -> ModuleType:
 def seed_generator(module: ModuleType, seed: int) -> None:
     """Give the private module its own `random` and `np.random`, both seeded with `seed` (0 to 2**32 - 1).
 
-    The rooms are those that the package makes after `random.seed(seed); numpy.random.seed(seed)`; the global
-    generators are not touched.
+    The rooms are those of the package after `random.seed(seed); numpy.random.seed(seed)`.
     """
     module.random = random.Random(seed)  # type: ignore[attr-defined]
     module.np = _NumpyWithOwnRandom(seed)  # type: ignore[attr-defined]

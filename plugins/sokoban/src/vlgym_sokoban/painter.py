@@ -12,11 +12,8 @@ from vlgym.errors import UserError
 from .board import Board
 from .package import load_tiles
 
-CELL_PIXELS = 32
-"""Side of a cell in the default picture: the 16-pixel sprites, doubled."""
-
-SMALLEST_CELL = 8
-"""Below this many pixels a side the sprites cannot be told apart."""
+CELL_PIXELS = 32  # side of a cell in the default picture: the 16-pixel sprites, doubled
+SMALLEST_CELL = 8  # below this many pixels a side the sprites cannot be told apart
 
 
 class Painter:
@@ -37,6 +34,8 @@ class Painter:
                 f"{level.columns} cells; it takes at least {SMALLEST_CELL}. "
                 f"Choose image_size=({CELL_PIXELS * level.rows}, {CELL_PIXELS * level.columns})."
             )
+
+        # Centred on black.
         self._top = (height - self._pixels * level.rows) // 2
         self._left = (width - self._pixels * level.columns) // 2
         self._canvas[:] = 0

@@ -1,4 +1,4 @@
-"""The plugin's specs and its parts of the MageBench suites; importing this module imports no environment code."""
+"""The plugin's specs and its parts of the MageBench suites. It imports no environment code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from vlgym import EnvSpec, hookimpl
 from vlgym.env.probes import Probe
 from vlgym.registry.suites import SuitePart
 
+# Steps of MageBench's stored solution of each level (from its `upper_bound.json`).
 SOLUTION_STEPS: dict[str, tuple[int, ...]] = {
     "small-v0": (
         11, 10, 18, 21, 14, 6, 4, 2, 6, 19, 10, 16, 2, 16, 8, 11, 4, 3, 14, 24, 8, 8, 9, 12, 5,
@@ -21,8 +22,8 @@ SOLUTION_STEPS: dict[str, tuple[int, ...]] = {
     "large-v1": (48, 49, 29, 44, 33, 34, 41, 38, 34, 29, 41, 38, 35, 41, 44, 46, 30, 49),
     "huge-v0": (35, 40, 32, 36, 41, 32, 31, 29, 48, 46, 44, 37, 36, 30, 33, 36, 37, 48, 40),
 }  # fmt: skip
-"""Steps of MageBench's stored solution of each level (from its `upper_bound.json`)."""
 
+# The levels (group, level) of the mini set.
 MINI: tuple[tuple[str, int], ...] = (
     *(("small-v0", index) for index in (5, 6, 7, 16, 17, 24, 29, 38, 48)),
     *(("small-v1", index) for index in (1, 4, 14)),
@@ -31,8 +32,6 @@ MINI: tuple[tuple[str, int], ...] = (
     *(("large-v0", index) for index in (3, 7, 13)),
     *(("huge-v0", index) for index in (7, 13)),
 )
-"""The 20 levels (group, level) of the mini set."""
-
 
 _STIR = ("up", "left", "down", "down", "right", "right", "up", "up", "left", "down")
 _GYM = ("no operation", *(f"{verb} {way}" for way in (*_STIR, *_STIR) for verb in ("move", "push")))
@@ -68,7 +67,6 @@ SOKOBAN = EnvSpec(
     ),
 )
 
-
 SOKOBAN_DRAWN = replace(
     SOKOBAN,
     id="vlgym/SokobanDrawn-v0",
@@ -94,14 +92,9 @@ def vlgym_envs() -> list[EnvSpec]:
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
     """MageBench's 182 levels, and the 20 of its mini set; three repeats of each, as published."""
-    every = tuple((group, index) for group, lengths in SOLUTION_STEPS.items() for index in range(len(lengths)))
-    return [
-        SuitePart(
-            suite=name,
-            env_id=SOKOBAN.id,
-            items=tuple({"group": group, "level": index} for group, index in chosen),
-            repeats=3,
-            planners=("global", "online"),
-        )
-        for name, chosen in (("magebench", every), ("magebench-mini", MINI))
-    ]
+    every = [(group, index) for group, steps in SOLUTION_STEPS.items() for index in range(len(steps))]
+    parts = []
+    for suite, levels in (("magebench", every), ("magebench-mini", MINI)):
+        items = tuple({"group": group, "level": index} for group, index in levels)
+        parts.append(SuitePart(suite, SOKOBAN.id, items, repeats=3, planners=("global", "online")))
+    return parts

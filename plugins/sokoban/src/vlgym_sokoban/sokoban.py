@@ -21,12 +21,11 @@ from .level import DIRECTIONS, LETTERS, Level
 from .painter import CELL_PIXELS, Painter
 from .source import LevelSource
 
-ONLINE_TURNS = 50
-"""MageBench's limit on replies of the Online planner."""
-
+ONLINE_TURNS = 50  # MageBench's limit on replies of the Online planner
 RESTART = "restart"
 PROTOCOLS = (None, "magebench")
 
+# Action words of each set: direction (or none), and whether a box ahead is pushed.
 ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
     "push": {name: (name, True) for name in DIRECTIONS},
     "gym": {
@@ -35,51 +34,46 @@ ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
         **{f"move {name}": (name, False) for name in DIRECTIONS},
     },
 }
-"""Action words of each set: direction (or none), and whether a box ahead is pushed."""
 
 
 class Sokoban(VLEnv):
     """Sokoban: push every box onto a target.
 
-    Goal: all boxes on targets, in as few steps as possible. Boxes can be pushed, one at a time, never pulled; some
-        pushes cannot be undone.
-    Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a green
-        player), 32 pixels a cell by default. The text counts the boxes on targets and says if the last move was
-        blocked (not with `info_text=False`); positions are in the picture only.
-    Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step. `restart=True` adds
-        `restart`, which puts the level back to its start for one step (MageBench's prompt speaks of it, its parsers
-        never accept it). `action_set="gym"` offers the package's nine actions instead, moves that do not push among
-        them.
-    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are. A restart pays
-        -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
-    Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50, MageBench's Online
-        limit; under the Global planner the group's own limit) or `max_steps` steps (the group's: 120, 200 or 300),
-        whichever is first.
+    Goal: all boxes on targets, in as few steps as possible. Boxes can be pushed, one at a time, never
+        pulled; some pushes cannot be undone.
+    Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a
+        green player), 32 pixels a cell by default. The text counts the boxes on targets and says if the
+        last move was blocked (not with `info_text=False`); positions are in the picture only.
+    Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step.
+        `restart=True` adds `restart`, which puts the level back to its start for one step.
+        `action_set="gym"` offers the package's nine actions, of which four do not push.
+    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are. A
+        restart pays -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
+    Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50, MageBench's
+        Online limit; under the Global planner `max_steps`) or `max_steps` steps (120, 200 or 300).
     Success: all boxes are on targets.
-    Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at least 0), `U = 10 + n
-        - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Doing nothing scores `100 - 5 U`, between 34
-        and 55. Solutions of drawn and shipped levels are shortest, so 100 is the most.
-    Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward` (H), `upper_reward`
-        (U), and `unsolvable`: true if it is proved that no solution exists from here (exact for 7 x 7 cells; in larger
-        rooms it stays false where a proof needs more than 20,000 positions).
-    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room, nor do the 182
-        shipped levels. A seed of `vlgym.env.seeding.episode_seed` brings its split along.
-    Oracle: exact, from any position that has a solution (shortest in steps; within 100,000 nodes of search, which the
-        eight groups rarely exceed, else some solution).
+    Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at least 0),
+        `U = 10 + n - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Doing nothing scores
+        `100 - 5 U`, between 34 and 55. Solutions of drawn and shipped levels are shortest: 100 is the most.
+    Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward` (H),
+        `upper_reward` (U), and `unsolvable`: no solution exists from here (exact for 7 x 7 cells; false
+        where the proof needs more than 20,000 positions).
+    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room,
+        neither with each other nor with the 182 shipped levels.
+    Oracle: exact, from any position that has a solution (shortest in steps within 100,000 nodes of search).
 
-    The rules are re-implemented and tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or
-    shipped level can show: a box that begins on a target pays nothing for being there (the package pays +1 at the
-    first step).
+    The rules are tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or shipped
+    level can show: a box that begins on a target pays nothing (the package pays +1 at the first step).
 
     References:
-        MageBench, arXiv 2412.04531. gym-sokoban 0.0.6 (MIT licence, M.-P. Schrader). Rules and rooms: Racaniere et
-        al., Imagination-Augmented Agents for Deep Reinforcement Learning, NeurIPS 2017.
+        MageBench, arXiv 2412.04531. gym-sokoban 0.0.6 (MIT licence, M.-P. Schrader). Rules and rooms:
+        Racaniere et al., Imagination-Augmented Agents for Deep Reinforcement Learning, NeurIPS 2017.
 
     Args:
         group: one of the eight groups, `small-v0` (7x7, 2 boxes) to `huge-v0` (13x13, 5 boxes).
-        level: number of a shipped level of the group, or `"any"`: the seed chooses among them; by default levels are
-            drawn from the seed.
-        level_file: path of an XSB file to take levels from instead.
+        level: number of a shipped level of the group, or `"any"`: the seed chooses among them; by default
+            levels are drawn from the seed.
+        level_file: path of an XSB file with other levels.
         rows: height of drawn rooms in cells, rim included (5 to 20); default the group's.
         columns: width of drawn rooms in cells (5 to 20).
         boxes: boxes in drawn rooms (1 to 6).
@@ -89,12 +83,12 @@ class Sokoban(VLEnv):
         max_steps: steps until truncation; default the group's.
         restart: whether `restart` is an action.
         action_set: `push` or `gym`.
-        info_text: whether the text counts the boxes on targets and says that a move was blocked; by default it does,
-            but for `protocol="magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names of actions (`Up`),
-            its system turn, and no `info_text`.
-        system_turn: whether a model is told the rules by a system message and the reply format by the first user
-            message; by default it is with `protocol="magebench"` only. For models without a system role: `False`.
+        info_text: whether the text counts the boxes on targets and names blocked moves; by default it
+            does, but for `protocol="magebench"`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names of
+            actions (`Up`), its system turn, and no `info_text`.
+        system_turn: whether a model gets the rules as a system message and the reply format in the first
+            user message (`False` for models without a system role); default: `protocol="magebench"`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `level`, the number of a shipped level (or of the file's).
@@ -136,30 +130,33 @@ class Sokoban(VLEnv):
         **kwargs: Any,
     ) -> None:
         check_choice("action_set", action_set, ACTION_SETS)
+        plans = kwargs.get("planner") == "global"
         if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
-            kwargs["parser"] = HeadingPlanParser() if kwargs.get("planner") == "global" else HeadingParser()
+            kwargs["parser"] = HeadingPlanParser() if plans else HeadingParser()
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
+
+        # Levels come first: picture and limits follow from their sizes.
         sizes = {"rows": rows, "columns": columns, "boxes": boxes, "gen_steps": gen_steps}
-        self._source = LevelSource(group, level, level_file, sizes, min_solution, max_solution)
-        self.max_steps = max_steps or self._source.max_steps
-        self.rows, self.columns, self.boxes = self._source.rows, self._source.columns, self._source.boxes
-        self.gen_steps = self._source.gen_steps
+        self._source = source = LevelSource(group, level, level_file, sizes, min_solution, max_solution)
+        self.rows, self.columns, self.boxes = source.rows, source.columns, source.boxes
+        self.gen_steps = source.gen_steps
+        self.max_steps = max_steps or source.max_steps
         if kwargs.get("max_turns") is None:
-            kwargs["max_turns"] = self.max_steps if kwargs.get("planner") == "global" else ONLINE_TURNS
+            kwargs["max_turns"] = self.max_steps if plans else ONLINE_TURNS
         super().__init__(**kwargs)
         self.step_cost = STEP_PENALTY if protocol is None else 0.0  # MageBench charges nothing
-        self.restart = restart
         self.info_text = protocol is None if info_text is None else info_text
         self.system_turn = protocol is not None if system_turn is None else system_turn
+
+        # The published protocol writes action words with a capital.
+        self.restart = restart
         self._actions = ACTION_SETS[action_set]
         if protocol is not None:
             self._actions = {word.capitalize(): meaning for word, meaning in self._actions.items()}
         self._legal = [*self._actions, *([RESTART] if restart else [])]
-        self._words = {direction: word for word, (direction, push) in self._actions.items() if push and direction}
+        self._words = {direction: word for word, (direction, push) in self._actions.items() if push}
         self._painter = Painter(self.image_size)
-        self._note = ""
-        self._steps, self._total, self._best = 0, 0, 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         chosen = options.get("level")
@@ -168,9 +165,10 @@ class Sokoban(VLEnv):
     def act(self, action: str) -> Outcome:
         self._steps += 1
         if action == RESTART:
-            reward, self._note = -STEP_PENALTY - self.board.on_target, "The level was put back to its start. "
-            self.board.restart()
             # Boxes that begin on a target were never paid for.
+            reward = -STEP_PENALTY - self.board.on_target
+            self._note = "The level was put back to its start. "
+            self.board.restart()
             reward += self.board.on_target
             self._guide.restart()
             self._painter.draw(self.board)
@@ -182,15 +180,13 @@ class Sokoban(VLEnv):
             if direction:
                 self._guide.follow(self.board, direction[0], move)
             self._painter.redraw(self.board, move.changed)
+
+        # The score keeps the best sum of rewards of the episode.
         self._total += to_tenths(reward)
         self._best = max(self._best, self._total)
         solved = self.board.solved
-        return Outcome(
-            reward,
-            terminated=solved,
-            truncated=not solved and self._steps >= self.max_steps,
-            feedback=self._note.strip(),
-        )
+        late = not solved and self._steps >= self.max_steps
+        return Outcome(reward, terminated=solved, truncated=late, feedback=self._note.strip())
 
     def natural_size(self) -> tuple[int, int]:
         return CELL_PIXELS * self._source.rows, CELL_PIXELS * self._source.columns
@@ -201,23 +197,22 @@ class Sokoban(VLEnv):
     def task(self) -> str:
         restart = " The action restart puts the level back to its start." if self.restart else ""
         return (
-            "The picture shows a room from above: brick walls, black floor, yellow boxes, targets (red squares with a "
-            "red cross), and the green player. Push every box onto a target. Moving towards a box pushes it one cell "
-            "if the cell behind it is free; you cannot pull a box, push two boxes at once, or walk through walls. A "
-            "box on a target has a red frame. Think ahead: a box pushed into a corner is stuck for good."
-            f"{restart} Use as few steps as possible."
+            "The picture shows a room from above: brick walls, black floor, yellow boxes, targets (red "
+            "squares with a red cross), and the green player. Push every box onto a target. Moving towards a "
+            "box pushes it one cell if the cell behind it is free; you cannot pull a box, push two boxes at "
+            "once, or walk through walls. A box on a target has a red frame. Think ahead: a box pushed into a "
+            f"corner is stuck for good.{restart} Use as few steps as possible."
         )
 
     def state_text(self) -> str:
-        text = f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
         if not self.info_text:
-            text = "The picture shows the room now."
-        return text
+            return "The picture shows the room now."
+        return f"{self._note}Boxes on targets: {self.board.on_target} of {len(self.board.boxes)}."
 
     def describe(self) -> str:
         """The room in XSB symbols."""
-        rows = "\n".join(self.board.to_level().to_rows())
-        return f"the room (# wall, . target, $ box, * box on target, @ player, + player on target)\n{rows}"
+        legend = "the room (# wall, . target, $ box, * box on target, @ player, + player on target)"
+        return "\n".join([legend, *self.board.to_level().to_rows()])
 
     def legal_actions(self) -> list[str]:
         return list(self._legal)
@@ -266,13 +261,10 @@ class Sokoban(VLEnv):
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        level = state["level"]
-        if (
-            not hasattr(self, "board")
-            or self.board.level.title != level["title"]
-            or self.board.level.to_rows() != level["rows"]
-        ):
-            self._begin_level(Level.from_rows(level["rows"], level["title"], level["solution"]))
+        # A board of the same level keeps its guide, which remembers the bounds of a search.
+        level = Level.from_rows(**state["level"])
+        if not hasattr(self, "board") or self.board.level != level:
+            self._begin_level(level)
         self.board.place(state["player"], tuple(state["boxes"]))
         self._steps, self._total, self._best = state["counters"]
         self._note = state["note"]

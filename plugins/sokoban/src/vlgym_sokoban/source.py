@@ -17,17 +17,13 @@ from .level import Level
 from .solver import SOLVED, UNSOLVABLE, solve
 from .xsb import read_levels
 
-ANY = "any"
-"""Value of `level` that lets the seed choose among the shipped levels, or those of the file."""
-
+ANY = "any"  # value of `level` that lets the seed choose among the shipped levels, or those of the file
 SIZE_LIMITS = {"rows": (5, 20), "columns": (5, 20), "boxes": (1, 6), "gen_steps": (5, 200)}
-"""Smallest and largest values for rooms of the user's own size."""
-
 LONGEST_ALLOWED = 300
 
 
 class LevelSource:
-    """Gives the level of each episode. The arguments are `Sokoban`'s, `sizes` those named in `SIZE_LIMITS`."""
+    """Gives the level of each episode. The arguments are `Sokoban`'s; `sizes` holds rows to gen_steps."""
 
     def __init__(
         self,
@@ -44,35 +40,36 @@ class LevelSource:
         own = {key: value for key, value in sizes.items() if value is not None}
         _check_sizes(own, min_solution, max_solution)
         self._levels: Sequence[Level] = ()
-        self._generator: LevelGenerator | None = None
         self.gen_steps: int | None = None
         if level_file is not None:
             self._levels = _read_file(level_file)
         elif level is not None:
             self._levels = load_group(name)
+
+        # Existing levels have their sizes, of which the picture takes the largest.
         if self._levels:
             if own:
-                raise UserError(
-                    f"{', '.join(own)} can be given only for drawn rooms: leave out level and level_file, or these."
-                )
+                words = "can be given only for drawn rooms: leave out level and level_file, or these."
+                raise UserError(f"{', '.join(own)} {words}")
             self.rows = max(level.rows for level in self._levels)
             self.columns = max(level.columns for level in self._levels)
             self.boxes = max(len(level.boxes) for level in self._levels)
             if level not in (None, ANY):
                 self.pick(level)
-        else:
-            self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
-            self.boxes = own.get("boxes", group.boxes)
-            resized = "rows" in own or "columns" in own
-            # The package's default walk for rooms without a group.
-            walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
-            self.gen_steps = steps = own.get("gen_steps", walk)
-            size = RoomSize(self.rows, self.columns, self.boxes, steps, min_solution, max_solution)
-            self._generator = LevelGenerator(size)
+            return
+
+        # A room of its own size has the package's default walk, others the group's.
+        self.rows, self.columns = own.get("rows", group.rows), own.get("columns", group.columns)
+        self.boxes = own.get("boxes", group.boxes)
+        resized = "rows" in own or "columns" in own
+        walk = int(1.7 * (self.rows + self.columns)) if resized else group.gen_steps
+        self.gen_steps = steps = own.get("gen_steps", walk)
+        size = RoomSize(self.rows, self.columns, self.boxes, steps, min_solution, max_solution)
+        self._generator = LevelGenerator(size)
 
     def next_level(self, rng: np.random.Generator, split: str) -> Level:
         """Return the level of the next episode, with a solution."""
-        if self._generator is not None:
+        if not self._levels:
             return self._generator.draw(rng, split)
         if self._level in (None, ANY):
             return _with_solution(self._levels[int(rng.integers(len(self._levels)))])
@@ -81,7 +78,8 @@ class LevelSource:
     def pick(self, number: Any) -> Level:
         """Return a shipped level of the group, or one of the file, by its number, with a solution."""
         levels = self._levels or load_group(self._group)
-        if not isinstance(number, (int, np.integer)) or isinstance(number, bool) or not 0 <= number < len(levels):
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if not whole or not 0 <= number < len(levels):
             place = self._file or f"group {self._group}"
             raise UserError(
                 f"level={number!r} does not exist: {place} has levels 0 to {len(levels) - 1}; "
@@ -106,11 +104,10 @@ def _read_file(path: str) -> list[Level]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            f"level_file={path!r} cannot be read ({error}). Give the path of a plain-text XSB file."
-        ) from None
-    levels = read_levels(text, source=path)
-    return [replace(level, title=level.title or f"{Path(path).stem}/{index}") for index, level in enumerate(levels)]
+        reason = f"cannot be read ({error}). Give the path of a plain-text XSB file."
+        raise UserError(f"level_file={path!r} {reason}") from None
+    stem, levels = Path(path).stem, read_levels(text, source=path)
+    return [replace(level, title=level.title or f"{stem}/{index}") for index, level in enumerate(levels)]
 
 
 def _with_solution(level: Level) -> Level:

@@ -1,5 +1,7 @@
-"""Level files: plain-text XSB boards, each followed by lines `Title:`, `Solution:` and `Checksum:` as far as they are
-known; what is given is verified. A line that begins with a semicolon is a comment."""
+"""Level files: plain-text XSB boards, each with the lines `Title:`, `Solution:` and `Checksum:` that exist.
+
+Solutions and checksums are verified. A line that begins with a semicolon is a comment.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def read_levels(text: str, source: str = "levels") -> list[Level]:
             continue
         name, colon, value = line.partition(":")
         field = colon and name in _FIELDS
-        if (rows or fields) and (not line or (fields and not field)):  # the level is over
+
+        # A blank line, or a board after fields, ends a level.
+        if (rows or fields) and (not line or (fields and not field)):
             try:
                 levels.append(_build(rows, fields))
             except UserError as error:
@@ -34,6 +38,8 @@ def read_levels(text: str, source: str = "levels") -> list[Level]:
             rows, fields = [], {}
         if not rows and not fields:
             begin = number
+
+        # The line itself belongs to the next one.
         if field:
             fields[name] = value.strip()
         elif line.lstrip()[:1] == "#" or set(line) <= set(SYMBOLS):
@@ -52,19 +58,16 @@ def write_levels(levels: Iterable[Level], comment: str = "") -> str:
     """Return the text of a level file, each level with title, solution and checksum."""
     parts = ["".join(f"; {line}\n" for line in comment.splitlines())] if comment else []
     for level in levels:
-        lines = [
-            *level.to_rows(),
-            f"Title: {level.title}",
-            f"Solution: {level.solution}",
-            f"Checksum: {level.checksum()}",
-        ]
-        parts.append("\n".join(lines) + "\n")
+        fields = f"Title: {level.title}\nSolution: {level.solution}\nChecksum: {level.checksum()}\n"
+        parts.append("\n".join([*level.to_rows(), fields]))
     return "\n".join(parts)
 
 
 def _build(rows: list[str], fields: dict[str, str]) -> Level:
     if not rows:
         raise UserError(f"{next(iter(fields))} stands without a board; put the board before it.")
+
+    # A checksum or a solution that does not fit shows a damaged board.
     level = Level.from_rows(rows, title=fields.get("Title", ""))
     wanted, solution = fields.get("Checksum"), fields.get("Solution", "")
     if wanted and wanted != level.checksum():

@@ -1,1 +1,1 @@
-"""WebShop for vlgym: a shop with a catalogue, a search engine, a web server and a browser, acted in by words."""
+"""WebShop for vlgym: a shop with catalogue, search engine, web server and browser, played in words."""

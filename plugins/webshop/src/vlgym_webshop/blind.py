@@ -11,27 +11,26 @@ _INSTRUCTION = re.compile(r"Instruction: (.*)")
 _PRODUCT = re.compile(r"click\[[b0-9][0-9a-z]{9}\]")
 _WORD = re.compile(r"[a-z0-9]+")
 _PRICE = re.compile(
-    r",? (?:and )?(?:price lower|for less|under|priced below|that costs|with a budget|below|less than) .*"
+    r",? (?:and )?(?:price lower|for less|under|priced below|that costs|with a budget|below"
+    r"|less than) .*"
 )
 _PHRASE_WORD = re.compile(r"[a-z0-9][a-z0-9.'&/x-]*[a-z0-9]|[a-z0-9]")
 _FILLER_WORDS = (
-    "a an the i i'm i'd i've it is in of with and as at for to has that size width long memory bottle flavor scent "
-    "shade measuring band want need would like looking find me my please can you could get buy show where do sell "
-    "search help order am we us"
+    "a an the i i'm i'd i've it is in of with and as at for to has that size width long memory bottle "
+    "flavor scent shade measuring band want need would like looking find me my please can you could "
+    "get buy show where do sell search help order am we us"
 )
 _FILLERS = frozenset(_FILLER_WORDS.split())
-TRIES = 42
-"""Values of options that are tried at most: 50 turns, less a search, a product, the purchase and some more."""
-
-LONGEST_VALUE = 4
-"""Words of the longest value that is tried."""
-
+TRIES = 42  # option values that are tried: 50 turns, less search, product, purchase and some more
+LONGEST_VALUE = 4  # words of the longest value that is tried
 _FIXED = {"back to search", "< prev", "next >", "description", "features", "reviews", "buy now"}
 
 
 class Shopper(BlindPlayer):
-    """Types the suggested query, opens every product of the first page, and buys the one with the most option values
-    that the instruction names, with these options."""
+    """Opens every product of the suggested query's first page, and buys the most fitting one.
+
+    It has the most option values that the instruction names; these options are chosen.
+    """
 
     name = "first page's options"
 
@@ -46,21 +45,17 @@ class Shopper(BlindPlayer):
         search = next((action for action in legal if action.startswith("search[")), "")
         if search:
             return search
+
+        # The first product that was not seen; then that with the most fitting options.
         products = [action for action in legal if _PRODUCT.fullmatch(action)]
         if products:
-            return self._pick_product(products)
-        if self._open:
-            return self._look_at_product(text, legal)
-        return "click[back to search]"
+            unseen = (product for product in products if product not in self._seen)
+            self._open = next(unseen, "") or max(products, key=self._seen.__getitem__)
+            return self._open
+        if not self._open:
+            return "click[back to search]"
 
-    def _pick_product(self, products: list[str]) -> str:
-        """The first product that was not seen; then the one with the most fitting options, the earliest of equals."""
-        self._open = next((product for product in products if product not in self._seen), "")
-        self._open = self._open or max(products, key=self._seen.__getitem__)
-        return self._open
-
-    def _look_at_product(self, text: str, legal: tuple[str, ...]) -> str:
-        """Count the fitting options and go back; at the second visit choose them and buy."""
+        # The first visit counts the fitting options; the second chooses them and buys.
         fitting = list_fitting(text, legal)
         if self._open not in self._seen:
             self._seen[self._open] = len(fitting)
@@ -73,22 +68,21 @@ class Shopper(BlindPlayer):
 
 
 def list_fitting(text: str, legal: tuple[str, ...]) -> list[str]:
-    """Return the clicks on option values all of whose words the instruction holds, in a row; the longest value last,
-    because a later choice replaces an earlier one."""
+    """Return the clicks on option values in the instruction, the longest last: a later choice counts."""
     match = _INSTRUCTION.search(text)
     wish = f" {' '.join(_WORD.findall(match[1].lower()))} " if match else ""
     values = {action: action.removeprefix("click[").removesuffix("]") for action in legal}
-    fitting = [
-        action
-        for action, value in values.items()
-        if value not in _FIXED and (words := _WORD.findall(value)) and f" {' '.join(words)} " in wish
-    ]
+    rows = {action: " ".join(_WORD.findall(value)) for action, value in values.items()}
+    named = [action for action, row in rows.items() if row and f" {row} " in wish]
+    fitting = [action for action in named if values[action] not in _FIXED]
     return sorted(fitting, key=lambda action: len(values[action]))
 
 
 class Guesser(BlindPlayer):
-    """Searches for the words of the instruction, opens the product that is listed first, clicks every row of words of
-    the instruction that may be an option's value, and buys."""
+    """Searches for the instruction's words, opens the first product, guesses its options, and buys.
+
+    A guess is a row of words of the instruction that may be an option's value.
+    """
 
     name = "guesses values"
 
@@ -119,8 +113,7 @@ def read_wish(text: str) -> str:
 
 
 def list_phrases(wish: str) -> list[str]:
-    """Return the rows of words of a wish, up to four words between two commas, that neither begin nor end with a word
-    that says nothing; shorter ones first, because a later choice replaces an earlier one."""
+    """Return the rows of up to four words between commas, fillers at their ends excluded, short first."""
     phrases: dict[str, int] = {}
     for part in wish.split(","):
         words = _PHRASE_WORD.findall(part)

@@ -1,8 +1,8 @@
 """The browser: photographs pages for any number of environments with one Chromium.
 
-It holds no state of an episode: every photograph begins with a complete address. So one tab serves all environments,
-and a browser that crashed or hangs is replaced and asked again, without any episode noticing. It sees nothing but the
-shop.
+It holds no state of an episode: every photograph begins with a complete address. So one tab serves all
+environments, and a browser that crashed or hangs is replaced and asked again, without any episode
+noticing. It sees nothing but the shop.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from .site.server import ShopServer
 
 VIEWPORT = (672, 896)
-"""The window, height and width in pixels: multiples of 28 and 32, so that vision models' patches tile it."""
+"""Height and width of the window: multiples of 28 and 32, which vision models' patches tile."""
 
-_REMEMBERED = 24
 _SWITCHES = (
     "--kiosk",  # no tabs and tool bars to draw: a tenth of the work of a page
     "--in-process-gpu",
@@ -46,7 +45,7 @@ _FETCH = """fetch(%(url)s, {signal: AbortSignal.timeout(%(limit)d)}).then(answer
 
 
 class WindowPool(BrowserPool["Window"]):
-    """Photographs pages with one Chromium at a time. Safe for threads; not to be carried over a fork.
+    """Photographs pages with one Chromium at a time. Safe for threads; not for use after a fork.
 
     Args:
         host: returns the only server that it can reach, when a Chromium starts.
@@ -56,17 +55,12 @@ class WindowPool(BrowserPool["Window"]):
     def __init__(self, host: Callable[[], ShopServer], page_seconds: float = 30.0) -> None:
         super().__init__(lambda: Window(host(), page_seconds))
         self._turn = RLock()
-        self._remembered = lru_cache(_REMEMBERED)(self._photograph)
+        self._remembered = lru_cache(24)(self._photograph)  # a page is a function of its address
 
     def photograph(self, url: str) -> Image:
-        """Return the picture of a page, read-only and shared: `[H, W, 3] uint8` of the size `VIEWPORT`.
+        """Return the picture of a page, `VIEWPORT` large: `[H, W, 3] uint8`, read-only and shared.
 
-        Args:
-            url: complete address; a page is a function of it, so the last 24 pictures are remembered.
-
-        Raises:
-            BrowserError: three browsers in a row failed on the page.
-            MissingSystemPartError: Chromium or its driver is not installed.
+        A `BrowserError` says that three browsers in a row failed on the page.
         """
         with self._turn:
             return self._remembered(url)
@@ -77,7 +71,7 @@ class WindowPool(BrowserPool["Window"]):
             return window.driver
 
     def processes(self) -> list[int]:
-        """Return the process ids of the driver and of everything it started; empty where no Chromium runs."""
+        """Return the process ids of the driver and of everything it started, if Chromium runs."""
         with self._turn:
             return [process for window in self.idle() for process in window.processes()]
 
@@ -121,30 +115,24 @@ class Window(Chromium):
             self._stops = []
 
     def photograph(self, url: str) -> Image:
-        """Load a page and return its picture.
-
-        Raises:
-            BrowserError: the page did not load, or its picture is wrong.
-        """
-        height, width = VIEWPORT
+        """Load a page and return its picture; a `BrowserError` if it does not load or looks wrong."""
         self._load(url)
         shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)
         with PILImage.open(io.BytesIO(base64.b64decode(shot["data"]))) as opened:
-            picture = np.asarray(opened.convert("RGB")).copy()
+            picture = np.array(opened.convert("RGB"))
         if picture.shape[:2] != VIEWPORT:
-            raise BrowserError(f"the picture is {picture.shape[1]} x {picture.shape[0]}, not {width} x {height}")
+            raise BrowserError(f"the picture is {picture.shape[:2]}, not {VIEWPORT}")
         picture.setflags(write=False)
         return picture
 
     def _load(self, url: str) -> None:
-        """Show a page: the first one by navigating to it, a later one by fetching it into the open document.
-
-        Both load it from the server; the second takes half the processor time (no new document, history entry or
-        frame), and gives the same picture, which a test compares.
-        """
+        """Show a page: by navigating to the first one, by fetching later ones, in half the processor time."""
         site = url.split("/", 3)[2]
+
+        # The first page of a site needs a navigation, at the size that the pictures shall have.
         if self._site != site:
-            metrics = {"width": VIEWPORT[1], "height": VIEWPORT[0], "deviceScaleFactor": 1, "mobile": False}
+            height, width = VIEWPORT
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
             self.cdp("Emulation.setDeviceMetricsOverride", **metrics)
             self.driver.get(url)
             self._site = site
@@ -152,4 +140,5 @@ class Window(Chromium):
         expression = _FETCH % {"url": json.dumps(url), "limit": self._page_ms}
         answer = self.cdp("Runtime.evaluate", expression=expression, awaitPromise=True)
         if "exceptionDetails" in answer:
-            raise BrowserError(f"the page did not load: {answer['result'].get('description', '')[:200]}")
+            reason = answer["result"].get("description", "")[:200]
+            raise BrowserError(f"the page did not load: {reason}")

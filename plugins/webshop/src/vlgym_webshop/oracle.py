@@ -1,4 +1,4 @@
-"""The oracle: knows which product the instruction was written for, and finds its way there from any page."""
+"""The oracle: knows the product of the instruction, and finds its way there from any page."""
 
 from __future__ import annotations
 
@@ -6,73 +6,62 @@ import re
 from collections.abc import Iterator
 
 from .catalogue.records import Goal, Product
+from .catalogue.taxonomy import load_words
 from .reward import count_options
 from .search import PAGE
 from .session import BACK, BUY, DETAIL, DONE, ITEM, NEXT, PREVIOUS, RESULTS, Page
 from .shop import Shop
 
-LONGEST = 12
-"""Words that are kept."""
-
+LONGEST = 12  # words that are kept
 _PRICE = re.compile(
-    r"(?:,? (?:and )?price lower than [\d.]+ dollars|,? (?:for less than|under|priced below|that costs no more than"
-    r"|with a budget of|below|less than)"
-    r" \$?[\d.]+(?: dollars)?)"
+    r"(?:,? (?:and )?price lower than [\d.]+ dollars|,? (?:for less than|under|priced below"
+    r"|that costs no more than|with a budget of|below|less than) \$?[\d.]+(?: dollars)?)"
 )
 _WORD = re.compile(r"[a-z0-9][a-z0-9.'&-]*[a-z0-9]|[a-z0-9]")
-_FILLER_WORDS = (
-    "a about after also am an and another any anything are as asked at be been birthday borrowing brother broke "
-    "brother's but buy by can cart could daughter do doctor else fancy find for found friend friend's from get "
-    "give going good hello help i i'd i'm i've if in interested is it it's its just keeps let's like list look "
-    "looking love make makes me mine miss mother moving my myself necessary need needs next not nothing of office "
-    "old on one or order out pick place please present promised put really recommended replace roommate run says "
-    "search see saw sell shopping should show sister so some something still than that the them then there they "
-    "thinking this to told trip trying us want wants was we week weekend what where which while will winter wish "
-    "with would year you your happy have having house has i'll"
-)
-_FILLERS = frozenset(_FILLER_WORDS.split())
+_FILLERS = frozenset(load_words("fillers"))
 
 
 def suggest_search(instruction: str) -> str:
-    """Return up to 12 telling words of an instruction, lower case, in order; the whole instruction if none is left."""
+    """Return up to 12 telling words of an instruction in lower case; if none is left, its first 12."""
     text = _PRICE.sub(" ", instruction.lower())
     words = [word for word in _WORD.findall(text) if word not in _FILLERS]
     return " ".join(words[:LONGEST]) or " ".join(text.split()[:LONGEST]) or "gift"
 
 
 def plan_action(shop: Shop, goal: Goal, page: Page) -> str | None:
-    """Return the next action towards buying the goal's product with its options; `None` where no search finds it."""
+    """Return the next action towards the goal's product; `None` where no search finds it."""
     if page.kind == DONE:
         return None
     if page.kind == RESULTS:
         return _turn_pages(shop, goal, page)
-    if page.kind == ITEM and page.asin == goal.asin:
+    if page.kind in (ITEM, DETAIL) and page.asin != goal.asin:
+        return f"click[{BACK}]"
+    if page.kind == DETAIL:
+        return f"click[{PREVIOUS}]"
+    if page.kind == ITEM:
         value = missing_option(shop.catalogue.product(page.asin), goal, page)
         return f"click[{value or BUY}]"
-    if page.kind == DETAIL and page.asin == goal.asin:
-        return f"click[{PREVIOUS}]"
-    if page.kind in (ITEM, DETAIL):
-        return f"click[{BACK}]"
+
+    # On the search page, the words that a shopper could know come first.
     query = best_query(shop, goal)
     return None if query is None else f"search[{query}]"
 
 
 def missing_option(product: Product, goal: Goal, page: Page) -> str | None:
-    """Return an option value that the goal wants and the page has not chosen; `None` when all are met."""
+    """Return an option value that the goal wants and the page lacks; `None` when all are met."""
+    chosen = [value for _, value in page.options]
+    offered = [value for values in product.options.values() for value in values]
     for wanted in goal.options:
-        if count_options([value for _, value in page.options], [wanted]):
-            continue
-        offered = [value for values in product.options.values() for value in values]
-        exact = [value for value in offered if value == wanted]
-        alike = [value for value in offered if count_options([value], [wanted])]
-        if exact or alike:
-            return (exact or alike)[0]
+        if not count_options(chosen, [wanted]):
+            alike = (value for value in offered if count_options([value], [wanted]))
+            value = wanted if wanted in offered else next(alike, None)
+            if value is not None:
+                return value
     return None
 
 
 def best_query(shop: Shop, goal: Goal) -> str | None:
-    """Return the first search that lists the goal's product on page 1, else the one that lists it earliest: the
-    instruction's telling words, the product's name, more of its text."""
+    """Return the first search that lists the goal's product on page 1, else the one with it earliest."""
     early: tuple[int, str] | None = None
     for query in _queries(shop, goal):
         hits = shop.search(query)
@@ -85,10 +74,11 @@ def best_query(shop: Shop, goal: Goal) -> str | None:
 
 def _queries(shop: Shop, goal: Goal) -> Iterator[str]:
     product = shop.catalogue.product(goal.asin)
-    yield suggest_search(goal.instruction)  # what a shopper could know; a learner can imitate it
-    for text in (product.title, f"{product.title} {' '.join(product.bullets[:1])}", product.document()):
-        words = "".join(letter if letter.isalnum() or letter in ".'" else " " for letter in text.lower()).split()
-        query = " ".join(words)[:280]
+    yield suggest_search(goal.instruction)  # a shopper could know it; a learner can imitate it
+    more = f"{product.title} {' '.join(product.bullets[:1])}"
+    for text in (product.title, more, product.document()):
+        letters = (c if c.isalnum() or c in ".'" else " " for c in text.lower())
+        query = " ".join("".join(letters).split())[:280]
         yield query.rpartition(" ")[0] if len(query) == 280 else query
 
 

@@ -1,48 +1,38 @@
-"""The reward of a purchase, exactly as WebShop's code computes it (Yao et al., NeurIPS 2022; princeton-nlp/WebShop,
-engine/goal.py).
+"""The reward of a purchase, exactly as in WebShop's code (princeton-nlp/WebShop, engine/goal.py).
 
     r = r_type * (n_att + n_opt + [price <= price_upper]) / (|attributes| + |options| + 1)
 
-- n_att: a goal attribute counts if any attribute of the product has token_set_ratio > 85 with it, or if it is a part
-  of the lower-cased title, joined bullets or description.
-- n_opt: a goal option counts if any chosen option value has token_set_ratio > 85 with it, both reduced to their
-  colour word if any.
-- title_score = |nouns of the bought name that the goal's name has| / |nouns of the goal's name, repeats counted|; 0.2
-  if it has none.
-- r_type: 1 for the same query, two shared category levels or title_score > 0.2, else 0.5. Then title_score < 0.1
-  makes it 0.1, and title_score 0 makes it 0, even with the same query or category.
+- n_att: a goal attribute counts if any attribute of the product has token_set_ratio > 85 with it,
+  or if it is a part of the lower-cased title, joined bullets or description.
+- n_opt: a goal option counts if any chosen option value has token_set_ratio > 85 with it, both
+  reduced to their colour word if any.
+- title_score = |nouns of the bought name that the goal's name has| / |nouns of the goal's name,
+  repeats counted|; 0.2 if it has none.
+- r_type: 1 for the same query, two shared category levels or title_score > 0.2, else 0.5. Then
+  title_score < 0.1 makes it 0.1, and title_score 0 makes it 0, even with the same query or category.
+
+Yao et al., WebShop, NeurIPS 2022.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz, utils
 
 from .catalogue.records import Goal, Product
+from .catalogue.taxonomy import load_words
 from .nouns import Tagger, tag_by_rule
 
-_WORDS = (
-    "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel "
-    "camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry cream "
-    "crystal dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey heather "
-    "indigo ivory ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight mint mocha "
-    "multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow red rose royal "
-    "rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal tiger turquoise "
-    "violet walnut wheat white wine yellow"
-)
-COLOURS = tuple(_WORDS.split())
-"""The published words in their order: `dark navy blue` is `blue` (b comes before d and n), `shredded` is `red`."""
+COLOURS = load_words("published_colours")
+"""The published words in their order: `dark navy blue` is `blue`, `shredded` is `red`."""
+THRESHOLD = 85  # token_set_ratio (0 to 100, rounded) must exceed this
 
 
 def normalize_colour(text: str) -> str:
-    """Return the first colour word that `text` contains (also inside other words), or `text` itself."""
+    """Return the first colour word in `text`, also inside other words, or `text`."""
     return next((colour for colour in COLOURS if colour in text), text)
-
-
-THRESHOLD = 85
-"""token_set_ratio (0 to 100, rounded) must exceed this."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +40,10 @@ class Score:
     """A purchase, judged.
 
     Attributes:
-        reward: the reward, 0 to 1.
         attributes: share of the goal's attributes met.
         options: share of the goal's options met; 1 where the goal has none.
         type: r_type, one of 0, 0.1, 0.5, 1.
         price: 1 if the price is within the limit, else 0.
-        title: title_score.
     """
 
     reward: float
@@ -73,6 +61,8 @@ def score_purchase(product: Product, chosen: Mapping[str, str], goal: Goal, tagg
     price = int(product.price <= goal.price_upper)
     title = title_score(product.title, goal.title, tagger)
     kind = type_score(product, goal, title)
+
+    # The formula, and its parts as shares.
     terms = len(goal.attributes) + len(goal.options) + 1
     return Score(
         reward=kind * (attributes + options + price) / terms,
@@ -87,10 +77,12 @@ def score_purchase(product: Product, chosen: Mapping[str, str], goal: Goal, tagg
 def count_attributes(product: Product, wanted: Iterable[str]) -> int:
     """Return how many of the wanted attributes the product has."""
     texts = (product.title.lower(), " ".join(product.bullets).lower(), product.description.lower())
-    return sum(
-        any(is_alike(own, attribute) for own in product.attributes) or any(attribute in text for text in texts)
-        for attribute in wanted
-    )
+
+    def has(attribute: str) -> bool:
+        alike = any(is_alike(own, attribute) for own in product.attributes)
+        return alike or any(attribute in text for text in texts)
+
+    return sum(map(has, wanted))
 
 
 def count_options(chosen: Iterable[str], wanted: Iterable[str]) -> int:
@@ -99,7 +91,7 @@ def count_options(chosen: Iterable[str], wanted: Iterable[str]) -> int:
     return sum(any(is_alike(value, normalize_colour(option)) for value in values) for option in wanted)
 
 
-def title_score(bought: str, wanted: str, tagger: Callable[[str], tuple[str, ...]] = tag_by_rule) -> float:
+def title_score(bought: str, wanted: str, tagger: Tagger = tag_by_rule) -> float:
     """Return the share of the wanted name's nouns that the bought name has."""
     nouns = tagger(wanted)
     return len(set(tagger(bought)) & set(nouns)) / len(nouns) if nouns else 0.2

@@ -1,12 +1,11 @@
 """The search engine: BM25 with Lucene's formula (k1 0.9, b 0.4), scored by the bm25s library, without Java.
 
 Score of a document d for a query q: sum over the query's terms t (repeated terms count again) of
+ idf(t) * tf / (tf + k1 * (1 - b + b * |d| / mean |d|)),    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
 
-    idf(t) * tf / (tf + k1 * (1 - b + b * |d| / mean |d|)),    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5))
-
-Text is analysed as Lucene's English analyser does it: words, possessive `'s` removed, lower case, 33 stop words
-removed, Porter's stems. Two deviations from Lucene: document lengths are exact (Lucene rounds them to one byte), and
-words are split by a regular expression instead of the Unicode rules.
+Text is analysed as by Lucene's English analyser: words, possessive `'s` removed, lower case, 33
+stop words removed, Porter's stems. Two deviations from Lucene: document lengths are exact (Lucene
+rounds them to one byte), and words are split by a regular expression, not by the Unicode rules.
 """
 
 from __future__ import annotations
@@ -24,20 +23,14 @@ import snowballstemmer
 if TYPE_CHECKING:
     import bm25s
 
-K1 = 0.9
-B = 0.4
-HITS = 50
-"""Most results of a search."""
-
-PAGE = 10
-"""Results of a page."""
-
+K1, B = 0.9, 0.4
+HITS = 50  # most results of a search
+PAGE = 10  # results of a page
 _STOP_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their "
     "then there these they this to was will with"
 )
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-
 _WORD = re.compile(r"[a-z0-9]+(?:[.'][a-z0-9]+)*")
 _stemmer = snowballstemmer.stemmer("porter")
 _lock = Lock()
@@ -45,12 +38,9 @@ _lock = Lock()
 
 def analyse(text: str) -> list[str]:
     """Return the index terms of a text, in order."""
-    terms = []
-    for word in _WORD.findall(text.lower().replace("\u2019", "'")):
-        word = word.removesuffix("'s")
-        if word and word not in STOP_WORDS:
-            terms.append(_stem(word))
-    return terms
+    words = _WORD.findall(text.lower().replace("\u2019", "'"))
+    words = [word.removesuffix("'s") for word in words]
+    return [_stem(word) for word in words if word not in STOP_WORDS]
 
 
 @cache
@@ -60,7 +50,7 @@ def _stem(word: str) -> str:
 
 
 class SearchIndex:
-    """An inverted index over numbered documents; opened from a folder it is memory-mapped, so processes share it."""
+    """An inverted index over numbered documents; opened from a folder, processes share its memory."""
 
     def __init__(self, model: bm25s.BM25) -> None:
         self._model = model
@@ -68,11 +58,7 @@ class SearchIndex:
 
     @classmethod
     def build(cls, documents: Iterable[str]) -> SearchIndex:
-        """Index documents in order; a document's number is its position.
-
-        Args:
-            documents: at least one text with at least one term.
-        """
+        """Index documents in order, of which at least one has a term; their positions number them."""
         import bm25s  # here, because it brings SciPy, which making an environment needs not
 
         vocabulary: dict[str, int] = {}
@@ -100,12 +86,8 @@ class SearchIndex:
         return self._model.get_scores_from_ids(numbers)
 
     def search(self, query: str) -> list[int]:
-        """Return the numbers of the best documents, best first; equal scores in document order, as Lucene does."""
+        """Return the numbers of the best documents, best first; equals in their order, as in Lucene."""
         scores = self.scores(query)
-        if len(scores) > HITS:
-            least = np.partition(scores, len(scores) - HITS)[len(scores) - HITS]
-            candidates = np.flatnonzero((scores >= least) & (scores > 0))
-        else:
-            candidates = np.flatnonzero(scores > 0)
-        order = np.lexsort((candidates, -scores[candidates]))
+        candidates = np.flatnonzero(scores > 0)
+        order = np.argsort(-scores[candidates], kind="stable")
         return [int(number) for number in candidates[order][:HITS]]

@@ -1,7 +1,7 @@
-"""Services that the environments of one process share: the windows of a browser, the web server and the shops.
+"""Services that the environments of a process share: windows of a browser, web server and shops.
 
-They are made at first use and ended with the last user. A forked process shares none of them: it makes its own.
-Constructing an environment starts nothing.
+They are made at first use and ended with the last user. A forked process makes others. Constructing
+an environment starts nothing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,12 @@ if TYPE_CHECKING:
 
 
 class Services:
-    """Windows, server and shops of this process, with a count of the environments that use them.
-
-    Attributes:
-        server: `None` while none runs.
-        windows: they reach the server and nothing else; Chromium starts at the first photograph.
-    """
+    """Windows, server and shops of this process, with a count of the environments that use them."""
 
     def __init__(self) -> None:
         self._lock = RLock()
         self._users: set[int] = set()
-        self._shops: dict[ShopConfig, tuple[str, Shop]] = {}
+        self._shops: dict[ShopConfig, Shop] = {}
         self.server: ShopServer | None = None
         self.windows = WindowPool(self.serve)
 
@@ -44,24 +39,24 @@ class Services:
     def leave(self, user: int) -> None:
         """Forget a user; the last one to go ends the browser and the server."""
         with self._lock:
-            if user in self._users:
-                self._users.remove(user)
-                if not self._users:
-                    self.close()
+            users, self._users = self._users, self._users - {user}
+            if users and not self._users:
+                self.close()
 
     def shop(self, config: ShopConfig) -> Shop:
         """Return the shop of a configuration."""
         with self._lock:
             if config not in self._shops:
-                self._shops[config] = (f"shop{len(self._shops)}", Shop(config))
-            return self._shops[config][1]
+                self._shops[config] = Shop(config)
+            return self._shops[config]
 
     def url(self, config: ShopConfig, goal: int, page: Page) -> str:
         """Return the address of a page, starting the server where none runs."""
         with self._lock:
             shop, server = self.shop(config), self.serve()
-            server.add(self._shops[config][0], shop)
-            return server.url(self._shops[config][0], goal, page)
+            name = f"shop{list(self._shops).index(config)}"
+            server.add(name, shop)
+            return server.url(name, goal, page)
 
     def photograph(self, config: ShopConfig, goal: int, page: Page) -> Image:
         """Return the picture of a page: `[H, W, 3] uint8`, read-only."""
@@ -73,7 +68,7 @@ class Services:
             self.windows.close()
             if self.server is not None:
                 self.server.close()
-            for _, shop in self._shops.values():
+            for shop in self._shops.values():
                 shop.close()
             self.server = None
             self._shops.clear()
@@ -98,7 +93,6 @@ def get_services() -> Services:
         if _current is None or _current[0] != os.getpid():
             services = Services()
             _current = (os.getpid(), services)
-            # Runs at the normal end of the main process and of multiprocessing's children; a killed process takes its
-            # driver with it.
+            # Runs at the end of the main process and of multiprocessing's children.
             util.Finalize(None, services.close, exitpriority=100)
         return _current[1]

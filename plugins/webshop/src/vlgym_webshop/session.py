@@ -1,7 +1,7 @@
-"""The rules of the shop: five kinds of page, what can be clicked on each, and where a search or a click leads.
+"""The rules of the shop: five kinds of page, their clickable elements, and where these lead.
 
-A `Page` is a value: everything that the browser shows is a function of the goal and the page, so an episode can be
-saved, restored and replayed without a browser. Addresses belong to `site.addresses`.
+A `Page` is a value: the browser's picture is a function of the goal and the page, so an episode can be
+saved, restored and replayed without a browser.
 """
 
 from __future__ import annotations
@@ -16,24 +16,13 @@ from .search import PAGE
 SEARCH, RESULTS, ITEM, DETAIL, DONE = "search", "results", "item", "detail", "done"
 DETAILS = ("description", "features", "reviews")
 BACK, PREVIOUS, NEXT, BUY = "back to search", "< prev", "next >", "buy now"
-LONGEST_QUERY = 300
-"""Characters of a query that are read; the rest is cut off."""
-
+LONGEST_QUERY = 300  # characters of a query that are read; the rest is cut off
 _ACTION = re.compile(r"\s*(search|click)\s*\[(.+)\]\s*", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Page:
-    """Position of the shopper.
-
-    Attributes:
-        kind: `search`, `results`, `item`, `detail` or `done`.
-        query: the last search, lower case.
-        number: page of its results, from 1.
-        asin: the product that is open; empty on search and results pages.
-        options: chosen (name, value) pairs, in the order of the product's options.
-        detail: which detail page is open.
-    """
+    """Position of the shopper; `options` are (name, value) pairs in the order of the product's options."""
 
     kind: str = SEARCH
     query: str = ""
@@ -45,13 +34,12 @@ class Page:
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules of what may be done on a page.
+    """Legal actions on a page, and the page after each.
 
     Attributes:
         search: returns the article numbers that a query finds, best first.
         product: returns a product by article number; raises `KeyError` where there is none.
-        search_anywhere: `True` accepts a search on every page, as the published text environment does; else only
-            where the search bar is.
+        search_anywhere: accepts a search on every page, as the published text environment does.
     """
 
     search: Callable[[str], list[str]]
@@ -59,16 +47,15 @@ class Rules:
     search_anywhere: bool = False
 
     def clickables(self, page: Page, *, options: bool = True) -> list[str]:
-        """Return what `click[...]` accepts on a page, lower case, in the order of the page; without the values of
-        options where `options` is false."""
+        """Return the names that `click[...]` accepts, in lower case, in the order of the page."""
         if page.kind == RESULTS:
             previous = [PREVIOUS] if page.number > 1 else []
             return [BACK, *previous, NEXT, *(asin.lower() for asin in self.results(page))]
         if page.kind == ITEM:
-            product = self.product(page.asin)
-            values = dict.fromkeys(value for values in product.options.values() for value in values)
-            fixed = (BACK, PREVIOUS, *DETAILS, BUY)
-            return [*fixed[:-1], *(value for value in values if options and value not in fixed), BUY]
+            fixed = dict.fromkeys((BACK, PREVIOUS, *DETAILS))
+            axes = self.product(page.asin).options.values() if options else ()
+            values = {value: None for values in axes for value in values if value != BUY}
+            return [*(fixed | values), BUY]
         if page.kind == DETAIL:
             return [BACK, PREVIOUS]
         return []
@@ -86,19 +73,19 @@ class Rules:
         return Page(RESULTS, query)
 
     def after_click(self, page: Page, name: str) -> Page:
-        """Return the page that a click on one of `clickables` leads to. Buying leads to the done page."""
+        """Return the page that a click on one of `clickables` leads to."""
         if name == BACK:
             return Page()
-        if name == PREVIOUS:
-            if page.kind == DETAIL:
-                return replace(page, kind=ITEM, detail="")
-            if page.kind == ITEM:
-                return Page(RESULTS, page.query, page.number)
-            return replace(page, number=page.number - 1)
-        if name == NEXT:
-            return replace(page, number=page.number + 1)
+        if name == PREVIOUS and page.kind == DETAIL:
+            return replace(page, kind=ITEM, detail="")
+        if name == PREVIOUS and page.kind == ITEM:
+            return Page(RESULTS, page.query, page.number)
+        if name in (PREVIOUS, NEXT):
+            return replace(page, number=page.number + (1 if name == NEXT else -1))
         if page.kind == RESULTS:
             return replace(page, kind=ITEM, asin=name.upper(), options=())
+
+        # The rest is clicked on a product's page.
         if name == BUY:
             return replace(page, kind=DONE)
         if name in DETAILS:
@@ -106,17 +93,15 @@ class Rules:
         return replace(page, options=self._choose(page, name))
 
     def _choose(self, page: Page, value: str) -> tuple[tuple[str, str], ...]:
-        """Return the options with `value` chosen; under several names the last one has it, as on the published page."""
-        product = self.product(page.asin)
+        """Return the options with `value` chosen, under the last name that has it, as published."""
+        options = self.product(page.asin).options
         chosen = dict(page.options)
-        chosen[[name for name, values in product.options.items() if value in values][-1]] = value
-        return tuple((name, chosen[name]) for name in product.options if name in chosen)
+        chosen[[name for name, values in options.items() if value in values][-1]] = value
+        return tuple((name, chosen[name]) for name in options if name in chosen)
 
 
 def read_action(text: str) -> tuple[str, str] | None:
-    """Return (`search` or `click`, argument in lower case, ASCII, with single blanks), or `None` for anything else."""
+    """Return `search` or `click` and the argument, lower-case ASCII; `None` for anything else."""
     match = _ACTION.fullmatch(text)
-    if match is None:
-        return None
-    argument = fold_text(match.group(2)).lower()
-    return (match.group(1).lower(), argument[:LONGEST_QUERY].strip()) if argument else None
+    argument = fold_text(match[2]).lower() if match else ""
+    return (match[1].lower(), argument[:LONGEST_QUERY].strip()) if match and argument else None

@@ -1,3 +1,1 @@
-"""WebUI for vlgym: rebuild a small web page from a description with pictures; scored by Atomic Element Similarity
-(AES).
-"""
+"""WebUI for vlgym: rebuild a small web page from a description with pictures."""

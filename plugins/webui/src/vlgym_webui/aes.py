@@ -1,21 +1,21 @@
-"""Atomic Element Similarity (AES) of MageBench as a pure function of element tables, with its decomposition of the
-loss.
+"""Atomic Element Similarity (AES) of MageBench as a pure function of element tables, and its losses.
 
-    AES = sum of (element score x element weight) / sum of element weights, over the pages "initial" and "after
-    interaction i".
+    AES = sum of (element score x element weight) / sum of element weights,
+          over the pages "initial" and "after interaction i".
 
-Two forms: `compat=True` is the published algorithm with its mistakes; the default corrects them (see docs/webui.md).
-Nothing here knows a browser.
+`compat=True` is the published algorithm with its mistakes; the default corrects them (see docs/webui.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from .style_table import (
+    FILTERS,
     POSITION_WEIGHT,
     PROPERTIES,
     Element,
@@ -25,47 +25,38 @@ from .style_table import (
     expand,
     filter_value,
     select_targets,
+    value_of,
 )
 
-AREA_EXPONENT = 0.8987018465995789
-"""An element weighs its area to this power."""
+AREA_EXPONENT = 0.8987018465995789  # an element weighs its area to this power
+NO_MATCH = 1e5  # cost of a pair that must not be matched
 
-NO_MATCH = 1e5
-"""Cost of a pair that must not be matched."""
-
+# No readable code; page not rendered; interaction failed; element not found; its properties differ; it
+# is not to be seen (0 in the published form, which looks at no photograph).
 LOSSES = ("Par", "Ren", "Act", "Mat", "Attr", "Vis")
-"""No readable code; page not rendered; interaction failed; element not found; properties of found elements differ;
-found elements are not to be seen (0 in the published form, which looks at no photograph)."""
 
-Agree = Callable[[int, tuple[float, float, float, float], tuple[float, float, float, float]], float]
-"""(number of the page, box of the target, box of the element that was found) -> share in [0, 1]."""
+Box = tuple[float, float, float, float]
+Agree = Callable[[int, Box, Box], float]  # (page, box of the target, box of its partner) -> share in [0, 1]
 
 
 @dataclass(frozen=True)
 class Match:
-    """A target and what it was matched with.
-
-    Attributes:
-        target: the target.
-        found: its partner on the generated page; `None` where there is none.
-        score: element score in [0, 1].
-        weight: element weight.
-    """
+    """A target, its partner on the generated page if there is one, and its score in [0, 1]."""
 
     target: Element
-    found: Element | None
+    partner: Element | None
     score: float
     weight: float
 
 
 @dataclass(frozen=True)
 class Report:
-    """AES and where the rest was lost.
+    """AES and its losses.
 
     Attributes:
         score: AES in percent, 0 to 100.
         losses: percent lost by kind (`LOSSES`); score and losses add up to 100.
-        pages: AES in percent of each page by itself, initial page first; `None` where nothing counts on it.
+        pages: AES in percent of each page by itself, initial page first; `None` where nothing counts.
     """
 
     score: float
@@ -75,7 +66,7 @@ class Report:
 
 def score_pages(
     targets: Sequence[Table],
-    generated: Sequence[Table | None] | None,
+    generated: Sequence[Table | None],
     *,
     compat: bool = False,
     agree: Agree | None = None,
@@ -84,80 +75,83 @@ def score_pages(
 
     Args:
         targets: tables of the target: the initial page, then after each interaction.
-        generated: the same of the generated page; `None` in the place of an interaction that failed, and as a whole
-            if the page could not be rendered.
+        generated: the same of the generated page; `None` in the place of an interaction that failed, and
+            of the initial page if it could not be rendered.
         compat: the published algorithm instead of the corrected one.
-        agree: how far a found element is to be seen in the photograph as its target is; `None`: wholly.
+        agree: how far a partner is to be seen in the photograph as its target is; `None`: wholly.
     """
-    if generated is None or generated[0] is None:
+    if generated[0] is None:
         return lose_all("Ren", len(targets))
-    points = np.zeros(len(targets))
-    weights = np.zeros(len(targets))
+    points, weights = np.zeros(len(targets)), np.zeros(len(targets))
     lost = dict.fromkeys(LOSSES, 0.0)
-    for moment in range(len(targets)):
+    for moment, page in enumerate(generated):
         wanted = select_targets(targets, moment, compat)
-        page = generated[moment] if moment < len(generated) else None
+
+        # A failed interaction loses all that counts on its page: as much as the target has with itself.
         if page is None:
             own = match_elements(wanted, targets[moment], compat)
             weights[moment] = sum(match.weight for match in own)
             lost["Act"] += weights[moment]
             continue
+
+        # Every target's weight goes to the score or to a loss, so that they add up.
         for match in match_elements(wanted, page, compat):
             weights[moment] += match.weight
-            share = 1.0 if agree is None or match.found is None else agree(moment, match.target.box, match.found.box)
+            seen = agree is None or match.partner is None
+            share = 1.0 if seen else agree(moment, match.target.box, match.partner.box)
             points[moment] += share * match.score * match.weight
-            lost["Mat" if match.found is None else "Attr"] += (1 - match.score) * match.weight
+            lost["Mat" if match.partner is None else "Attr"] += (1 - match.score) * match.weight
             lost["Vis"] += (1 - share) * match.score * match.weight
+
+    # In percent of all weights.
     total = float(weights.sum())
     if total == 0:
         return lose_all("Mat", len(targets))
     pages = tuple(float(100 * p / w) if w else None for p, w in zip(points, weights, strict=True))
-    return Report(
-        float(100 * points.sum() / total), {kind: float(100 * value / total) for kind, value in lost.items()}, pages
-    )
+    losses = {kind: float(100 * value / total) for kind, value in lost.items()}
+    return Report(float(100 * points.sum() / total), losses, pages)
 
 
-def lose_all(kind: str, pages: int = 1) -> Report:
-    """Return the report of a page that lost everything for one reason, one of `LOSSES`."""
+def lose_all(kind: str, pages: int) -> Report:
+    """Return the report of pages that lost everything for one reason, one of `LOSSES`."""
     return Report(0.0, {name: 100.0 * (name == kind) for name in LOSSES}, (0.0,) * pages)
 
 
 def match_elements(targets: Sequence[Element], candidates: Sequence[Element], compat: bool) -> list[Match]:
     """Pair targets with candidates at least total cost, and score each pair.
 
-    Published, a target whose best partner is too unlike drops out of both sums; corrected, it counts with score 0.
+    Published, a target whose partner is too unlike drops out of both sums; corrected, it scores 0.
     """
     if compat:
-        targets = [t for t in targets if t.filter_by in PROPERTIES and PROPERTIES[t.filter_by].passes is not None]
-    if not targets:
-        return []
-    partners: dict[int, int] = {}
-    penalised: set[int] = set()
-    if candidates:
+        targets = [target for target in targets if target.filter_by in FILTERS]
+    partners: dict[int, Element] = {}
+    unlike: set[int] = set()
+    if targets and candidates:
         from scipy.optimize import linear_sum_assignment  # slow: not where an environment is only made
 
         cost = pair_costs(targets, candidates, compat)
         for row, column in zip(*linear_sum_assignment(cost), strict=True):
             if cost[row, column] <= 1.0:
-                partners[int(row)] = int(column)
+                partners[row] = candidates[column]
             else:
-                penalised.add(int(row))
+                unlike.add(row)
+
+    # A target without a partner stays: it has lost its weight.
     matches = []
     for row, target in enumerate(targets):
-        if row in penalised and compat:
-            continue
-        partner = candidates[partners[row]] if row in partners else None
-        score = score_element(target, partner, compat) if partner is not None else 0.0
-        matches.append(Match(target, partner, score, weigh(target)))
+        if row not in unlike or not compat:
+            partner = partners.get(row)
+            score = 0.0 if partner is None else score_element(target, partner, compat)
+            matches.append(Match(target, partner, score, weigh(target)))
     return matches
 
 
 def pair_costs(targets: Sequence[Element], candidates: Sequence[Element], compat: bool) -> np.ndarray:
-    """Return the costs `[targets, candidates] float64`: minus the value of a pair, or `NO_MATCH` where the value is
-    below -1.
+    """Return the costs `[targets, candidates] float64` of pairs.
 
-    The value is GIoU + filter - 1e-5 x descendants of the candidate. Corrected, the last term takes the difference
-    in descendants, so that of two boxes in the same place the one with the target's own contents is preferred.
+    They are minus the pair's value, or `NO_MATCH` where that is below -1. The value is GIoU + filter -
+    1e-5 x descendants of the candidate. Corrected, the last term takes the difference in descendants: of
+    two boxes in one place, the one with the target's own contents is preferred.
     """
     giou, _ = box_overlaps(_boxes(targets), _boxes(candidates))
     inside = np.array([candidate.descendants for candidate in candidates], dtype=np.float64)[None, :]
@@ -173,13 +167,14 @@ def score_element(target: Element, candidate: Element, compat: bool) -> float:
     for method in target.eval_by:
         similar = []
         for name in expand(method, target.styles, compat):
-            try:
-                similar.append((compare(name, target.styles, candidate.styles, compat), PROPERTIES[name].weight))
-            except NotComparable:
-                continue
+            with suppress(NotComparable):
+                similarity = compare(name, target.styles, candidate.styles, compat)
+                similar.append((similarity, PROPERTIES[name].weight))
         if similar:
             points += sum(value * weight for value, weight in similar) / len(similar)
             weights += sum(weight for _, weight in similar) / len(similar)
+
+    # The place counts like one more property.
     giou, cover = box_overlaps(_boxes([target]), _boxes([candidate]))
     position = 0.5 + 0.5 * cover[0, 0] if cover[0, 0] > 0 else (giou[0, 0] + 1) / 2
     return float((points + POSITION_WEIGHT * position) / (weights + POSITION_WEIGHT))
@@ -191,11 +186,9 @@ def weigh(target: Element) -> float:
 
 
 def box_overlaps(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return GIoU and the intersection's share of the smaller box, both `[n, m] float64`, with inclusive pixel areas.
+    """Return GIoU and the intersection's share of the smaller box, both `[n, m] float64`.
 
-    Args:
-        first: `[n, 4] float64` boxes x, y, width, height.
-        second: `[m, 4] float64`.
+    Boxes are `[n, 4]` and `[m, 4] float64`: x, y, width, height. Areas are of inclusive pixels.
     """
     a, b = first[:, None, :], second[None, :, :]
     area_a, area_b = (a[..., 2] + 1) * (a[..., 3] + 1), (b[..., 2] + 1) * (b[..., 3] + 1)
@@ -212,15 +205,14 @@ def _boxes(elements: Sequence[Element]) -> np.ndarray:
 
 def _filters(targets: Sequence[Element], candidates: Sequence[Element], compat: bool) -> np.ndarray:
     values = np.zeros((len(targets), len(candidates)))
-    known: dict[tuple[str, str, str], float] = {}
+    known: dict[tuple[str, ...], float] = {}
     for row, target in enumerate(targets):
-        if target.filter_by not in PROPERTIES:
-            continue  # corrected: a target that cannot be filtered still counts
         name = target.filter_by
-        read = "background-image" if name == "background-linear-gradient" else "text" if name == "has_text" else name
+        if name not in PROPERTIES:
+            continue  # corrected: a target that cannot be filtered still counts
         for column, candidate in enumerate(candidates):
-            key = (name, target.styles.get(read, ""), candidate.styles.get(read, ""))
-            if compat or key not in known:
+            key = (name, *(value_of(name, each.styles, compat) for each in (target, candidate)))
+            if key not in known:
                 known[key] = filter_value(name, target.styles, candidate.styles, compat)
             values[row, column] = known[key]
     return values

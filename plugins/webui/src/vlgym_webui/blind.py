@@ -21,9 +21,11 @@ _PADDING = re.compile(r"padding ((?:\d+ px ?)+)")
 
 
 class PageWriter(BlindPlayer):
-    """Writes the same page at every turn: what the description's first part quotes, one thing below the other, in the
-    colours and sizes and under the class that stand behind it; a column of questions with hidden answers, where that
-    is described. What is not described is black on white, in a column in the middle."""
+    """Writes the same page at every turn, from the quotes in the description's first part.
+
+    They stand one below the other, with the colours, sizes and classes that follow them; a described
+    accordion is written as one. The default is black on white, in a column in the middle.
+    """
 
     name = "from the description"
 
@@ -35,40 +37,39 @@ class PageWriter(BlindPlayer):
 
 
 def write_page(description: str) -> dict[str, str]:
-    """Return html, css and javascript of a page that shows what is quoted before the first interaction."""
+    """Return html, css and javascript of a page that shows the quotes before the first interaction."""
     description = description.split("## After")[0]
-    colours = _COLOUR.findall(description)
-    lines, rules = [], []
-    for number, match in enumerate(_QUOTED.finditer(description)):
-        words, looks = match[1], match[2] or ""
+    lines, rules = [], [_style_column(description)]
+    for number, (words, looks) in enumerate(_QUOTED.findall(description)):
         named = _CLASS.search(looks)
         classes = f"line-{number} {named[1] or named[2]}" if named else f"line-{number}"
         lines.append(f'<div class="{classes}">{html.escape(words)}</div>')
         rules.append(f".line-{number} {{ margin: 12px 0; {_style(looks)} }}")
-    width, top = _WIDTH.search(description), _TOP.search(description)
-    rules.insert(0, f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}")
-    return _join(colours[0] if colours else "#ffffff", f"<main>{''.join(lines)}</main>", rules, "")
+    return _join(description, f"<main>{''.join(lines)}</main>", rules, "")
 
 
 def write_accordion(description: str) -> dict[str, str]:
     """Return a page with a heading and boxes that hold a question and, when they are open, an answer."""
+    # The first quote is the heading, the others are questions; answers are the sentences shown later.
     before, *after = description.split("## After")
-    quoted = _QUOTED.findall(before)
-    (heading, heading_looks), questions = quoted[0], quoted[1:]
-    answers = [match[0] for part in after for match in _QUOTED.findall(part) if match[0].endswith((".", "!"))]
-    width, top, corners, border = (each.search(before) for each in (_WIDTH, _TOP, _ROUND, _BORDER))
-    shown = _ANSWER.search(" ".join(after))
-    ground, opened = _COLOUR.findall(before), _COLOUR.findall(after[0]) if after else []
-    looks = next((description for _, description in reversed(questions) if _COLOUR.search(description)), "")
-    padding = _PADDING.search(looks)
-    inside = padding[1].replace(" px", "px").strip() if padding else ""
+    (heading, heading_looks), *questions = _QUOTED.findall(before)
+    quotes = [words for part in after for words, _ in _QUOTED.findall(part)]
+    answers = [words for words in quotes if words.endswith((".", "!"))]
+    pairs = zip(questions, [*answers, *[""] * 9], strict=False)
     boxes = "".join(
         f'<div class="box"><div class="question" id="q{number}">{html.escape(question)}</div>'
         f'<div class="answer">{html.escape(answer)}</div></div>'
-        for number, ((question, _), answer) in enumerate(zip(questions, [*answers, *[""] * 9], strict=False), 1)
+        for number, ((question, _), answer) in enumerate(pairs, 1)
     )
+
+    # The last question with colours has the looks of all.
+    corners, border = _ROUND.search(before), _BORDER.search(before)
+    shown = _ANSWER.search(" ".join(after))
+    looks = next((words for _, words in reversed(questions) if _COLOUR.search(words)), "")
+    padding = _PADDING.search(looks)
+    inside = padding[1].replace(" px", "px").strip() if padding else ""
     rules = [
-        f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}",
+        _style_column(before),
         f"h1 {{ margin: 0 0 24px; {_style(heading_looks)} }}",
         ".box { margin-bottom: 12px; background: #ffffff; "
         + (f"border: {border[1]}px solid {border[2]}; " if border else "")
@@ -80,21 +81,27 @@ def write_accordion(description: str) -> dict[str, str]:
         + f"{_style(shown[1] if shown else '')} }}",
         ".box.open .answer { display: block; }",
     ]
+    opened = _COLOUR.findall(after[0]) if after else []
     if len(opened) > 1:
         rules.append(f".box.open {{ background: {opened[0]}; border-color: {opened[1]}; }}")
+
+    # At most one box is open.
     script = (
         'document.querySelectorAll(".question").forEach((question) => question.addEventListener("click", () => {\n'
         '  document.querySelectorAll(".box").forEach((box) => {\n'
         '    box.classList.toggle("open", box === question.parentElement && !box.classList.contains("open"));\n'
         "  });\n}));"
     )
-    return _join(
-        ground[0] if ground else "#ffffff", f"<main><h1>{html.escape(heading)}</h1>{boxes}</main>", rules, script
-    )
+    return _join(before, f"<main><h1>{html.escape(heading)}</h1>{boxes}</main>", rules, script)
+
+
+def _style_column(description: str) -> str:
+    width, top = _WIDTH.search(description), _TOP.search(description)
+    return f"main {{ width: {width[1] if width else 560}px; margin: {top[1] if top else 48}px auto; }}"
 
 
 def _style(looks: str) -> str:
-    """Return what stands behind a text of its size, colour and weight, as CSS."""
+    """Return the size, colour and weight that are described, as CSS."""
     size, colour = _SIZE.search(looks), _COLOUR.search(looks)
     style = [f"font-size: {size[1]}px"] if size else []
     style += [f"color: {colour[0]}"] if colour else []
@@ -102,17 +109,14 @@ def _style(looks: str) -> str:
     return "; ".join(style)
 
 
-def _join(ground: str, body: str, rules: list[str], script: str) -> dict[str, str]:
+def _join(description: str, body: str, rules: list[str], script: str) -> dict[str, str]:
     head = '<meta charset="utf-8"><link rel="stylesheet" href="style.css">'
+    colour = _COLOUR.search(description)
+    ground = colour[0] if colour else "#ffffff"
+    look = f'background: {ground}; font-family: "Liberation Sans", Arial, sans-serif;'
     return {
         "html": f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body>{body}'
         '<script src="script.js"></script></body>\n</html>',
-        "css": "\n".join(
-            [
-                "* { box-sizing: border-box; }",
-                f'body {{ margin: 0; background: {ground}; font-family: "Liberation Sans", Arial, sans-serif; }}',
-                *rules,
-            ]
-        ),
+        "css": "\n".join(["* { box-sizing: border-box; }", f"body {{ margin: 0; {look} }}", *rules]),
         "javascript": f'"use strict";\n{script}',
     }

@@ -1,4 +1,4 @@
-"""The one picture of a turn: the target's screenshots, and under them the same moments of the page written so far."""
+"""The picture of a turn: the target's screenshots, and under them those of the page so far."""
 
 from __future__ import annotations
 
@@ -23,36 +23,34 @@ GAP = 6
 def draw_board(
     targets: Sequence[bytes], yours: Sequence[bytes | None] | None, names: Sequence[str], size: tuple[int, int]
 ) -> Image:
-    """Return `[H, W, 3] uint8`: the target's moments, and in the lower half those of the own page, as large as they
-    fit.
+    """Return `[H, W, 3] uint8`: the target's moments, and in the lower half those of the own page.
 
     Args:
         targets: PNG files of the target, one for each moment, at least one.
-        yours: PNG files of the page so far, `None` where there is none; or `None` before anything was written.
-        names: what each moment is, for the captions.
+        yours: PNG files of the page so far, `None` where there is none; or `None` before any code.
+        names: of the moments, for the captions.
         size: `(H, W)` in pixels.
     """
     height, width = size
     canvas = PILImage.new("RGB", (width, height), GROUND)
-    aspect = _aspect(targets[0])
+    with PILImage.open(io.BytesIO(targets[0])) as picture:
+        aspect = picture.width / picture.height
     captions = [f"TARGET {number}: {name}" for number, name in enumerate(names)]
     share = height if yours is None else height // 2
     _draw_cells(canvas, list(targets), captions, TARGET, 0, share, aspect)
+
+    # The pages stand in the target's arrangement, so that equal moments have equal places.
     if yours is not None:
         pages = [yours[number] if number < len(yours) else None for number in range(len(targets))]
-        _draw_cells(
-            canvas, pages, [f"YOURS {number}" for number in range(len(pages))], YOURS, share, height - share, aspect
-        )
+        captions = [f"YOURS {number}" for number in range(len(pages))]
+        _draw_cells(canvas, pages, captions, YOURS, share, height - share, aspect)
     return np.asarray(canvas).copy()
 
 
 def arrange(count: int, aspect: float, size: tuple[int, int]) -> tuple[int, tuple[int, int]]:
-    """Return the number of columns that makes `count` cells largest, and a cell's width and height in pixels.
+    """Return the number of columns that makes `count` cells largest, and a cell's width and height.
 
-    Args:
-        count: cells, at least one.
-        aspect: width over height of a picture.
-        size: `(H, W)` of the area in pixels.
+    `aspect` is a picture's width over its height, `size` the area's `(H, W)` in pixels.
     """
     height, width = size
     best = (1, (1, 1))
@@ -74,28 +72,24 @@ def _draw_cells(
     height: int,
     aspect: float,
 ) -> None:
-    draw = ImageDraw.Draw(canvas)
+    draw, font = ImageDraw.Draw(canvas), _font(13)
     columns, (cell_w, cell_h) = arrange(len(pictures), aspect, (height, canvas.width))
     for position, (data, caption) in enumerate(zip(pictures, captions, strict=False)):
         left = GAP + (position % columns) * (cell_w + GAP)
         above = top + GAP + (position // columns) * (cell_h + CAPTION + GAP)
-        draw.text((left, above + 2), _fit(caption, cell_w), fill=color, font=_font(13))
+        draw.text((left, above + 2), _fit(caption, cell_w), fill=color, font=font)
+        below = above + CAPTION
         if data is None:
-            draw.rectangle((left, above + CAPTION, left + cell_w - 1, above + CAPTION + cell_h - 1), outline=color)
-            draw.text((left + 8, above + CAPTION + 8), "no picture", fill=INK, font=_font(13))
+            draw.rectangle((left, below, left + cell_w - 1, below + cell_h - 1), outline=color)
+            draw.text((left + 8, below + 8), "no picture", fill=INK, font=font)
         else:
-            canvas.paste(_scale(data, (cell_w, cell_h)), (left, above + CAPTION))
+            canvas.paste(_scale(data, (cell_w, cell_h)), (left, below))
 
 
 @lru_cache(maxsize=64)
 def _scale(data: bytes, size: tuple[int, int]) -> PILImage.Image:
     with PILImage.open(io.BytesIO(data)) as picture:
         return picture.convert("RGB").resize(size, PILImage.Resampling.LANCZOS)
-
-
-def _aspect(data: bytes) -> float:
-    with PILImage.open(io.BytesIO(data)) as picture:
-        return picture.width / picture.height
 
 
 @lru_cache(maxsize=4)

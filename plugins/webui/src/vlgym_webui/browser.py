@@ -1,8 +1,8 @@
-"""The browser that renders one page at a time, and survives what pages do.
+"""The browser that renders one page at a time, and survives hostile pages.
 
-It has no network but its `PageServer`. Each page gets a fresh browser context, whose clock is virtual: it moves when
-we say so, and stands still while anything is loading. A page that hangs or grows takes the browser with it: `alive` is
-false then, and the pool starts another. Nothing of ours is in the page's reach.
+It has no network but its `PageServer`. Each page gets a fresh browser context with a virtual clock, which
+moves on command and stands still while anything is loading. A page that hangs or grows ends the browser:
+`alive` is false then, and the pool starts another. Nothing of ours is in the page's reach.
 """
 
 from __future__ import annotations
@@ -28,26 +28,18 @@ from .server import ORIGIN, PageServer
 from .steps import Interaction, Step
 from .style_table import CSS_PROPERTIES, Table, read_table
 
-SETTLE_MS = 1000
-"""Time that the page's clock moves after loading and after every step, in milliseconds."""
-
-MOST_ELEMENTS = 1500
-"""Displayed elements that are read; more make the page fail."""
-
-BLOCKED = ("network", "local_file", "dialog", "popup", "worker", "download", "script_error")
-"""Kinds of refused attempts of a page that are counted."""
-
-MOST_COUNTED = 9999
-"""Largest count of one kind."""
-
-EPOCH_S = 1705320000
-"""Time on the page's clock when its loading begins: 15 January 2024, 12:00:00 UTC, in seconds since 1970."""
+SETTLE_MS = 1000  # how far the page's clock moves after loading and after every step, in milliseconds
+MOST_ELEMENTS = 1500  # displayed elements that are read; more make the page fail
+MOST_COUNTED = 9999  # largest count of one kind of refused attempts
+EPOCH_S = 1705320000  # the page's clock at first, in seconds since 1970: 15 January 2024, 12:00:00 UTC
 
 _WORLD = "vlgym"
 _MOST_TASKS = 5000
 _POLL_S, _ASKS_S = 0.004, 10.0
 _ANOTHER_ANSWER = "new Promise(done => { const image = new Image(); image.onerror = done; image.src = 'later' })"
 _NO_DOCUMENT = "{now: 0, loaded: false, where: location.origin, counts: {left_page: 0, download: 0}}"
+_KINDS = ("network", "local_file", "dialog", "popup", "worker", "download", "script_error")
+# Kind -> words of Chromium's log that tell of it; the first kind that fits counts.
 _REFUSALS = {
     "dialog": ("allow-modals",),
     "popup": ("allow-popups", "Blocked opening"),
@@ -56,7 +48,6 @@ _REFUSALS = {
     "download": ("allow-downloads",),
     "network": ("violates the following Content Security Policy directive",),
 }
-"""Kind -> words of Chromium's log that tell of it; the first kind that fits counts."""
 
 _SCRIPTS = Path(__file__).parent / "scripts"
 _URL = re.compile(r"url\(\"([^\"]*)\"\)")
@@ -76,16 +67,16 @@ class Render:
     """Result of rendering a page.
 
     Attributes:
-        tables: element table of the initial page and after each interaction; `None` where the interaction failed.
+        tables: elements of the initial page and after each interaction; `None` where that failed.
         pictures: screenshots of the same moments as PNG files; `None` where there is none.
-        failure: `None`, or why the page could not be rendered (to the end): `timeout`, `memory`, `crash`,
+        failure: `None`, or the reason that ended the rendering: `timeout`, `memory`, `crash`,
             `left_page`, `too_many_elements`.
-        problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or the failure.
-        blocked: what the page tried and was refused: `network`, `local_file`, `dialog`, `popup`, `worker`,
-            `download`; also `script_error`.
+        problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or
+            the failure.
+        blocked: the page's refused attempts, counted: `network`, `local_file`, `dialog`, `popup`,
+            `worker`, `download`; also `script_error`.
         views: how far the document was scrolled in each screenshot, x and y in pixels.
-        lost: whether the browser was lost, and the page need not be the cause: another browser may render it. A page
-            that used more processor time or memory than it may has itself to blame.
+        lost: whether the browser was lost by no excess of the page: another one may render it.
     """
 
     tables: tuple[Table | None, ...]
@@ -96,18 +87,17 @@ class Render:
     views: tuple[tuple[float, float], ...] = ()
     lost: bool = False
 
-    @property
-    def rendered(self) -> bool:
-        """True if the initial page could be read."""
-        return self.tables[0] is not None
-
 
 class PageFailure(Exception):
     """The page cannot be rendered any further; the argument is the failure's name."""
 
 
 class StepFailure(Exception):
-    """A step cannot be done; the argument says why."""
+    """A step cannot be done; the argument is the reason."""
+
+
+Look = tuple[Table | None, bytes | None, tuple[float, float]]
+_NO_LOOK: Look = (None, None, (0.0, 0.0))
 
 
 class Browser(Chromium):
@@ -148,9 +138,9 @@ class Browser(Chromium):
         *,
         annotated: bool = False,
     ) -> Render:
-        """Load a page, do the interactions, and read the element table and take a picture before and after each.
+        """Load a page, do the interactions, and read elements and a picture before and after each.
 
-        Never raises for what the page does; a page that passes a limit ends the browser.
+        No page makes it raise; a page that passes a limit ends the browser.
 
         Args:
             files: path -> contents; `index.html` is loaded.
@@ -158,51 +148,50 @@ class Browser(Chromium):
             viewport: width and height in pixels.
             annotated: whether annotations and digests of the outer HTML are read (targets only).
         """
-        moments = 1 + len(interactions)
-        tables: list[Table | None] = [None] * moments
-        shots: list[bytes | None] = [None] * moments
-        views = [(0.0, 0.0)] * moments
+        looks = [_NO_LOOK] * (1 + len(interactions))
         problems: dict[int, str] = {}
         blocked: dict[str, int] = {}
         failure = error_name = None
         self.server.show(files)
-        stuck = False
+
+        # A step that fails costs its interaction, a page that fails the rest, an error the browser.
         with ProcessGuard(self.process.pid, self.limits, lambda: self.intact) as guard:
             try:
                 with self.fresh_tab():
                     try:
                         self._open(viewport)
-                        tables[0], shots[0], views[0] = self._look(files, annotated)
+                        looks[0] = self._look(files, annotated)
                         for number, interaction in enumerate(interactions):
                             try:
                                 for step in interaction.steps:
                                     self._do(step)
-                                look = self._look(files, annotated)
-                                tables[number + 1], shots[number + 1], views[number + 1] = look
+                                looks[number + 1] = self._look(files, annotated)
                             except StepFailure as problem:
                                 problems[number] = str(problem)
                     except PageFailure as problem:
                         failure = str(problem)
                     blocked = self._count_blocked()
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
-                error_name, stuck = _name_failure(error), True
+                error_name = _name_failure(error)
+
+        # A page that used more processor time or memory than it may has itself to blame for the loss.
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
-        lost = not blamed and (stuck or not self.intact)
-        if guard.reason or stuck or lost:
+        lost = not blamed and (error_name is not None or not self.intact)
+        if guard.reason or error_name or lost:
             # The page's own act is the cause, even if a limit was passed while its tab was being closed.
             failure = failure or guard.reason or error_name or "crash"
             self.kill()
+
+        # Interactions that the failure left undone have it as their problem.
+        tables, pictures, views = zip(*looks, strict=True)
         if failure:
             for number in range(len(interactions)):
                 if tables[number + 1] is None:
                     problems.setdefault(number, failure)
-        counted = {kind: count for kind, count in blocked.items() if count}
-        return Render(tuple(tables), tuple(shots), failure, problems, counted, tuple(views), lost)
-
-    # ---- private ---------------------------------------------------------------------------------------------------
+        return Render(tables, pictures, failure, problems, blocked, views, lost)
 
     def _ask_for_the_icon(self) -> None:
-        """Let Chromium request the icon, which the pages lack, before the first page: it asks for it only once."""
+        """Let Chromium request the icon, which pages lack, before the first page: it asks only once."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
         # To leave before the answer has arrived would end the download, and a later page would ask again.
@@ -210,13 +199,18 @@ class Browser(Chromium):
             self.cdp("Runtime.evaluate", expression=_ANOTHER_ANSWER, awaitPromise=True)
 
     def _open(self, viewport: tuple[int, int]) -> None:
+        # The same window, place and language on every machine.
         size = {"width": viewport[0], "height": viewport[1]}
         self.cdp("Emulation.setDeviceMetricsOverride", **size, deviceScaleFactor=1, mobile=False)
         self.cdp("Emulation.setTimezoneOverride", timezoneId="UTC")
         self.cdp("Emulation.setLocaleOverride", locale="en-US")
         self.cdp("Emulation.setFocusEmulationEnabled", enabled=True)
+
+        # The harness lives in a world that the page cannot reach.
         self.cdp("Page.addScriptToEvaluateOnNewDocument", source=self._page_script)
         self.cdp("Page.addScriptToEvaluateOnNewDocument", source=self._harness, worldName=_WORLD)
+
+        # The clock rests until the page asks for something.
         self.cdp("Animation.enable")
         self.cdp("Animation.setPlaybackRate", playbackRate=0)
         self.cdp("Emulation.setVirtualTimePolicy", policy="pause", initialVirtualTime=EPOCH_S)
@@ -227,24 +221,28 @@ class Browser(Chromium):
         self._settle(SETTLE_MS)
 
     def _count_blocked(self) -> dict[str, int]:
-        """Return what the browser refused by itself, which it says nowhere but in its log, and downloads."""
-        counts = dict.fromkeys(BLOCKED, 0)
+        """Count the browser's own refusals, which only its log tells, and downloads."""
+        counts = dict.fromkeys(_KINDS, 0)
         for entry in self.driver.execute("getLog", {"type": "browser"})["value"]:
             kind = name_refusal(str(entry.get("source", "")), str(entry.get("message", "")))
             if kind:
                 counts[kind] += 1
         counts["download"] += self._downloads
-        return {kind: min(count, MOST_COUNTED) for kind, count in counts.items()}
+        return {kind: min(count, MOST_COUNTED) for kind, count in counts.items() if count}
 
     def _do(self, step: Step) -> None:
         if step.kind == "wait":
             self._settle(step.wait_ms)
             return
+
+        # Every other step begins with the pointer on an element that is to be seen.
         place = self._ask("locate", step.selector)
         if "problem" in place:
             raise StepFailure(f"{place['problem']}: {step.selector}")
         where = {"x": place["x"], "y": place["y"]}
         self.cdp("Input.dispatchMouseEvent", type="mouseMoved", **where)
+
+        # A click also gives the element the keyboard.
         if step.kind in ("click", "type"):
             for kind in ("mousePressed", "mouseReleased"):
                 self.cdp("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **where)
@@ -254,14 +252,10 @@ class Browser(Chromium):
         self._settle(SETTLE_MS)
 
     def _press(self, character: str) -> None:
-        if character == "\n":
-            key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
-        else:
-            key = {"key": character, "text": character}
-        self.cdp("Input.dispatchKeyEvent", type="keyDown", **key)
-        self.cdp(
-            "Input.dispatchKeyEvent", type="keyUp", **{name: value for name, value in key.items() if name != "text"}
-        )
+        enter = character == "\n"
+        key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13} if enter else {"key": character}
+        self.cdp("Input.dispatchKeyEvent", type="keyDown", **key, text="\r" if enter else character)
+        self.cdp("Input.dispatchKeyEvent", type="keyUp", **key)
 
     def _settle(self, duration_ms: int) -> None:
         """Move the page's clock on and let everything come to rest."""
@@ -277,11 +271,7 @@ class Browser(Chromium):
         self._ask("rest")
 
     def _has_arrived(self) -> bool:
-        """True if the page is loaded and its clock is where it should be.
-
-        Raises:
-            PageFailure: the page wants to leave.
-        """
+        """True if the page is loaded and its clock is where it should be; refuse a page that leaves."""
         state = self._ask("state")
         self._downloads = max(self._downloads, int(state["counts"]["download"]))
         here = state["where"] == ORIGIN
@@ -290,11 +280,11 @@ class Browser(Chromium):
         return here and state["now"] >= self._now and state["loaded"]
 
     def _is_coming(self) -> bool:
-        """True if the page is still to take the empty tab's place: it has not gone back there, which no event tells."""
+        """True if the page is still to take the empty tab's place; no event tells of a way back there."""
         history = self.cdp("Page.getNavigationHistory")
         return bool(history["currentIndex"] == len(history["entries"]) - 1)
 
-    def _look(self, files: Mapping[str, bytes], annotated: bool) -> tuple[Table, bytes, tuple[float, float]]:
+    def _look(self, files: Mapping[str, bytes], annotated: bool) -> Look:
         answer = self._ask("read", list(CSS_PROPERTIES), MOST_ELEMENTS, annotated)
         if answer["where"] != ORIGIN:
             raise PageFailure("left_page")
@@ -304,11 +294,12 @@ class Browser(Chromium):
             for name in ("src", "background-image"):
                 row["styles"][name] = name_contents(row["styles"][name], files)
         shot = self.cdp("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
-        return read_table(answer["rows"]), base64.b64decode(shot), (float(answer["view"][0]), float(answer["view"][1]))
+        x, y = map(float, answer["view"])
+        return read_table(answer["rows"]), base64.b64decode(shot), (x, y)
 
     def _ask(self, function: str, *arguments: Any) -> Any:
-        """Call a function of `harness.js` in its own world, which is another one where the page has reloaded itself."""
-        call = f"vlgymHarness.{function}({', '.join(json.dumps(argument) for argument in arguments)})"
+        """Call a function of `harness.js` in its world, which is another one after a reload."""
+        call = f"vlgymHarness.{function}({', '.join(map(json.dumps, arguments))})"
         if self._world is not None:
             with contextlib.suppress(WebDriverException):
                 return self._evaluate(call, self._world)
@@ -319,9 +310,8 @@ class Browser(Chromium):
         return self._evaluate(call, self._world)
 
     def _evaluate(self, expression: str, world: int) -> Any:
-        answer = self.cdp(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, contextId=world
-        )
+        how = {"awaitPromise": True, "returnByValue": True, "contextId": world}
+        answer = self.cdp("Runtime.evaluate", expression=expression, **how)
         if "exceptionDetails" in answer:
             details = json.dumps(answer["exceptionDetails"])
             if "SyntaxError" in details and "querySelector" in details:
@@ -331,8 +321,8 @@ class Browser(Chromium):
 
 
 def name_refusal(source: str, message: str) -> str | None:
-    """Return which of `BLOCKED` an entry of the browser's log tells of, or `None`. (Pages write to consoles.)"""
-    if source == "console-api":
+    """Return the kind of refusal that an entry of the browser's log tells of, or `None`."""
+    if source == "console-api":  # where pages write
         return None
     for kind, words in _REFUSALS.items():
         if any(word in message for word in words):
@@ -341,25 +331,24 @@ def name_refusal(source: str, message: str) -> str | None:
 
 
 def name_contents(value: str, files: Mapping[str, bytes]) -> str:
-    """Return a URL, or a CSS value with `url("...")` in it, with each address replaced by a digest of what lies
-    there.
-    """
+    """Return a URL, or a CSS value with `url("...")`, with a digest of the contents for each address."""
     if "url(" in value:
         return _URL.sub(lambda match: f"url({_digest(match[1], files)})", value)
-    return _digest(value, files) if value.startswith(("http:", "https:", "data:", "blob:", "file:")) else value
+    schemes = ("http:", "https:", "data:", "blob:", "file:")
+    return _digest(value, files) if value.startswith(schemes) else value
 
 
 def _digest(address: str, files: Mapping[str, bytes]) -> str:
+    data = None
     if address.startswith(f"{ORIGIN}/"):
         data = files.get(address[len(ORIGIN) + 1 :].split("?")[0].split("#")[0])
-        return "missing" if data is None else hashlib.sha256(data).hexdigest()[:16]
-    if address.startswith("data:"):
+        if data is None:
+            return "missing"
+    elif address.startswith("data:"):
         head, _, body = address.partition(",")
         with contextlib.suppress(binascii.Error):
-            return hashlib.sha256(base64.b64decode(body) if head.endswith(";base64") else body.encode()).hexdigest()[
-                :16
-            ]
-    return "foreign"
+            data = base64.b64decode(body) if head.endswith(";base64") else body.encode()
+    return "foreign" if data is None else hashlib.sha256(data).hexdigest()[:16]
 
 
 def _name_failure(error: Exception) -> str:
@@ -367,5 +356,4 @@ def _name_failure(error: Exception) -> str:
     return "timeout" if "timed out" in text or "timeout" in text else "crash"
 
 
-POOL = BrowserPool(Browser)
-"""The browsers of this process."""
+POOL = BrowserPool(Browser)  # the browsers of this process

@@ -1,9 +1,8 @@
 """Code blocks in a reply, and the one form in which they are an action.
 
-An action is the code of one reply: at most one block each of html, css and javascript, in this order, fenced by
-three backticks. Tags are read in any spelling (`js`, `JavaScript`, `HTML5`, `index.html`), a missing closing fence
-ends with the reply, a heading that names a file serves for a missing tag, and a bare HTML document is read too.
-Nothing here runs or checks code.
+An action has at most one block each of html, css and javascript, in this order, fenced by three backticks.
+Tags are read in any spelling (`js`, `HTML5`, `index.html`); the reply's end closes an open fence; a heading
+that names a file serves for a missing tag; a bare HTML document is read, too. No code is run or checked.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ LANGUAGE_OF = {file: language for language, file in FILE_OF.items()}
 
 # Possessive, and no two neighbours that match the same character: else a fence line is read again and again.
 _FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)([^\n`]*+)$", re.MULTILINE)
-_TAGS = {
-    "html": "html", "html5": "html", "htm": "html", "xhtml": "html", "xml": "html", "svg": "html",
-    "css": "css", "css3": "css", "scss": "css",
-    "javascript": "javascript", "js": "javascript", "jsx": "javascript", "mjs": "javascript", "es6": "javascript",
-    "ecmascript": "javascript", "typescript": "javascript", "ts": "javascript", "script": "javascript", "style": "css",
-}  # fmt: skip
+_SPELLINGS = {
+    "html": ("html", "html5", "htm", "xhtml", "xml", "svg"),
+    "css": ("css", "css3", "scss", "style"),
+    "javascript": ("javascript", "js", "jsx", "mjs", "es6", "ecmascript", "typescript", "ts", "script"),
+}
+_TAGS = {tag: language for language, tags in _SPELLINGS.items() for tag in tags}
 _NAMES = {"write_html": "html", "write_css": "css", "write_javascript": "javascript", **LANGUAGE_OF}
 _WORD = re.compile(r"[a-z_][a-z0-9_.]*")
 _DOCUMENT = re.compile(r"<!doctype html|<html[\s>]", re.IGNORECASE)
@@ -36,16 +35,14 @@ class CodeBlockParser:
     version = 1
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_code_block`, `unknown_language`, `empty_code`. Linear in the length of
-        `text`.
-        """
+        """Return one action, or failure `no_code_block`, `unknown_language`, `empty_code`, in linear time."""
         code, start, failure = _read_blocks(text)
         if code:
             return Parsed(actions=(write_action(code),), span=(start, len(text.rstrip())))
         return Parsed(failure=failure)
 
     def format(self, actions: Sequence[str], thoughts: str = "") -> str:
-        """Write thoughts, then the code of all actions, later ones replacing earlier ones of the same language."""
+        """Write thoughts, then the code of all actions; of one language, the last counts."""
         code: dict[str, str] = {}
         for action in actions:
             code.update(read_action(action) or {})
@@ -55,17 +52,15 @@ class CodeBlockParser:
     def describe(self) -> str:
         """The reply format in words."""
         return (
-            "Think briefly, then write the code in fenced blocks: three backticks and html, css or javascript, the "
-            "code, three "
-            "backticks. A block replaces the whole file: html index.html, css style.css, javascript script.js. "
-            "Files without a block stay as they are."
+            "Think briefly, then write the code in fenced blocks: three backticks and html, css or "
+            "javascript, the code, three backticks. A block replaces the whole file: html index.html, css "
+            "style.css, javascript script.js. Files without a block stay as they are."
         )
 
 
 def read_action(action: str) -> dict[str, str] | None:
-    """Return file name -> code of an action (or of anything with code blocks), or `None` where there is none."""
-    code, _, _ = _read_blocks(action)
-    return code or None
+    """Return file name -> code of an action, or of any text with code blocks; `None` without one."""
+    return _read_blocks(action)[0] or None
 
 
 def write_action(code: Mapping[str, str]) -> str:
@@ -75,7 +70,7 @@ def write_action(code: Mapping[str, str]) -> str:
 
 
 def _read_blocks(text: str) -> tuple[dict[str, str], int, str]:
-    """Return file name -> code, where the first block begins, and the failure code in case there is none."""
+    """Return file name -> code, the beginning of the first block, and the failure code without one."""
     code: dict[str, str] = {}
     failure = "no_code_block"
     first = len(text)
@@ -91,39 +86,36 @@ def _read_blocks(text: str) -> tuple[dict[str, str], int, str]:
         else:
             code[FILE_OF[language]] = body
             first = min(first, fence.start())
-    if not code and failure == "no_code_block":
-        document = _DOCUMENT.search(text)  # a whole document without fences can mean only one thing
-        if document is not None:
-            return {"index.html": text[document.start() :].strip()}, document.start(), failure
+
+    # A whole document without fences can mean only one thing.
+    if not code and failure == "no_code_block" and (document := _DOCUMENT.search(text)):
+        first = document.start()
+        code["index.html"] = text[first:].strip()
     return code, first, failure
 
 
 def _find_close(text: str, fence: re.Match[str]) -> tuple[int, int]:
-    """Return where the code of an opening fence ends and where reading goes on.
-
-    A fence with a language tag opens the next block, so the block before it was left open.
-    """
+    """Return where the code of an opening fence ends and where reading goes on."""
     for match in _FENCE.finditer(text, fence.end()):
         if match[1][0] == fence[1][0]:
+            # A fence with a language tag opens the next block, so the block before it was left open.
             return match.start(), match.start() if match[2].strip() else match.end()
     return len(text), len(text)
 
 
 def _language(tag: str, before: str, body: str) -> str | None:
-    """Return html, css or javascript from the tag, else from a heading before the block, else from the code itself."""
+    """Return html, css or javascript from the tag, else a heading before the block, else the code."""
     word = _WORD.search(tag.lower())
     if word is not None:
         return _TAGS.get(word[0]) or _NAMES.get(word[0]) or _TAGS.get(word[0].rsplit(".", 1)[-1])
+
+    # The last word of the heading that names a language or a file.
     lines = [line for line in before.splitlines() if line.strip()]
     for tag in reversed(_WORD.findall(lines[-1].lower()) if lines else []):
-        language = _NAMES.get(tag.rstrip(".")) or _TAGS.get(tag.rstrip("."))
-        if language:
+        if language := _NAMES.get(tag.rstrip(".")) or _TAGS.get(tag.rstrip(".")):
             return language
-    return _guess(body)
 
-
-def _guess(body: str) -> str | None:
-    """Guess the language of an untagged block: tags make html, braces after selectors css, statements javascript."""
+    # Without either: tags make html, statements javascript, braces after selectors css.
     if body.count("<") + body.count(">") > body.count("\n") + 1:
         return "html"
     if re.search(r"\b(?:function|const|let|var|document|window)\b|=>", body):

@@ -2,10 +2,9 @@
 
     agreement = 2 |covariance| / (variance of the one + variance of the other)
 
-over the colours in a grid of cells on the element's box and a little beyond. This is the contrast and structure term of
-the structural similarity index (Wang et al., 2004): 1 for the same picture, 0 where nothing is drawn or something else,
-near 0 where it is drawn too faintly; another colour or an inverted theme changes little, because properties are
-compared elsewhere. An element need not stand in the same place, because positions are, too.
+over the colours in a grid of cells on the element's box and a margin. This is the contrast and structure
+term of the structural similarity index (Wang et al., 2004): 1 for the same picture, 0 for none or another,
+near 0 for a faint one. Colours and places change little, because they are compared elsewhere.
 """
 
 from __future__ import annotations
@@ -15,19 +14,14 @@ import io
 import numpy as np
 from PIL import Image as PILImage
 
+from .aes import Box
 from .browser import Render
 
+# An agreement up to the first counts as not seen, from the second as seen; between, the share grows evenly.
 NOTHING, ALL = 0.3, 0.6
-"""An agreement up to the first counts as not seen, from the second as seen; between them the share grows evenly."""
-
-MARGIN = 8.0
-"""Pixels around an element that are compared with it: most boxes show against what is around them."""
-
+MARGIN = 8.0  # pixels around an element, against which most boxes show
 _CELL, _MOST_CELLS = 4.0, 48
-_FLAT = 0.5
-"""Variance (in squared levels of 0 to 255, over three channels) below which a target shows nothing to compare."""
-
-Box = tuple[float, float, float, float]
+_FLAT = 0.5  # variance (squared levels of 0 to 255, three channels) below which a target shows nothing
 
 
 class Photographs:
@@ -41,12 +35,12 @@ class Photographs:
     def agree(self, moment: int, target: Box, box: Box) -> float:
         """Return how far an element is to be seen as its target is, from 0 to 1.
 
-        Where the target itself shows nothing (outside the window, or the same colour as all around it), the whole
-        photographs are compared.
+        Where the target itself shows nothing (outside the window, or the same colour as all around it),
+        the whole photographs are compared.
 
         Args:
             moment: number of the page, the initial one is 0.
-            target: box of the target, x, y, width and height in pixels of the document.
+            target: box of the target in pixels of the document.
             box: box of the element that is compared with it.
         """
         first, second = self._table(0, moment), self._table(1, moment)
@@ -54,7 +48,9 @@ class Photographs:
             return 0.0
         area = self._visible(target, moment, first)
         if area is None:
-            return self._agree_whole(moment)
+            return self._agree_whole(moment, first, second)
+
+        # The same part of the other element, in its own size and place.
         x, y, width, height = area
         wide, high = max(box[2], 1.0) / max(target[2], 1.0), max(box[3], 1.0) / max(target[3], 1.0)
         left, top = self._renders[0].views[moment]
@@ -63,23 +59,22 @@ class Photographs:
             box[0] - own_left + (x - target[0] + left) * wide, box[1] - own_top + (y - target[1] + top) * high,
             width * wide, height * high,
         )  # fmt: skip
+
+        # The share of the target's colours that the other element has, too.
         wanted = _read_cells(first, area, _count_cells(width, height))
         if wanted.var(axis=(0, 1)).sum() < _FLAT:
-            return self._agree_whole(moment)
+            return self._agree_whole(moment, first, second)
         return _share(wanted, _read_cells(second, partner, _count_cells(width, height)))
 
-    def _agree_whole(self, moment: int) -> float:
+    def _agree_whole(self, moment: int, first: np.ndarray, second: np.ndarray) -> float:
         if moment not in self._whole:
-            first, second = self._table(0, moment), self._table(1, moment)
-            assert first is not None
-            assert second is not None
             box = (0.0, 0.0, first.shape[1] - 1.0, first.shape[0] - 1.0)
             cells = _count_cells(box[2], box[3])
             self._whole[moment] = _share(_read_cells(first, box, cells), _read_cells(second, box, cells))
         return self._whole[moment]
 
     def _visible(self, box: Box, moment: int, table: np.ndarray) -> Box | None:
-        """Return the part of a target's box, with its margin, that is in the photograph; `None` where none is."""
+        """Return the part of a target's box, with its margin, in the photograph; `None`: no part is."""
         left, top = self._renders[0].views[moment]
         height, width = table.shape[0] - 1, table.shape[1] - 1
         x, y = box[0] - left, box[1] - top
@@ -90,11 +85,10 @@ class Photographs:
         return begin_x, begin_y, end_x - begin_x, end_y - begin_y
 
     def _table(self, which: int, moment: int) -> np.ndarray | None:
-        """Return the summed-area table of a photograph: `[H + 1, W + 1, 3] float64`; `None` where there is none."""
+        """Return the summed-area table of a photograph, `[H + 1, W + 1, 3] float64`, if there is one."""
         key = (which, moment)
         if key not in self._tables:
-            pictures = self._renders[which].pictures
-            data = pictures[moment] if moment < len(pictures) else None
+            data = self._renders[which].pictures[moment]
             self._tables[key] = None if data is None else _sum_areas(data)
         return self._tables[key]
 
@@ -114,7 +108,7 @@ def _count_cells(width: float, height: float) -> tuple[int, int]:
 
 
 def _read_cells(table: np.ndarray, box: Box, cells: tuple[int, int]) -> np.ndarray:
-    """Return the mean colour of each cell `[rows, columns, 3] float64`; one outside the photograph has its edge's."""
+    """Return the mean colour of each cell `[rows, columns, 3] float64`; outside, the edge's."""
     rows = np.linspace(box[1], box[1] + box[3], cells[0] + 1)
     columns = np.linspace(box[0], box[0] + box[2], cells[1] + 1)
     top, bottom = _bounds(rows, table.shape[0] - 1)

@@ -1,4 +1,4 @@
-"""The plugin's specs and their parts of the MageBench suites; importing this module imports no environment code."""
+"""The plugin's specs and their parts of the MageBench suites. It imports no environment code."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from vlgym import EnvSpec, hookimpl
 from vlgym.env.probes import Probe
 from vlgym.registry.suites import SuitePart
 
-MINI_PROJECTS = (
-    "accordion", "bar-chart", "calculator", "calendar", "cart-stepper", "chat-window", "color-picker", "countdown",
-    "dashboard", "kanban", "login-form", "memory-game", "modal-dialog", "music-player", "nav-menu", "password-meter",
-    "pricing-table", "profile-card", "quiz", "seat-picker",
-)  # fmt: skip
-"""Our projects stand where MageBench's own would: the first 20 in alphabetical order for the mini set."""
-
 PROJECTS = (
-    *MINI_PROJECTS, "slider", "sort-table", "star-rating", "tabs", "theme-switch", "tic-tac-toe", "toasts", "todo-list",
+    "accordion", "bar-chart", "calculator", "calendar", "cart-stepper", "chat-window", "color-picker",
+    "countdown", "dashboard", "kanban", "login-form", "memory-game", "modal-dialog", "music-player",
+    "nav-menu", "password-meter", "pricing-table", "profile-card", "quiz", "seat-picker", "slider",
+    "sort-table", "star-rating", "tabs", "theme-switch", "tic-tac-toe", "toasts", "todo-list",
     "weather-card", "wizard",
 )  # fmt: skip
 
@@ -55,9 +51,12 @@ WEB_UI_1 = replace(
     id="vlgym/WebUI-v1",
     summary="Rebuild a small web page in HTML, CSS and JavaScript; its looks are in the pictures only.",
     kwargs={"descriptions": "plain"},
-    probes=(*(Probe("a description without looks", (), {"project": project}) for project in PROJECTS), *WEB_UI.probes),
+    probes=(
+        *(Probe("a description without looks", (), {"project": project}) for project in PROJECTS),
+        *WEB_UI.probes,
+    ),
 )
-"""The version whose descriptions leave the looks to the pictures, as MageBench's do. The one before stays as it is."""
+"""The version whose descriptions leave the looks to the pictures, as MageBench's do."""
 
 
 @hookimpl
@@ -69,13 +68,8 @@ def vlgym_envs() -> list[EnvSpec]:
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
     """All our projects, and 20 of them for the mini set; three repeats of each, as published."""
+    items, planners = tuple({"project": project} for project in PROJECTS), ("global", "online")
     return [
-        SuitePart(
-            suite=name,
-            env_id=WEB_UI_1.id,
-            items=tuple({"project": project} for project in projects),
-            repeats=3,
-            planners=("global", "online"),
-        )
-        for name, projects in (("magebench", PROJECTS), ("magebench-mini", MINI_PROJECTS))
+        SuitePart("magebench", WEB_UI_1.id, items, repeats=3, planners=planners),
+        SuitePart("magebench-mini", WEB_UI_1.id, items[:20], repeats=3, planners=planners),
     ]

@@ -1,13 +1,12 @@
-"""A project: the page to rebuild, its description with pictures, and the interactions it is judged by. A folder of
-plain files.
+"""A project: the page to rebuild, its description with pictures, and its interactions, in a folder.
 
-    index.html, style.css, script.js   the ground truth; elements to find carry data-filter-by and data-evalby
+    index.html, style.css, script.js   the ground truth; elements carry data-filter-by and data-evalby
     tasks.md, _images/*.png            the description, with pictures
-    plain.md                           the same without looks: texts, names and interactions (may be missing)
+    plain.md                           the same without looks (may be missing)
     project.yaml                       title, split, viewport, interactions
 
-MageBench's folders have no project.yaml but an actions.py; Python from outside is never run, so such a folder is
-loaded only once its interactions are written down as steps.
+MageBench's folders have no project.yaml but an actions.py. Python from outside is never run: such a folder
+is loaded once its interactions are written down as steps.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 from vlgym.env.seeding import SPLITS
 from vlgym.errors import UserError, check_choice, nearest
@@ -28,9 +26,7 @@ from .style_table import FILTERS, METHODS
 
 FOLDER = Path(__file__).parent / "projects"
 CODE_FILES = ("index.html", "style.css", "script.js")
-PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")
-"""Files of a folder that are no part of its page."""
-
+PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")  # no part of the page
 VIEWPORT = [800, 600]
 MAGEBENCH_VIEWPORT = [1920, 1080]
 MOST_FILE_BYTES = 4_000_000
@@ -46,14 +42,11 @@ class Project:
 
     Attributes:
         name: name of its folder.
-        title: title in words.
-        split: `train`, `val` or `test`.
         viewport: width and height of the window in pixels.
-        interactions: what is done with the page, in order.
         description: `tasks.md` without its picture lines.
         plain: `plain.md`; the description, where there is none.
         pictures: files of the pictures in `tasks.md`, initial page first.
-        files: path below the folder -> contents: the ground truth, annotations included, and its assets.
+        files: path below the folder -> contents: the annotated ground truth, and its assets.
     """
 
     name: str
@@ -81,7 +74,8 @@ class Project:
 @lru_cache(maxsize=8)
 def list_projects(split: str | None = None) -> tuple[str, ...]:
     """Return the names of the shipped projects in alphabetical order, all or of one split."""
-    return tuple(path.name for path in list_folders() if split is None or load_project(path.name).split == split)
+    names = [path.name for path in list_folders()]
+    return tuple(name for name in names if split is None or load_project(name).split == split)
 
 
 def list_folders() -> list[Path]:
@@ -100,15 +94,17 @@ def load_project(name: str) -> Project:
     if not (folder / "index.html").is_file():
         names = [path.name for path in list_folders()]
         raise UserError(
-            f"There is no WebUI project {name!r}.{nearest(name, names)} Shipped are {', '.join(names)}; "
-            "for one of your own give the path of its folder, with a slash, which must hold an index.html."
+            f"There is no WebUI project {name!r}.{nearest(name, names)} Shipped are {', '.join(names)}; for "
+            "one of your own give the path of its folder, with a slash, which must hold an index.html."
         )
     return read_folder(folder.resolve())
 
 
 def read_folder(folder: Path, *, described: bool = True) -> Project:
-    """Read a project's folder, in this package's form or MageBench's; without its description where that is not
-    `described` yet.
+    """Read a project's folder, in this package's form or MageBench's.
+
+    Args:
+        described: whether its description must exist already.
 
     Raises:
         ProjectError: a file is malformed, or the interactions exist only as Python code.
@@ -117,30 +113,33 @@ def read_folder(folder: Path, *, described: bool = True) -> Project:
     own = card.is_file()
     if not own and (folder / "actions.py").is_file():
         raise ProjectError(
-            f"{folder / 'actions.py'}: interactions written as Python code are never run. Write them as steps into "
-            f"{card}: a line 'title: {folder.name}', then 'interactions:' with a name and a list of click, hover, type "
-            "and wait for each entry of the list `actions`; see docs/webui.md."
+            f"{folder / 'actions.py'}: interactions written as Python code are never run. Write them as "
+            f"steps into {card}: a line 'title: {folder.name}', then 'interactions:' with a name and a list "
+            "of click, hover, type and wait for each entry of the list `actions`; see docs/webui.md."
         )
+
+    # A folder of MageBench has no card: its window is the published one.
     fields = read_card(_read_text(card), str(card), _KEYS) if own else {}
+    viewport = fields.get("viewport", VIEWPORT if own else MAGEBENCH_VIEWPORT)
+    width, height = read_list(viewport, f"{card}: viewport", 2, 2)
     description, pictures = _read_description(folder) if described else ("", ())
+    plain = folder / "plain.md"
     project = Project(
         name=folder.name,
         title=read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
         split=check_choice(f"{card}: split", fields.get("split", "train"), SPLITS, ProjectError),
-        viewport=_read_viewport(fields.get("viewport", VIEWPORT if own else MAGEBENCH_VIEWPORT), f"{card}: viewport"),
+        viewport=(
+            read_number(width, f"{card}: viewport width", 200, 3840),
+            read_number(height, f"{card}: viewport height", 200, 2160),
+        ),
         interactions=read_interactions(fields.get("interactions", []), str(card)),
         description=description,
-        plain=_read_text(folder / "plain.md").strip() if (folder / "plain.md").is_file() else description,
+        plain=_read_text(plain).strip() if plain.is_file() else description,
         pictures=pictures,
         files=dict(_read_files(folder)),
     )
     _check_annotations(project, folder / "index.html", strict=own)
     return project
-
-
-def _read_viewport(value: Any, where: str) -> tuple[int, int]:
-    width, height = read_list(value, where, 2, 2)
-    return read_number(width, f"{where} width", 200, 3840), read_number(height, f"{where} height", 200, 2160)
 
 
 def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
@@ -150,6 +149,8 @@ def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
             f"{path}: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
         )
     text = _read_text(path)
+
+    # A picture must lie in the folder: a project from outside shows no other file of this machine.
     pictures = []
     for target in _PICTURE.findall(text):
         picture = (folder / target).resolve()
@@ -159,6 +160,8 @@ def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
                 f"make it with: python -m vlgym_webui.shoot {folder}"
             )
         pictures.append(picture)
+
+    # The text goes on without its picture lines and the gaps that they leave.
     lines = [_PICTURE.sub("", line).rstrip() for line in text.splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), tuple(pictures)
 
@@ -188,32 +191,31 @@ class _Annotations(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[int, str, list[str]]] = []
+        self.elements: list[tuple[int, str, list[str]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = {name: (value or "").strip() for name, value in attrs}
         if "data-filter-by" in values or "data-evalby" in values:
-            methods = [method.strip() for method in values.get("data-evalby", "").split("|") if method.strip()]
-            self.found.append((self.getpos()[0], values.get("data-filter-by", ""), methods))
+            methods = [name for name in map(str.strip, values.get("data-evalby", "").split("|")) if name]
+            self.elements.append((self.getpos()[0], values.get("data-filter-by", ""), methods))
 
 
 def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
-    """Check the annotations of the ground truth; of MageBench's own pages only that there are any, since they hold
-    unknown names.
-    """
+    """Check that there are annotations, and where `strict` (not MageBench's own pages) their names."""
     reader = _Annotations()
     reader.feed(_read_text(path))
     script = project.files.get("script.js", b"")
-    if not reader.found and b"data-filter-by" not in script and b"filterBy" not in script:
+    if not reader.elements and b"data-filter-by" not in script and b"filterBy" not in script:
         raise ProjectError(
-            f"{path}: no element is annotated, so nothing can be scored; "
-            'add for example data-filter-by="text" data-evalby="text|color|font-size" to the elements that count.'
+            f"{path}: no element is annotated, so nothing can be scored; add for example "
+            'data-filter-by="text" data-evalby="text|color|font-size" to the elements that count.'
         )
-    for line, filter_by, methods in reader.found if strict else ():
-        check_choice(f"{path}, line {line}: data-filter-by", filter_by, FILTERS, ProjectError)
+
+    # A misspelt name would score nothing, silently.
+    for line, filter_by, methods in reader.elements if strict else ():
+        place = f"{path}, line {line}"
+        check_choice(f"{place}: data-filter-by", filter_by, FILTERS, ProjectError)
         if not methods:
-            raise ProjectError(
-                f'{path}, line {line}: data-evalby is missing; write for example data-evalby="color|width".'
-            )
+            raise ProjectError(f'{place}: data-evalby is missing; write for example data-evalby="color|width".')
         for method in methods:
-            check_choice(f"{path}, line {line}: data-evalby", method, METHODS, ProjectError)
+            check_choice(f"{place}: data-evalby", method, METHODS, ProjectError)

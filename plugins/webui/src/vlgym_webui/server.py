@@ -1,7 +1,6 @@
-"""The only network that a browser of the pool has: a proxy on this machine that serves one page from memory and
-refuses all else.
+"""The only network of a browser: a proxy on this machine that serves one page from memory.
 
-The browser is told to send everything, loopback included, through this proxy. A page lives at
+The browser sends everything, loopback included, through this proxy. A page lives at
 `http://page.invalid/`; any other address is answered 403 without a connection being opened.
 """
 
@@ -14,23 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import socket
 from urllib.parse import unquote, urlsplit
 
-ORIGIN = "http://page.invalid"
-"""Address of the page for the browser; `.invalid` is reserved and never resolves."""
+ORIGIN = "http://page.invalid"  # `.invalid` is reserved and never resolves
 
 _TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "jpg": "image/jpeg",
-    "jpeg": "image/jpeg",
-    "gif": "image/gif",
-    "webp": "image/webp",
-    "ico": "image/x-icon",
-    "json": "application/json",
-    "woff2": "font/woff2",
-}
+    "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
+    "webp": "image/webp", "ico": "image/x-icon", "json": "application/json", "woff2": "font/woff2",
+}  # fmt: skip
 _LOCAL = "'self' data: blob:"
 _POLICY = (
     f"default-src 'none'; style-src {_LOCAL} 'unsafe-inline'; script-src {_LOCAL} 'unsafe-inline' 'unsafe-eval'; "
@@ -40,25 +29,25 @@ _POLICY = (
 )
 
 
-class PageServer:
+class PageServer(ThreadingHTTPServer):
     """Serves the files of one page at a time.
 
     Args:
         listener: the listening socket, which may belong to another network.
 
     Attributes:
-        icon_answered: set once the browser has asked for the page's icon and been answered.
+        icon_answered: set once the browser's question for the page's icon has been answered.
     """
 
+    daemon_threads = True
+
     def __init__(self, listener: socket) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
         self._files: dict[str, bytes] = {}
         self.icon_answered = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._make_handler(), bind_and_activate=False)
-        self._server.socket.close()
-        self._server.socket = listener
-        self._server.daemon_threads = True
-        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
-        thread.start()
+        threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
 
     def show(self, files: Mapping[str, bytes]) -> None:
         """Make `files` (path below the root -> contents) the page."""
@@ -66,8 +55,8 @@ class PageServer:
 
     def close(self) -> None:
         """Stop serving."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
     def answer(self, address: str) -> tuple[int, str, bytes]:
         """Return status, content type and body for an absolute address."""
@@ -80,49 +69,48 @@ class PageServer:
             return 404, "text/plain", b""
         return 200, _TYPES.get(path.rsplit(".", 1)[-1].lower(), "application/octet-stream"), body
 
-    def _make_handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: PageServer
 
-            def handle(self) -> None:
-                with contextlib.suppress(ConnectionError):  # the browser was killed while it was answered
-                    super().handle()
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the browser was killed while it was answered
+            super().handle()
 
-            def do_GET(self) -> None:
-                try:
-                    status, kind, body = server.answer(self.path)
-                except ValueError:
-                    status, kind, body = 400, "text/plain", b""
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.send_header("Cache-Control", "no-store")
-                self.send_header("Content-Security-Policy", _POLICY)
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body)
-                if urlsplit(self.path).path == "/favicon.ico":
-                    server.icon_answered.set()
+    def do_GET(self) -> None:
+        try:
+            status, kind, body = self.server.answer(self.path)
+        except ValueError:
+            status, kind, body = 400, "text/plain", b""
 
-            do_HEAD = do_GET
+        # No page may be kept, nor reach for anything else.
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        if urlsplit(self.path).path == "/favicon.ico":
+            self.server.icon_answered.set()
 
-            def do_POST(self) -> None:
-                # A form of the page may be sent to the page itself; its body is of no use here.
-                self.close_connection = True
-                self.do_GET()
+    do_HEAD = do_GET
 
-            def refuse(self) -> None:
-                self.close_connection = True
-                self.send_response(403)
-                self.send_header("Content-Length", "0")
-                self.send_header("Connection", "close")
-                self.end_headers()
+    def do_POST(self) -> None:
+        # A form of the page may be sent to the page itself; its body is of no use here.
+        self.close_connection = True
+        self.do_GET()
 
-            do_CONNECT = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
+    def refuse(self) -> None:
+        self.close_connection = True
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
 
-            def log_message(self, *args: object) -> None:
-                """Say nothing: the certificate forbids output."""
+    do_CONNECT = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
 
-        return Handler
+    def log_message(self, *args: object) -> None:
+        """Say nothing: the certificate forbids output."""

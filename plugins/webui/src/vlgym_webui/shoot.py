@@ -1,7 +1,6 @@
-"""Make the pictures of projects: `python -m vlgym_webui.shoot [NAME|FOLDER ...]`, by default of all shipped ones.
+"""Make the pictures of projects: `python -m vlgym_webui.shoot [NAME|FOLDER ...]`, by default of all.
 
-Writes `_images/0.png` (initial page) and `_images/N.png` (after interaction N) into each project's folder, in few
-colours and small.
+It writes `_images/0.png` (initial page) and `_images/N.png` (after interaction N) into the folders.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from vlgym.files import make_folder, write_whole
 from .browser import Browser
 from .project import FOLDER, list_folders, read_folder
 from .steps import ProjectError
-
-COLORS = 128
 
 
 def main(arguments: list[str]) -> int:
@@ -48,8 +45,11 @@ def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
     project = read_folder(folder, described=False)
     render = browser.render(project.files, project.interactions, project.viewport)
     if render.failure or render.problems:
-        raise ProjectError(f"{folder}: the ground truth fails: {render.failure or render.problems}; fix page or steps.")
+        reason = render.failure or render.problems
+        raise ProjectError(f"{folder}: the ground truth fails: {reason}; fix page or steps.")
     make_folder(folder / "_images")
+
+    # Few colours: a pip package holds them all.
     written = []
     for number, picture in enumerate(render.pictures):
         path = folder / "_images" / f"{number}.png"
@@ -63,7 +63,7 @@ def shrink(png: bytes) -> bytes:
     """Return the picture in at most 128 colours, well compressed."""
     with PILImage.open(io.BytesIO(png)) as picture:
         buffer = io.BytesIO()
-        picture.convert("RGB").quantize(COLORS, dither=PILImage.Dither.NONE).save(buffer, "PNG", optimize=True)
+        picture.convert("RGB").quantize(128, dither=PILImage.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -34,14 +34,7 @@ class ProjectError(UserError):
 
 @dataclass(frozen=True)
 class Step:
-    """One action of a user.
-
-    Attributes:
-        kind: one of `KINDS`.
-        selector: CSS selector of the element (not for `wait`).
-        text: what is typed.
-        wait_ms: how long is waited, in milliseconds.
-    """
+    """One action of a user: one of `KINDS`, with a CSS selector but for `wait`."""
 
     kind: str
     selector: str = ""
@@ -58,18 +51,19 @@ class Interaction:
 
 
 def read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields of a project's card; there is a `title`. (`where` begins the message of an error, here and
-    below.)"""
+    """Return the fields of a project's card. `where` begins the message of an error, here and below."""
     try:
         return read_fields(read_yaml(text), where, keys, ("title",))
     except yaml.YAMLError as error:
-        raise ProjectError(f"{where}: not valid YAML: {error}. Check indentation, quotes and colons there.") from None
+        words = f"not valid YAML: {error}. Check indentation, quotes and colons there."
+        raise ProjectError(f"{where}: {words}") from None
 
 
 def read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
     """Return a value that must be a mapping with known keys."""
     if not isinstance(value, dict):
-        raise ProjectError(f"{where}: found {value!r:.60}; write 'key: value' pairs with {', '.join(allowed)}.")
+        pairs = f"'key: value' pairs with {', '.join(allowed)}"
+        raise ProjectError(f"{where}: found {value!r:.60}; write {pairs}.")
     for name in value:
         check_choice(f"{where}: key", name, allowed, ProjectError)
     for name in required:
@@ -81,7 +75,8 @@ def read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tupl
 def read_text(value: Any, where: str, longest: int = 400) -> str:
     """Return a value that must be a non-empty string."""
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
-        raise ProjectError(f"{where} is {value!r:.60}; write a string in quotes, of 1 to {longest} characters.")
+        wanted = f"a string in quotes, of 1 to {longest} characters"
+        raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
     return value
 
 
@@ -95,7 +90,8 @@ def read_number(value: Any, where: str, least: int, most: int) -> int:
 def read_list(value: Any, where: str, least: int, most: int) -> list[Any]:
     """Return a value that must be a list."""
     if not isinstance(value, list) or not least <= len(value) <= most:
-        raise ProjectError(f"{where} is {value!r:.60}; write a list of {least} to {most} items, each begun with '-'.")
+        wanted = f"a list of {least} to {most} items, each begun with '-'"
+        raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
     return value
 
 
@@ -114,7 +110,10 @@ def read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
 def _read_step(value: Any, where: str) -> Step:
     fields = read_fields(value, where, KINDS, ())
     if len(fields) != 1:
-        raise ProjectError(f"{where} has {len(fields)} kinds; write one of {', '.join(KINDS)}, each begun with '-'.")
+        kinds = ", ".join(KINDS)
+        raise ProjectError(f"{where} has {len(fields)} kinds; write one of {kinds}, each begun with '-'.")
+
+    # The kind decides the form of its argument.
     ((kind, argument),) = fields.items()
     where = f"{where}: {kind}"
     if kind == "wait":
@@ -127,7 +126,7 @@ def _read_step(value: Any, where: str) -> Step:
 
 def _selector(value: Any, where: str) -> str:
     selector = read_text(value, where).strip()
-    unpaired = any(selector.count(opening) != selector.count(closing) for opening, closing in ("[]", "()"))
+    unpaired = any(selector.count(pair[0]) != selector.count(pair[1]) for pair in ("[]", "()"))
     if unpaired or selector.startswith("//") or "{" in selector:
         raise ProjectError(f'{where}: {selector!r} is no CSS selector; write one such as "#menu > .item".')
     return selector

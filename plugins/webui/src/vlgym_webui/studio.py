@@ -1,7 +1,6 @@
-"""Renders and scores code for a project, remembering what was rendered before: same code, same result, no browser.
+"""Renders and scores code for a project, and remembers it: same code, same result, no browser.
 
-The only caller of the pool. Targets are rendered by the same browser as the pages that are compared with them, so
-that fonts and versions cancel out.
+Targets are rendered by the same browser as the pages compared with them: fonts and versions cancel out.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Result of evaluating some code: AES with its losses, and the render that they are of."""
+    """AES of some code with its losses, and the render."""
 
     report: Report
     render: Render
@@ -41,23 +40,21 @@ class Studio:
         self._evaluations: dict[tuple[str, str, bool], Evaluation] = {}
 
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
-        """Render `code` with the project's assets, do the interactions, and score the result against the target.
+        """Score the page of `code` (by file name) and the project's assets, before and after interactions.
 
         Args:
-            project: the target.
-            code: file name -> code as text.
             compat: the published scoring instead of the corrected one.
 
         Raises:
             ProjectError: the target itself fails.
             MissingSystemPartError: there is no browser.
         """
-        files = {**project.assets, **{name: text.encode("utf-8", "replace") for name, text in code.items()}}
+        files = project.assets | {name: text.encode("utf-8", "replace") for name, text in code.items()}
         key = (_fingerprint(project), _digest(files), compat)
         known = self._evaluations.get(key)
         if known is None:
             known = self._evaluate(project, files, compat)
-            if not known.render.lost:  # what three browsers did not survive is tried again when it is asked for again
+            if not known.render.lost:  # where three browsers were lost, the next call tries again
                 _remember(self._evaluations, key, known, 256)
         return known
 
@@ -68,21 +65,23 @@ class Studio:
             ProjectError: it fails, so nothing can be compared with it.
         """
         key = _fingerprint(project)
-        known = self._targets.get(key)
-        if known is None:
+        if key not in self._targets:
             render = self._render(project, project.files, annotated=True)
             if render.failure is not None:
                 raise ProjectError(
                     f"{project.name}/index.html, line 1: the ground truth itself cannot be rendered "
                     f"({render.failure}); fix its code."
                 )
-            known = _remember(self._targets, key, render, 64)
-        for number, problem in known.problems.items():
+            _remember(self._targets, key, render, 64)
+
+        # A target that cannot do its own interactions is refused at every look.
+        for number, problem in self._targets[key].problems.items():
+            name = project.interactions[number].name
             raise ProjectError(
-                f"{project.name}/project.yaml: interaction {number + 1} ({project.interactions[number].name!r}) "
+                f"{project.name}/project.yaml: interaction {number + 1} ({name!r}) "
                 f"fails on the ground truth: {problem}; fix its selector or steps."
             )
-        return known
+        return self._targets[key]
 
     def _evaluate(self, project: Project, files: Mapping[str, bytes], compat: bool) -> Evaluation:
         target = self.target(project)
@@ -91,16 +90,11 @@ class Studio:
             nothing = (None,) * len(tables)
             return Evaluation(lose_all("Ren", len(tables)), Render(nothing, nothing, "no_html"))
         render = self._render(project, files)
-        report = score_pages(
-            tables,
-            render.tables if render.rendered else None,
-            compat=compat,
-            agree=None if compat else Photographs(target, render).agree,
-        )
-        return Evaluation(report, render)
+        agree = None if compat else Photographs(target, render).agree
+        return Evaluation(score_pages(tables, render.tables, compat=compat, agree=agree), render)
 
     def _render(self, project: Project, files: Mapping[str, bytes], *, annotated: bool = False) -> Render:
-        """Render a page, with another browser where one is lost; what no browser survives is the page's own fault."""
+        """Render a page; where the browser is lost, another one tries, and the last loss counts."""
         for _ in range(ATTEMPTS):
             with self.pool.borrow() as browser:
                 render = browser.render(files, project.interactions, project.viewport, annotated=annotated)
@@ -109,12 +103,11 @@ class Studio:
         return render
 
 
-def _remember(memory: dict[Key, Item], key: Key, item: Item, most: int) -> Item:
-    """Keep an item among the last `most` ones; return it."""
+def _remember(memory: dict[Key, Item], key: Key, item: Item, most: int) -> None:
+    """Keep an item among the last `most` ones."""
     memory[key] = item
     if len(memory) > most:
         del memory[next(iter(memory))]
-    return item
 
 
 def _fingerprint(project: Project) -> str:
@@ -130,5 +123,4 @@ def _digest(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()[:32]
 
 
-STUDIO = Studio()
-"""The studio of this process."""
+STUDIO = Studio()  # of this process

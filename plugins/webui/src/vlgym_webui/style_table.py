@@ -1,7 +1,7 @@
 """The table of evaluated properties: weight, similarity and filter of each, and how shorthands expand.
 
-Only strings come in (computed styles as a browser reports them) and numbers go out; no element and no page is known
-here. `compat=True` gives the published behaviour; otherwise the corrections that docs/webui.md lists apply.
+Computed styles come in as a browser reports them, and numbers go out. `compat=True` is the published
+behaviour; otherwise the corrections that docs/webui.md lists apply.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ class Element:
     """One element.
 
     Attributes:
-        node: number that stays with the element while its document lives, so that moments can be compared.
+        node: number that stays with the element while its document lives.
         box: x, y, width, height in pixels, from the top left corner of the document.
         styles: computed styles by name, and `text`, `class`, `placeholder`, `value`, `src`, `type`.
-        tag: tag name in lower case.
         descendants: number of elements inside it.
         html: digest of its outer HTML.
         filter_by: `data-filter-by` of a target, else an empty string.
@@ -42,47 +41,43 @@ class Element:
         return self.box[2] * self.box[3]
 
 
-Table = tuple[Element, ...]
-"""The elements of a page at one moment, in document order."""
+Table = tuple[Element, ...]  # the elements of a page at one moment, in document order
 
 
 def read_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Build a table from the rows that `harness.js` reads."""
-    return tuple(Element(**{**row, "box": tuple(row["box"]), "eval_by": tuple(row["eval_by"])}) for row in rows)
+    sequences = ("box", "eval_by")
+    return tuple(Element(**{**row, **{name: tuple(row[name]) for name in sequences}}) for row in rows)
 
 
 def select_targets(tables: Sequence[Table], moment: int, compat: bool) -> list[Element]:
-    """Return the targets that count at `moment`: all at moment 0, later those that the interaction changed or made.
+    """Return the targets that count at `moment`.
 
-    An element is unchanged if its outer HTML, box and styles are. Published: all count at every moment. Its program
-    means to leave out what kept its outer HTML, but looks the elements up by wrappers (Selenium's
-    `EventFiringWebElement`) that are equal to nothing but themselves, so it finds none.
+    All count at moment 0, later those whose outer HTML, box or styles the interaction changed or made.
+    Published: all at every moment. Its program means to leave out elements that kept their outer HTML,
+    but compares wrappers (Selenium's `EventFiringWebElement`) that equal only themselves.
     """
     targets = [element for element in tables[moment] if element.filter_by]
     if moment == 0 or compat:
         return targets
-    before = {element.node: element for element in tables[moment - 1]}
-    return [target for target in targets if not _same_look(before.get(target.node), target)]
+    before = {element.node: (element.html, element.box, element.styles) for element in tables[moment - 1]}
+    return [each for each in targets if before.get(each.node) != (each.html, each.box, each.styles)]
 
 
-def _same_look(before: Element | None, after: Element) -> bool:
-    return before is not None and (before.html, before.box, before.styles) == (after.html, after.box, after.styles)
-
-
-Styles = dict[str, str]
-"""Property name -> value as text."""
+Styles = dict[str, str]  # property name -> value as text
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _PIXELS = re.compile(rf"(?:{_NUMBER.pattern})(?:px)?")
 _COLOR = re.compile(r"rgba?\(([^()]*)\)")
 _OPAQUE = re.compile(r"rgb\(\d+, \d+, \d+\)")
+_ONE_SHADOW = re.compile(rf"{_OPAQUE.pattern}[^,]*px")
 _WHOLE = re.compile(r"rgba\(\d+, \d+, \d+, \d+\)")
 _SIDES = ("top", "right", "bottom", "left")
 _CORNERS = ("top-left", "top-right", "bottom-right", "bottom-left")
 
 
 class NotComparable(ValueError):
-    """Two values have no similarity, for example `auto` and `10px`; the published code skips such a property."""
+    """Two values have no similarity, as `auto` and `10px`; the published code skips such a property."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +86,23 @@ class Property:
 
     Attributes:
         weight: weight in the element's score.
-        similarity: `(target, generated, compat) -> [0, 1]`; may raise `NotComparable`. `None`: the row is a filter
-            only.
-        passes: smallest similarity with which the filter of this property passes; `None`: no filter exists.
+        similarity: `(target, generated, compat) -> [0, 1]`; may raise `NotComparable`.
+        passes: the filter passes above this similarity; `None`: no filter exists.
     """
 
     weight: float
-    similarity: Callable[[str, str, bool], float] | None
+    similarity: Callable[[str, str, bool], float]
     passes: float | None
 
 
 def compare_px(target: str, generated: str, compat: bool) -> float:
     """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants exactly 0.
 
-    The error is taken relative to the size of the target, so that negative lengths (letter-spacing) stay within [0, 1].
+    The error is relative to the target's magnitude: negative lengths (letter-spacing) stay in [0, 1].
     Published: a value that is not one length in pixels (`50%`) cannot be compared.
     """
     if compat and not (_PIXELS.fullmatch(target) and _PIXELS.fullmatch(generated)):
-        raise NotComparable(f"{target!r} and {generated!r} are not lengths in pixels")
+        raise NotComparable(target, generated)
     x, y = _read_px(target), _read_px(generated)
     if x == 0:
         return float(y == 0)
@@ -116,10 +110,10 @@ def compare_px(target: str, generated: str, compat: bool) -> float:
 
 
 def compare_color(target: str, generated: str, compat: bool) -> float:
-    """Mean over red, green and blue of `1 - |difference| / 256`. Corrected: times `1 - |difference of alpha|`."""
+    """Mean over red, green and blue of `1 - |difference| / 256`; corrected, times that of alpha."""
     first, second = _read_colors(target), _read_colors(generated)
     if not first or not second:
-        raise NotComparable(f"{target!r} and {generated!r} are not colours")
+        raise NotComparable(target, generated)
     return _color(first[0], second[0], compat)
 
 
@@ -129,7 +123,7 @@ def compare_equal(target: str, generated: str, compat: bool) -> float:
 
 
 def compare_text(target: str, generated: str, compat: bool) -> float:
-    """Below ten words in the target: equality without case; else the Jaccard index of the two sets of words."""
+    """Equality without case below ten words in the target, else the Jaccard index of the words."""
     words = target.split()
     if len(words) < 10:
         return float(target.casefold() == generated.casefold())
@@ -146,17 +140,19 @@ def compare_pair_px(target: str, generated: str, compat: bool) -> float:
     """Mean of the pixel similarity of two pairs (background-size)."""
     first, second = target.split(), generated.split()
     if len(first) != 2 or len(second) != 2:
-        raise NotComparable(f"{target!r} and {generated!r} are not pairs of lengths")
+        raise NotComparable(target, generated)
     return sum(compare_px(x, y, compat) for x, y in zip(first, second, strict=True)) / 2
 
 
 def compare_gradient(target: str, generated: str, compat: bool) -> float:
-    """Mean colour similarity of the paired stops of two linear gradients; corrected: stops without a partner count
-    0. Published: `rgba` stops do not count, and the colour behind the gradient is one of the stops.
+    """Mean colour similarity of the paired stops of two linear gradients; others count 0.
+
+    Published: only paired stops count; `rgba` stops do not, and the colour behind the gradient is a stop.
     """
-    first, second = (_read_colors(" ".join(_OPAQUE.findall(x)) if compat else x) for x in (target, generated))
+    values = (target, generated)
+    first, second = (_read_colors(" ".join(_OPAQUE.findall(x)) if compat else x) for x in values)
     if not first or not second:
-        raise NotComparable(f"{target!r} and {generated!r} are not both gradients")
+        raise NotComparable(target, generated)
     paired = [_color(x, y, compat) for x, y in zip(first, second, strict=False)]
     return sum(paired) / (len(paired) if compat else max(len(first), len(second)))
 
@@ -166,21 +162,19 @@ def compare_box_shadow(target: str, generated: str, compat: bool) -> float:
 
     Published: only one shadow that is opaque and outside the box on each side can be compared.
     """
-    if compat and not all(
-        _OPAQUE.match(x) and x.endswith("px") and "," not in x[x.index(")") :] for x in (target, generated)
-    ):
-        raise NotComparable(f"{target!r} and {generated!r} are not both one opaque shadow")
+    if compat and not (_ONE_SHADOW.fullmatch(target) and _ONE_SHADOW.fullmatch(generated)):
+        raise NotComparable(target, generated)
     (color_t, px_t), (color_g, px_g) = _read_shadow(target), _read_shadow(generated)
     lengths = [compare_px(str(x), str(y), compat) for x, y in zip(px_t[:4], px_g[:4], strict=False)]
     if len(lengths) < 4:
-        raise NotComparable(f"{target!r} and {generated!r} have not four lengths each")
+        raise NotComparable(target, generated)
     return (2 * _color(color_t[0], color_g[0], compat) + sum(lengths)) / 6
 
 
 def compare_text_shadow(target: str, generated: str, compat: bool) -> float:
     """Colours weigh 2 (0 where their number differs), each paired length 1.
 
-    Published: the first colours are compared, of those without a broken alpha; a shadow on one side only scores 0.
+    Published: only the first colours without a broken alpha; a shadow on one side only scores 0.
     """
     if compat:
         return _compare_text_shadow_as_published(target, generated)
@@ -193,72 +187,67 @@ def compare_text_shadow(target: str, generated: str, compat: bool) -> float:
 
 
 def _compare_text_shadow_as_published(target: str, generated: str) -> float:
-    if "rgb" not in target:
-        raise NotComparable(f"{target!r} is not a shadow")
-    first, second = ([*_WHOLE.findall(text), *_OPAQUE.findall(text)] for text in (target, generated))
-    if len(first) == len(second) == 0:
-        raise NotComparable(f"{target!r} and {generated!r} have broken alphas")
-    points = 2 * compare_color(first[0], second[0], compat=True) if len(first) == len(second) else 0.0
-    px_t, px_g = ([word for word in text.split(" ") if word.endswith("px")] for text in (target, generated))
+    values = (target, generated)
+    first, second = ([*_WHOLE.findall(text), *_OPAQUE.findall(text)] for text in values)
+    if "rgb" not in target or len(first) == len(second) == 0:
+        raise NotComparable(target, generated)
+    same = len(first) == len(second)
+    points = 2 * compare_color(first[0], second[0], compat=True) if same else 0.0
+    px_t, px_g = ([word for word in text.split(" ") if word.endswith("px")] for text in values)
     lengths = [compare_px(x, y, compat=True) for x, y in zip(px_t, px_g, strict=False)]
     return (points + sum(lengths)) / (2 + len(lengths))
 
 
-def _build_table() -> dict[str, Property]:
-    table = {
-        "has_text": Property(44, compare_has_text, 0.5),
-        "text": Property(6.8, compare_text, 0.6),
-        "placeholder": Property(6.8, compare_text, 0.6),
-        "value": Property(6.8, compare_text, 0.6),
-        "color": Property(30, compare_color, 0.01),
-        "background-color": Property(59, compare_color, 0.01),
-        "background-image": Property(12.6, compare_equal, 0.5),
-        "background-repeat": Property(24.5, compare_equal, 0.5),
-        "background-size": Property(14.3, compare_pair_px, None),
-        "background-linear-gradient": Property(18, compare_gradient, None),
-        "src": Property(12.6, compare_equal, 0.5),
-        "type": Property(18.9, compare_equal, 0.5),
-        "outline-style": Property(79.2, compare_equal, None),
-        "outline-width": Property(2.1, compare_equal, None),
-        "outline-color": Property(16.9, compare_color, None),
-        "font-family": Property(94.6, compare_equal, 0.5),
-        "font-style": Property(94.6, compare_equal, 0.5),
-        "font-size": Property(9.8, compare_px, 0.01),
-        "font-weight": Property(2.1, compare_equal, 0.5),
-        "height": Property(31.92, compare_px, 0.01),
-        "width": Property(31.92, compare_px, 0.01),
-        "tab-size": Property(50.8, compare_equal, 0.5),
-        "letter-spacing": Property(67, compare_px, 0.01),
-        "class": Property(66.6, None, 0.5),
-        "text-shadow": Property(83, compare_text_shadow, None),
-        "box-shadow": Property(56.7, compare_box_shadow, None),
-        "display": Property(51, compare_equal, 0.5),
-    }
-    for side in _SIDES:
-        table[f"border-{side}-color"] = Property(16.9, compare_color, 0.01)
-        table[f"border-{side}-width"] = Property(2.1, compare_px, 0.01)
-        table[f"border-{side}-style"] = Property(79.2, compare_equal, 0.5)
-    for corner in _CORNERS:
-        table[f"border-{corner}-radius"] = Property(100, compare_px, 0.01)
-    return table
-
-
-PROPERTIES: dict[str, Property] = _build_table()
+PROPERTIES: dict[str, Property] = {
+    "has_text": Property(44, compare_has_text, 0.5),
+    "text": Property(6.8, compare_text, 0.6),
+    "placeholder": Property(6.8, compare_text, 0.6),
+    "value": Property(6.8, compare_text, 0.6),
+    "color": Property(30, compare_color, 0.01),
+    "background-color": Property(59, compare_color, 0.01),
+    "background-image": Property(12.6, compare_equal, 0.5),
+    "background-repeat": Property(24.5, compare_equal, 0.5),
+    "background-size": Property(14.3, compare_pair_px, None),
+    "background-linear-gradient": Property(18, compare_gradient, None),
+    "src": Property(12.6, compare_equal, 0.5),
+    "type": Property(18.9, compare_equal, 0.5),
+    "outline-style": Property(79.2, compare_equal, None),
+    "outline-width": Property(2.1, compare_equal, None),
+    "outline-color": Property(16.9, compare_color, None),
+    "font-family": Property(94.6, compare_equal, 0.5),
+    "font-style": Property(94.6, compare_equal, 0.5),
+    "font-size": Property(9.8, compare_px, 0.01),
+    "font-weight": Property(2.1, compare_equal, 0.5),
+    "height": Property(31.92, compare_px, 0.01),
+    "width": Property(31.92, compare_px, 0.01),
+    "tab-size": Property(50.8, compare_equal, 0.5),
+    "letter-spacing": Property(67, compare_px, 0.01),
+    "class": Property(66.6, compare_equal, 0.5),
+    "text-shadow": Property(83, compare_text_shadow, None),
+    "box-shadow": Property(56.7, compare_box_shadow, None),
+    "display": Property(51, compare_equal, 0.5),
+    **{f"border-{side}-color": Property(16.9, compare_color, 0.01) for side in _SIDES},
+    **{f"border-{side}-width": Property(2.1, compare_px, 0.01) for side in _SIDES},
+    **{f"border-{side}-style": Property(79.2, compare_equal, 0.5) for side in _SIDES},
+    **{f"border-{corner}-radius": Property(100, compare_px, 0.01) for corner in _CORNERS},
+}
 POSITION_WEIGHT = 46.0
-SHORTHANDS = ("background", "border", "border-radius", *(f"border-{side}" for side in _SIDES), "outline")
-METHODS = (*PROPERTIES, *SHORTHANDS)
-"""Every name that `data-evalby` may hold."""
+BORDERS = tuple(f"border-{side}" for side in _SIDES)
+# Every name that `data-evalby`, and that `data-filter-by` may hold.
+METHODS = (*PROPERTIES, "background", "border", "border-radius", *BORDERS, "outline")
 FILTERS = tuple(name for name, row in PROPERTIES.items() if row.passes is not None)
-"""Every name that `data-filter-by` may hold."""
-CSS_PROPERTIES = tuple(
-    name for name in PROPERTIES
-    if name not in ("has_text", "text", "placeholder", "value", "src", "type", "class", "background-linear-gradient")
-)  # fmt: skip
-"""The names whose values are computed styles of the same name."""
+_NO_STYLES = ("has_text", "text", "placeholder", "value", "src", "type", "class", "background-linear-gradient")
+CSS_PROPERTIES = tuple(name for name in PROPERTIES if name not in _NO_STYLES)
+_SOURCES = {"has_text": "text", "background-linear-gradient": "background-image"}
+_MISREADINGS = {"placeholder": "text", "value": "text", "border-top-width": "border-left-width"}
+_PUBLISHED_SOURCES = {**_SOURCES, **_MISREADINGS}
 
 
 def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
-    """Return the table's rows that a name in `data-evalby` stands for; unknown names stand for none."""
+    """Return the table's rows that a name in `data-evalby` stands for; unknown names stand for none.
+
+    `class` is a filter only.
+    """
     if method == "background":
         if "linear-gradient" in target.get("background-image", ""):
             return ("background-linear-gradient", "background-color", "background-repeat")
@@ -266,28 +255,27 @@ def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
     if method == "border-radius":
         return tuple(f"border-{corner}-radius" for corner in _CORNERS)
     if method == "border":
-        return tuple(f"border-{side}-width" for side in _SIDES)
-    # The published code knows `border-down`, which exists nowhere, instead of `border-bottom`.
-    if method in ("border-top", "border-left", "border-right") or (method == "border-bottom" and not compat):
-        return (f"{method}-width", f"{method}-color")
+        return tuple(f"{border}-width" for border in BORDERS)
+    if method in BORDERS:
+        # The published code knows `border-down`, which exists nowhere, instead of `border-bottom`.
+        unknown = compat and method == "border-bottom"
+        return () if unknown else (f"{method}-width", f"{method}-color")
     if method == "outline":
         return ("outline-style", "outline-width", "outline-color")
-    return (method,) if method in PROPERTIES else ()
+    return (method,) if method in PROPERTIES and method != "class" else ()
 
 
 def compare(name: str, target: Styles, generated: Styles, compat: bool) -> float:
     """Return the similarity in [0, 1] of one property of two elements.
 
+    Corrected, unreadable values compare by equality, so that losing a shadow is a loss.
+
     Raises:
-        NotComparable: the row has no similarity, or (with `compat`) the values cannot be compared. Corrected, values
-            of which at least one cannot be read compare by equality, so that losing a shadow is a loss.
+        NotComparable: with `compat`, the values cannot be compared.
     """
-    row = PROPERTIES[name]
-    if row.similarity is None:
-        raise NotComparable(f"{name} is a filter only")
     first, second = value_of(name, target, compat), value_of(name, generated, compat)
     try:
-        return row.similarity(first, second, compat)
+        return PROPERTIES[name].similarity(first, second, compat)
     except NotComparable:
         if compat:
             raise
@@ -295,44 +283,29 @@ def compare(name: str, target: Styles, generated: Styles, compat: bool) -> float
 
 
 def filter_value(name: str, target: Styles, generated: Styles, compat: bool) -> float:
-    """Return what the filter adds to a pair's value: 0 where it passes, -1 where not, -0.01 where it cannot be
-    evaluated.
-    """
-    row = PROPERTIES[name]
-    if row.passes is None:
+    """Return the filter's share of a pair's value: 0 (passes), -1 (fails) or -0.01 (not comparable)."""
+    passes = PROPERTIES[name].passes
+    if passes is None:
         return 0.0
     try:
-        if name == "class":
-            similar = float(value_of(name, target, compat) == value_of(name, generated, compat))
-        else:
-            similar = compare(name, target, generated, compat)
+        return 0.0 if compare(name, target, generated, compat) > passes else -1.0
     except NotComparable:
         return -0.01
-    return 0.0 if similar > row.passes else -1.0
 
 
 def value_of(name: str, styles: Styles, compat: bool) -> str:
     """Return the text that a row looks at; `compat` keeps the published code's misreadings."""
-    if compat:
-        if name in ("placeholder", "value"):
-            name = "text"
-        elif name in ("src", "type"):
-            return ""
-        elif name == "border-top-width":
-            name = "border-left-width"
-    if name == "has_text":
-        name = "text"
-    if name == "background-linear-gradient":
-        name = "background-image"
-        if compat:  # the whole of `background` is read there
-            return f"{styles.get('background-color', '')} {styles.get(name, '')}"
-    return styles.get(name, "")
+    if compat and name in ("src", "type"):
+        return ""
+    if compat and name == "background-linear-gradient":  # the whole of `background` is read there
+        return f"{styles.get('background-color', '')} {styles.get('background-image', '')}"
+    return styles.get((_PUBLISHED_SOURCES if compat else _SOURCES).get(name, name), "")
 
 
 def _read_px(text: str) -> float:
     match = _NUMBER.match(text.strip())
     if match is None:
-        raise NotComparable(f"{text!r} is not a length")
+        raise NotComparable(text)
     return float(match[0])
 
 
@@ -353,5 +326,5 @@ def _color(first: tuple[float, ...], second: tuple[float, ...], compat: bool) ->
 def _read_shadow(text: str) -> tuple[list[tuple[float, ...]], list[float]]:
     colors = _read_colors(text)
     if not colors:
-        raise NotComparable(f"{text!r} is not a shadow")
+        raise NotComparable(text)
     return colors, [float(number) for number in _NUMBER.findall(_COLOR.sub(" ", text))]

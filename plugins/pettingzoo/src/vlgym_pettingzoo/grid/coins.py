@@ -16,22 +16,22 @@ from .walkers import NAMES, STEPS, TINTS, Walkers
 
 
 class CoinGame(Walkers):
-    """A coin game: take the coins of your colour, and leave the other's alone, if you want both to gain.
+    """A coin game: take the coins of your colour, and leave the other's, if you want both to gain.
 
-    Goal: collect coins on a board of 4 x 4 squares. Seat 0 is red, seat 1 is blue. There is one coin at a time, red or
-        blue.
-    Observation: the board with both players and the coin, and what both have earned (384 x 384 pixels by default). The
-        text says your colour, not where things are.
+    Goal: collect coins on a board of 4 x 4 squares. Seat 0 is red, seat 1 is blue. There is one coin
+        at a time, red or blue.
+    Observation: the board with both players and the coin, and the returns of both. The text says your
+        colour, not where things are.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once; both may stand on one square.
-    Reward: 1 for a coin that you take, of either colour; -2 when the other takes a coin of your colour. Two who take a
-        coin at once both take it.
+    Reward: 1 for a coin that you take, of either colour; -2 when the other takes a coin of your
+        colour. Two who take a coin at once both take it.
     Endings: truncated after 24 turns of each.
     Success: the two have earned at least 4 together, and neither has lost. `score` is the sum of both.
     Splits: train, val and test differ by seed: coins, places, seat.
-    Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The opponent `search` takes
-        every coin. Default opponent: the oracle.
-    References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using deep reinforcement
-        learning, 2017, describe such a game. Rules as written here, drawing and texts are this package's.
+    Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The opponent
+        `search` takes every coin. Default opponent: the oracle.
+    References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using deep
+        reinforcement learning, 2017, describe such a game. Rules, drawing and texts are ours.
     """
 
     side: ClassVar[int] = 4
@@ -65,7 +65,7 @@ class CoinGame(Walkers):
         return self.pay(rewards)
 
     def goal(self, seat: int) -> str:
-        mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
+        mine, its = self.names(seat)
         return (
             f"You are {mine}, the other is {its}. You both move at once on a board of 4 x 4 squares. Whoever steps "
             f"on the coin takes it and earns 1. If you take a {its} coin, the other loses 2; if the other takes a "
@@ -81,23 +81,18 @@ class CoinGame(Walkers):
 
     def advise(self, seat: int) -> str | None:
         """Walk to a coin of the own colour; for one of the other's, keep off its square."""
-        if self.drawn == self.colour_of(seat):
-            return self._walk(seat)
-        return "stay"
+        return self.search(seat) if self.drawn == self.colour_of(seat) else "stay"
 
     def search(self, seat: int) -> str | None:
-        return self._walk(seat)
+        return self.nearer(seat, self.coin)[0]
 
     def equals(self, seat: int) -> list[str]:
         """Return the first steps of the shortest ways to a coin of the own colour."""
         return self.nearer(seat, self.coin) if self.drawn == self.colour_of(seat) else []
 
-    def _walk(self, seat: int) -> str:
-        return self.nearer(seat, self.coin)[0]
-
     def explain(self, seat: int, action: str) -> str:
-        mine = NAMES[self.colour_of(seat)]
-        return f"the coin is {NAMES[self.drawn]}, {self.way_to(seat, self.coin)}, and I am {mine}"
+        way = self.way_to(seat, self.coin)
+        return f"the coin is {NAMES[self.drawn]}, {way}, and I am {self.names(seat)[0]}"
 
     def draw(self, seat: int) -> Image:
         canvas, grid = self.draw_board(seat, (52, 44, 70))

@@ -14,25 +14,25 @@ from ..art import INK
 from ..base import game_prompt
 from .walkers import NAMES, Cell, Walkers, distance
 
-FIRST, SECOND = 2.0, 1.0
-
 
 class BattleOfTheColors(Walkers):
     """Battle of the Colors: meet on a block; the one of your colour pays you more.
 
-    Goal: earn as much as possible on a board of 5 x 5 squares with a red and a blue block. Seat 0 is red, seat 1 blue.
-    Observation: the board with players and blocks, and what both have earned (384 x 384 pixels by default). The text
-        says your colour, not where things are.
+    Goal: earn as much as possible on a board of 5 x 5 squares with a red and a blue block. Seat 0 is
+        red, seat 1 blue.
+    Observation: the board with players and blocks, and the returns of both. The text says your colour,
+        not where things are.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once. A wall stops a move.
-    Reward: where both stand on one block, 2 for the player of its colour and 1 for the other, and the block appears
-        elsewhere. Where they stand on different blocks both appear elsewhere, and nobody is paid.
+    Reward: where both stand on one block, 2 for the player of its colour and 1 for the other, and the
+        block appears elsewhere. Where they stand on different blocks both appear elsewhere, and
+        nobody is paid.
     Endings: truncated after 50 turns of each.
     Success: the two have earned at least 30 together. `score` is the sum of both.
     Splits: train, val and test differ by seed: places, chance, seat.
-    Oracle: a planner: it walks to the block that both reach first and waits there. The opponent `search` walks to the
-        block of its colour. Default opponent: the oracle.
-    References: rules of Battle of the Colors in Xu et al., VS-Bench, arXiv 2506.02387, 2025. Drawing, texts and players
-        are this package's.
+    Oracle: a planner: it walks to the block that both reach first and waits there. The opponent
+        `search` walks to the block of its colour. Default opponent: the oracle.
+    References: rules of Battle of the Colors in Xu et al., VS-Bench, arXiv 2506.02387, 2025. Drawing,
+        texts and players are this package's.
     """
 
     enough: ClassVar[float] = 30.0
@@ -47,7 +47,7 @@ class BattleOfTheColors(Walkers):
         rewards, fresh = [0.0, 0.0], []
         if self.places[0] == self.places[1] and self.places[0] in self.blocks:
             colour = self.blocks.index(self.places[0])
-            rewards = [FIRST if self.colour_of(seat) == colour else SECOND for seat in (0, 1)]
+            rewards = [2.0 if self.colour_of(seat) == colour else 1.0 for seat in (0, 1)]
             self.met[colour] += 1
             fresh = [colour]
         elif set(self.places) == set(self.blocks):
@@ -58,7 +58,7 @@ class BattleOfTheColors(Walkers):
         return self.pay(rewards)
 
     def goal(self, seat: int) -> str:
-        mine, its = NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
+        mine, its = self.names(seat)
         return (
             f"You are {mine}, the other is {its}. You both move at once on a board of 5 x 5 squares with a red and a "
             f"blue block. When both of you stand on the {mine} block, you earn 2 and the other 1; when both stand on "
@@ -68,10 +68,8 @@ class BattleOfTheColors(Walkers):
         )
 
     def details(self, seat: int) -> dict[str, Any]:
-        return {
-            **super().details(seat), "met_on": dict(zip(NAMES, self.met, strict=True)),
-            "on_different_blocks": self.split,
-        }  # fmt: skip
+        met = dict(zip(NAMES, self.met, strict=True))
+        return {**super().details(seat), "met_on": met, "on_different_blocks": self.split}
 
     def advise(self, seat: int) -> str | None:
         """Walk to the block that both reach first."""
@@ -93,14 +91,15 @@ class BattleOfTheColors(Walkers):
 
     def explain(self, seat: int, action: str) -> str:
         block = self._nearest()
-        return f"we both reach the {NAMES[self.blocks.index(block)]} block first, {self.way_to(seat, block)}"
+        name = NAMES[self.blocks.index(block)]
+        return f"we both reach the {name} block first, {self.way_to(seat, block)}"
 
     def draw(self, seat: int) -> Image:
         canvas, grid = self.draw_board(seat, (52, 44, 56))
-        for colour, block in enumerate(self.blocks):
-            tint = ((255, 170, 170), (165, 200, 255))[colour]
+        tints = (255, 170, 170), (165, 200, 255)
+        for name, tint, block in zip(NAMES, tints, self.blocks, strict=True):
             grid.fill(*block, tint, INK, 2)
             x, y = grid.middle(*block)
-            canvas.text(NAMES[colour], x, y - 21, 12, INK, bold=0.3)
+            canvas.text(name, x, y - 21, 12, INK, bold=0.3)
         self.draw_players(seat, canvas, grid, 17)
         return canvas.finish()

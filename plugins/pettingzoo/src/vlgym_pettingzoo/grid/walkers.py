@@ -1,4 +1,4 @@
-"""Two players who walk on a square board: the part that the games of this folder share."""
+"""Two players who walk on a square board, the base of the games of this folder."""
 
 from __future__ import annotations
 
@@ -24,13 +24,11 @@ def distance(one: Cell, other: Cell) -> int:
 
 
 class Walkers(GameAtOnce):
-    """A red and a blue player on a board of `side` x `side` squares; both move at once, and may share a square.
+    """A red and a blue player on a board of `side` x `side` squares, who may share a square.
 
     Attributes:
-        side: squares in a row.
         enough: return of both together that counts as success.
-        places: each player's square.
-        earned: each player's return.
+        places, earned: each player's square and return.
         flipped: 1 where seat 0 is blue.
     """
 
@@ -43,8 +41,12 @@ class Walkers(GameAtOnce):
     flipped: int
 
     def colour_of(self, seat: int) -> int:
-        """0 for red, 1 for blue."""
+        """Return 0 for red, 1 for blue."""
         return seat ^ self.flipped
+
+    def names(self, seat: int) -> tuple[str, str]:
+        """Return a seat's colour and the other's, in words."""
+        return NAMES[self.colour_of(seat)], NAMES[1 - self.colour_of(seat)]
 
     def set_out(self, rng: np.random.Generator, things: int = 0) -> list[Cell]:
         """Begin a game with both players on drawn squares; return other squares, one a thing."""
@@ -97,7 +99,8 @@ class Walkers(GameAtOnce):
         here = self.places[seat]
         if here == goal:
             return ["stay"]
-        return [word for word in STEPS if distance(self.reach(here, word), goal) < distance(here, goal)]
+        away = distance(here, goal)
+        return [word for word in STEPS if distance(self.reach(here, word), goal) < away]
 
     def way_to(self, seat: int, goal: Cell) -> str:
         """Return in words how far a square is: `2 up 1 left`, or `here`."""
@@ -108,12 +111,12 @@ class Walkers(GameAtOnce):
     def draw_board(self, seat: int, box: tuple[float, float, float]) -> tuple[Canvas, Grid]:
         """Draw the board, what both have earned, and whose turn it is."""
         canvas = Canvas(self.image_size)
-        grid = Grid(canvas, self.side, self.side, box)
+        grid = Grid(canvas, self.side, box)
         for cell in self.cells():
             grid.fill(*cell, WHITE, GREY, 1)
-        canvas.text(f"You ({NAMES[self.colour_of(seat)]}): {self.earned[seat]:+.0f}", 16, 22, 19, anchor="lm")
-        other = f"Other ({NAMES[1 - self.colour_of(seat)]}): {self.earned[1 - seat]:+.0f}"
-        canvas.text(other, 368, 22, 19, anchor="rm")
+        mine, its = self.names(seat)
+        canvas.text(f"You ({mine}): {self.earned[seat]:+.0f}", 16, 22, 19, anchor="lm")
+        canvas.text(f"Other ({its}): {self.earned[1 - seat]:+.0f}", 368, 22, 19, anchor="rm")
         canvas.text("up / down / left / right as you see the board", 192, 350, 14, GREY)
         draw_turn(canvas, self.movers(), seat)
         return canvas, grid
@@ -122,10 +125,10 @@ class Walkers(GameAtOnce):
         """Draw both players; on one square they stand side by side, red at the left."""
         together = self.places[0] == self.places[1]
         for player in (0, 1):
-            left = self.colour_of(player) == 0
-            x, y = grid.middle(*self.places[player])
-            shift = 0 if not together else -0.7 * size if left else 0.7 * size
-            half = 0.67 * size if together else size
-            canvas.box(x + shift - half, y - half, 2 * half, 2 * half, TINTS[self.colour_of(player)], INK, 3, 6)
+            (x, y), colour = grid.middle(*self.places[player]), self.colour_of(player)
+            half, letters = size, 0.63
+            if together:
+                x, half, letters = x + (-0.7, 0.7)[colour] * size, 0.67 * size, 0.46
+            canvas.box(x - half, y - half, 2 * half, 2 * half, TINTS[colour], INK, 3, 6)
             word = "you" if player == seat else "other"
-            canvas.text(word, x + shift, y, size * (0.46 if together else 0.63), WHITE, bold=0.3)
+            canvas.text(word, x, y, size * letters, WHITE, bold=0.3)

@@ -1,4 +1,4 @@
-"""Name an element of a game's picture: one picture, one question, one answer."""
+"""Questions about an element of a game's picture."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from ..grid.walkers import Cell
 from ..hanabi import COLOUR_NAMES
 from .next_move import NextMove
 
-QUESTION_TRIES = 12
-"""Positions that are drawn until one has an element with the drawn answer."""
-
-Questions = Iterator[tuple[str, str]]
-"""The questions about a position, each with its answer."""
-
+QUESTION_TRIES = 12  # positions that are drawn until one has an element with the drawn answer
+Questions = Iterator[tuple[str, str]]  # about a position, each with its answer
 QUARTERS = ("top left", "top right", "bottom left", "bottom right")
 
 
@@ -111,22 +107,22 @@ ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
 class NameElement(NextMove):
     """You look at a game from one seat and name one element of its picture.
 
-    Goal: say what is on a square, which card is held, where somebody looks, or in which quarter something is.
-    Observation: the picture of your seat, as in the game itself (384 x 384 pixels by default). The text has the rules
-        of the game, what the game tells your seat, the question, and the answers to choose from.
+    Goal: say what is on a square, which card is yours, where somebody looks, or in which quarter
+        something is.
+    Observation: the picture of your seat, as in the game. The text has the rules of the game, the
+        game's words to your seat, the question, and the answers to choose from.
     Actions: these answers.
     Reward: 1 for the right answer, else 0.
     Endings: terminated by the answer, readable or not.
-    Success: the right answer.
     Splits: train, val and test differ by seed: the moves before the question, the seat, the question.
     Oracle: exact: it knows the state.
-    References: what is asked follows the element recognition of Xu et al., VS-Bench, arXiv 2506.02387, 2025; games,
-        drawings, texts and questions are this package's. The answer is drawn first, each with the same chance, and
-        then a position that has it (in 12 tries), after 0 to 11 rounds as in `vlgym/NextMove-v0`.
+    References: the questions follow the element recognition of Xu et al., VS-Bench, arXiv 2506.02387,
+        2025; games, drawings, texts and questions are this package's. The answer is drawn first, each
+        with the same chance, and then a position that has it (in 12 tries), after 0 to 11 rounds as in
+        `vlgym/NextMove-v0`.
 
     Args:
         game: id of a game of several agents that VS-Bench has, too.
-        **kwargs: of `VLEnv`.
     """
 
     prompt = game_prompt("You are watching a game.")
@@ -153,10 +149,7 @@ class NameElement(NextMove):
         return list(ASKED[self.game][0])
 
     def task(self) -> str:
-        return (
-            f"These are the rules as a player is told them: {self._table.game.goal(self._seats[0])} You look from the "
-            f"seat of player {self._seats[0] + 1}. Do not move: answer the question about the picture."
-        )
+        return f"{self._rules()} Do not move: answer the question about the picture."
 
     def state_text(self) -> str:
         return f"{super().state_text()}{self._question} "

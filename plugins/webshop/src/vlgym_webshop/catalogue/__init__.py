@@ -1,1 +1,1 @@
-"""The catalogue: what is sold and what shoppers want, generated or read from WebShop's files, kept in SQLite."""
+"""The catalogue: products and wishes, generated or read from WebShop's files, kept in SQLite."""

@@ -1,4 +1,4 @@
-"""Finds a catalogue in the cache, or makes it there: once, under a lock, moved into place only when it is complete."""
+"""Finds a catalogue in the cache, or makes it there: once, under a lock, put in place when complete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,20 +20,12 @@ from .records import Product
 from .store import FILE, Catalogue, write_goals, write_products
 from .wishes import generate_goals
 
-LAYOUT = 1
-"""Version of the files in the cache."""
-
-LEAST_PRODUCTS = 100
-MOST_PRODUCTS = 1_000_000
+LAYOUT = 1  # version of the files in the cache
 
 
 @dataclass(frozen=True)
 class CatalogueSource:
-    """Source of a catalogue: generated (`products`, `seed`, `lookalikes`), or WebShop's files in the folder `data`.
-
-    Raises:
-        UserError: a value is out of its range.
-    """
+    """Source of a catalogue: generated (`products`, `seed`, `lookalikes`), or the files in `data`."""
 
     products: int = 1000
     seed: int = 0
@@ -42,7 +33,7 @@ class CatalogueSource:
     lookalikes: bool = False
 
     def __post_init__(self) -> None:
-        check_number("products", self.products, LEAST_PRODUCTS, MOST_PRODUCTS)
+        check_number("products", self.products, 100, 1_000_000)
         check_number("catalogue_seed", self.seed, 0)
 
     def name(self) -> str:
@@ -58,23 +49,23 @@ class CatalogueSource:
 
 
 def open_catalogue(source: CatalogueSource) -> Catalogue:
-    """Open a catalogue; make it first where the cache does not hold it.
-
-    Raises:
-        UserError: a file is missing, malformed or damaged, or the cache cannot be written.
-    """
+    """Open a catalogue; make it first where the cache does not hold it, or raise a `UserError`."""
     root = find_cache("webshop")
     folder = root / source.name()
-    if not (folder / FILE).is_file():
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            with _locked(root / f"{folder.name}.lock"):
-                if not (folder / FILE).is_file():
-                    _make(source, root, folder)
-        except OSError as error:
-            raise UserError(
-                f"The catalogue cannot be written to {root}: {error}. Set VLGYM_CACHE to a folder that can be written."
-            ) from error
+    if (folder / FILE).is_file():
+        return Catalogue(folder)
+
+    # Another process may make the same one meanwhile.
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with open_end(root / f"{folder.name}.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / FILE).is_file():
+                _make(source, root, folder)
+    except OSError as error:
+        raise UserError(
+            f"The catalogue cannot be written to {root}: {error}. Set VLGYM_CACHE to a folder that can be written."
+        ) from error
     return Catalogue(folder)
 
 
@@ -85,30 +76,25 @@ def _make(source: CatalogueSource, root: Path, folder: Path) -> None:
             make, goals = generate_product, generate_goals
             if source.lookalikes:
                 make, goals = generate_lookalike, generate_lookalike_goals
-            write_products(scratch, (make(index, source.seed) for index in range(source.products)))
+            products = (make(index, source.seed) for index in range(source.products))
+            write_products(scratch, products)
             write_goals(scratch, goals(source.products, source.seed))
         else:
             items, attributes, human = find_files(Path(source.data).expanduser())
             briefs: list[Product] = []
             write_products(scratch, _keep_briefs(read_products(items, attributes), briefs))
-            write_goals(scratch, read_goals(human, iter(briefs)))
-        if folder.exists():
-            shutil.rmtree(folder)
+            write_goals(scratch, read_goals(human, briefs))
+
+        # A reader sees a whole catalogue or none.
+        shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _keep_briefs(products: Iterator[Product], briefs: list[Product]) -> Iterator[Product]:
-    """Pass products on, keeping what goals need of each (no texts), so that the full catalogue fits in memory."""
+    """Pass products on and keep the parts that goals need, so that a full catalogue fits in memory."""
     for product in products:
-        brief = replace(product, description="", bullets=(), options={}, attributes=(), reviews=())
-        briefs.append(brief)
+        unread = {"description": "", "bullets": (), "options": {}, "attributes": (), "reviews": ()}
+        briefs.append(replace(product, **unread))  # type: ignore[arg-type]
         yield product
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with open_end(path) as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

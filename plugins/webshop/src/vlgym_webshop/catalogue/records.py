@@ -10,13 +10,7 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Review:
-    """A customer's review.
-
-    Attributes:
-        stars: 1 to 5.
-        title: headline.
-        text: one or two sentences.
-    """
+    """A customer's review, with 1 to 5 stars."""
 
     stars: int
     title: str
@@ -25,23 +19,18 @@ class Review:
 
 @dataclass(frozen=True)
 class Product:
-    """One thing on sale. All texts are printable ASCII, except `product_category`, whose levels are joined by ` › `.
+    """One thing on sale. All texts but `product_category` are printable ASCII.
 
     Attributes:
         asin: article number, upper case.
-        title: full name, as shown.
-        description: a paragraph.
         bullets: the list under "Features".
-        category: one of a few departments.
         query: the search that finds this kind of product; part of the reward's type score.
-        product_category: path of category levels.
+        product_category: category levels, joined by ` › `.
         options: option name -> values, both lower case.
         attributes: hidden attributes that goals ask for.
-        price: price in dollars that the reward compares.
-        price_tag: price as shown.
+        price: price in dollars that the reward compares; `price_tag` is shown.
         rating: stars as shown, or `N.A.`.
-        reviews: customer reviews.
-        picture: which drawing shows it (see `site.pictures`).
+        picture: drawing that shows it (see `site.pictures`).
     """
 
     asin: str
@@ -67,31 +56,23 @@ class Product:
     def from_json(cls, text: str) -> Product:
         """Read what `to_json` wrote."""
         data = json.loads(text)
-        data["bullets"] = tuple(data["bullets"])
-        data["attributes"] = tuple(data["attributes"])
+        data["bullets"], data["attributes"] = tuple(data["bullets"]), tuple(data["attributes"])
         data["options"] = {name: tuple(values) for name, values in data["options"].items()}
         data["reviews"] = tuple(Review(**review) for review in data["reviews"])
         return cls(**data)
 
     def document(self) -> str:
-        """The text that the search engine indexes: title, description, first bullet and options, lower case."""
-        options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in self.options.items())
+        """Return the indexed text: title, description, first bullet and options, lower case."""
+        pairs = self.options.items()
+        options = ", and ".join(f"{name}: {', '.join(values)}" for name, values in pairs)
         return " ".join([self.title, self.description, *self.bullets[:1], options]).lower()
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A shopper's goal.
+    """A shopper's goal: a wish for a product, with the attributes and option values that count.
 
-    Attributes:
-        asin: the product that the instruction was written for.
-        instruction: the wish in words.
-        attributes: attributes that count.
-        options: option values that count.
-        price_upper: highest price that counts, in dollars (1,000,000 without a limit).
-        title: name of that product.
-        query: its `query`.
-        product_category: its `product_category`.
+    `price_upper` is the highest price that counts, in dollars (1,000,000 without a limit).
     """
 
     asin: str
@@ -107,7 +88,7 @@ class Goal:
     def of(
         cls, product: Product, instruction: str, attributes: tuple[str, ...], options: tuple[str, ...], upper: float
     ) -> Goal:
-        """Return the goal that an instruction for a product is."""
+        """Return the goal of an instruction for a product."""
         filed = (product.title, product.query, product.product_category)
         return cls(product.asin, instruction, attributes, options, upper, *filed)
 
@@ -124,6 +105,6 @@ class Goal:
 
 
 def fold_text(value: object) -> str:
-    """Return a value as printable ASCII with single blanks: accents are dropped, other characters become `?`."""
+    """Return a value as printable ASCII with single blanks: no accents, `?` for other characters."""
     plain = (c for c in unicodedata.normalize("NFKD", str(value)) if not unicodedata.combining(c))
     return " ".join("".join(c if c.isspace() or " " <= c <= "~" else "?" for c in plain).split())

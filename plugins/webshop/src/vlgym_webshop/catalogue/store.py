@@ -8,6 +8,7 @@ from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 from vlgym.errors import UserError
 
@@ -15,8 +16,9 @@ from ..search import HITS, SearchIndex
 from .records import Goal, Product
 
 SCHEMA = """
-CREATE TABLE products (position INTEGER PRIMARY KEY, asin TEXT NOT NULL UNIQUE, category TEXT NOT NULL, query TEXT NOT
-NULL, body TEXT NOT NULL); CREATE INDEX products_category ON products (category);
+CREATE TABLE products (position INTEGER PRIMARY KEY, asin TEXT NOT NULL UNIQUE,
+  category TEXT NOT NULL, query TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX products_category ON products (category);
 CREATE INDEX products_query ON products (query);
 CREATE TABLE attributes (position INTEGER NOT NULL, attribute TEXT NOT NULL);
 CREATE INDEX attributes_attribute ON attributes (attribute);
@@ -24,7 +26,7 @@ CREATE TABLE goals (position INTEGER PRIMARY KEY, body TEXT NOT NULL);
 """
 FILE = "catalogue.sqlite"
 INDEX = "index"
-_CACHED = 512
+_LISTS = {"<c>": ("products", "category"), "<q>": ("products", "query"), "<a>": ("attributes", "attribute")}
 
 
 def write_products(folder: Path, products: Iterable[Product]) -> None:
@@ -51,25 +53,17 @@ def write_goals(folder: Path, goals: Iterable[Goal]) -> None:
 
 
 class Catalogue:
-    """Products, goals and search of one catalogue folder. Safe for threads; not to be carried over a fork.
-
-    Attributes:
-        folder: where it lies.
-        products: number of products.
-        goals: number of goals.
-
-    Raises:
-        UserError: the folder's files are damaged.
-    """
+    """Products, goals and search of one catalogue folder. Safe for threads, not after a fork."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = RLock()
-        self._product = lru_cache(_CACHED)(self._read_product)
+        self.product = lru_cache(512)(self._read_product)
+
+        # The file never changes, so SQLite needs no locks.
         try:
-            self._database = sqlite3.connect(
-                f"{(folder / FILE).resolve().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
-            )
+            address = f"{(folder / FILE).resolve().as_uri()}?mode=ro&immutable=1"
+            self._database = sqlite3.connect(address, uri=True, check_same_thread=False)
             self.products = int(self._one("SELECT COUNT(*) FROM products")[0])
             self.goals = int(self._one("SELECT COUNT(*) FROM goals")[0])
             self._index = SearchIndex.open(folder / INDEX)
@@ -83,47 +77,38 @@ class Catalogue:
         """Return goal `number`."""
         return Goal.from_json(self._one("SELECT body FROM goals WHERE position = ?", number)[0])
 
-    def product(self, asin: str) -> Product:
-        """Return a product by its article number (any case).
-
-        Raises:
-            KeyError: there is none of that number.
-        """
-        return self._product(asin.upper())
-
     def search(self, query: str) -> list[str]:
         """Return the article numbers that a query finds, best first, at most 50.
 
-        A first word `<c>`, `<q>` or `<a>` lists a category, products filed under a query, or an attribute, in
-        catalogue order, as published; the published `<r>` (random products) is a plain word here, because a page must
-        be a function of its address.
+        A first word `<c>`, `<q>` or `<a>` lists a category, products filed under a query, or an
+        attribute, in catalogue order, as published; the published `<r>` (random products) is a
+        plain word here, because a page must be a function of its address.
         """
         first, _, rest = query.strip().partition(" ")
-        statements = {
-            "<c>": "SELECT position FROM products WHERE category = ? ORDER BY position LIMIT ?",
-            "<q>": "SELECT position FROM products WHERE query = ? ORDER BY position LIMIT ?",
-            "<a>": "SELECT position FROM attributes WHERE attribute = ? ORDER BY position LIMIT ?",
-        }
-        if first in statements:
-            with self._lock:
-                return self._asins(row[0] for row in self._database.execute(statements[first], (rest.strip(), HITS)))
-        return self.search_texts(query)
+        if first not in _LISTS:
+            return self.search_texts(query)
+        table, column = _LISTS[first]
+        statement = f"SELECT position FROM {table} WHERE {column} = ? ORDER BY position LIMIT ?"
+        with self._lock:
+            rows = self._database.execute(statement, (rest.strip(), HITS)).fetchall()
+        return self._asins(row[0] for row in rows)
 
     def search_texts(self, query: str) -> list[str]:
-        """Return the article numbers whose texts the query finds, best first, at most 50; every word is a plain one."""
+        """Return the article numbers whose texts the query finds, best first, at most 50."""
         return self._asins(self._index.search(query))
 
     def _asins(self, positions: Iterable[int]) -> list[str]:
-        with self._lock:
-            return [self._one("SELECT asin FROM products WHERE position = ?", position)[0] for position in positions]
+        statement = "SELECT asin FROM products WHERE position = ?"
+        return [self._one(statement, position)[0] for position in positions]
 
     def _read_product(self, asin: str) -> Product:
-        row = self._one("SELECT body FROM products WHERE asin = ?", asin)
+        """Return a product by its article number (any case); a `KeyError` where there is none."""
+        row = self._one("SELECT body FROM products WHERE asin = ?", asin.upper())
         if row is None:
             raise KeyError(f"no product {asin}")
         return Product.from_json(row[0])
 
-    def _one(self, statement: str, *values: object) -> tuple:  # type: ignore[type-arg]
+    def _one(self, statement: str, *values: object) -> Any:
         with self._lock:
             return self._database.execute(statement, values).fetchone()
 

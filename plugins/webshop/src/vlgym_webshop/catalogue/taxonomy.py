@@ -1,10 +1,10 @@
-"""Reads taxonomy.yaml: the kinds of product that the generator knows, with their attributes and options."""
+"""Reads taxonomy.yaml and phrases.yaml: kinds of product with attributes and options, and sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -16,16 +16,12 @@ class Kind:
     """One kind of product.
 
     Attributes:
-        name: what a shopper calls it.
         picture: drawing that shows it.
-        category: department.
         path: category levels joined by ` › `.
         query: search that finds it.
         heads: nouns that end a title.
-        materials: words that may stand before the noun.
         uses: words that may follow `for`.
         price: lowest and highest price in dollars.
-        attributes: attributes that products of this kind may have.
         axes: option name -> all values; a product offers some of them.
     """
 
@@ -44,26 +40,40 @@ class Kind:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """All kinds, and for each attribute its sentence and its place in a phrase (before or after the noun)."""
+    """All kinds; for each attribute its sentence; the attributes that stand before the noun."""
 
     kinds: tuple[Kind, ...]
     sentences: Mapping[str, str]
     before: frozenset[str]
 
+    def kind_of(self, index: int) -> Kind:
+        """Return the kind of product, or of group of products, `index`; kinds take turns."""
+        return self.kinds[index % len(self.kinds)]
 
-@lru_cache(maxsize=1)
+
+@cache
+def load_data(name: str) -> Any:
+    """Return the content of a YAML file of the package."""
+    return read_yaml(resources.files("vlgym_webshop").joinpath(name).read_text("utf-8"))
+
+
+def load_words(name: str) -> tuple[str, ...]:
+    """Return a list of words.yaml."""
+    return tuple(load_data("words.yaml")[name].split())
+
+
+@cache
 def load_taxonomy() -> Taxonomy:
     """Return the taxonomy that ships with the package."""
-    data = read_yaml(resources.files(__package__).joinpath("taxonomy.yaml").read_text("utf-8"))
-    before, after = data["attributes"]["before"], data["attributes"]["with"]
+    data = load_data("catalogue/taxonomy.yaml")
     kinds = []
     for entry in data["types"]:
-        colours, options = entry.pop("colors"), entry.pop("options")
-        axes: dict[str, tuple[str, ...]] = {"color": tuple(data["colors"][colours])} if colours else {}
-        for name in options:
-            axes[data["options"][name]["axis"]] = tuple(data["options"][name]["values"])
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()
-        }
+        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        colours, options = fields.pop("colors"), [data["options"][name] for name in fields.pop("options")]
+        axes = {"color": tuple(data["colors"][colours])} if colours else {}
+        axes |= {option["axis"]: tuple(option["values"]) for option in options}
         kinds.append(Kind(**fields, axes=axes))
+
+    # A phrase has some attributes before the noun, others after `with`.
+    before, after = data["attributes"]["before"], data["attributes"]["with"]
     return Taxonomy(tuple(kinds), {**before, **after}, frozenset(before))

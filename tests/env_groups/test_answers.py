@@ -1,4 +1,4 @@
-"""Rewards and answers that are none: an environment that pays NaN, a worker that lies, a process whose parent dies."""
+"""Answers that are none and processes that are left behind: a worker that lies, a learner that is killed."""
 
 from __future__ import annotations
 
@@ -6,91 +6,32 @@ import math
 import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from toys import Coin, Walk, make_spec
+from env_groups.test_env_groups import PretendLink
 
-from vlgym.env_groups import wire
-from vlgym.env_groups.host import Host
 from vlgym.env_groups.workers import WorkerGroup
 from vlgym.errors import FailedError
-from vlgym.play.env_failures import EnvFailures
-from vlgym.play.policies import RandomPolicy
-from vlgym.play.rollout import Runner
-from vlgym.types import Outcome
 
 BAD = (math.nan, math.inf, -math.inf, None, "1", [1.0])
 
 
-@pytest.mark.parametrize("paid", BAD)
-def test_a_reward_that_is_no_finite_number_is_an_error_of_the_environment_at_its_turn(paid: Any) -> None:
-    class Broken(Coin):
-        def act(self, action: str) -> Outcome:
-            return Outcome(paid)
-
-    env = Broken(vlgym_spec=make_spec("vlgym/Coin-v0"))
-    env.reset(seed=1)
-    with pytest.raises(ValueError, match=r"vlgym/Coin-v0, turn 0: the reward is .* no finite number"):
-        env.step("<action>heads</action>")
-
-
-def test_a_broken_reward_is_a_failure_of_its_episode_and_the_others_go_on() -> None:
-    class Broken(Walk):
-        def act(self, action: str) -> Outcome:
-            return Outcome(math.nan)
-
-    def make(index: int) -> Any:
-        return (Broken if index else Walk)(vlgym_spec=make_spec("vlgym/Walk-v0"))
-
-    noted: list[Any] = []
-    runner = Runner([make(0), make(1)], remake=make, failures=EnvFailures(noted.append))
-    runner.step(RandomPolicy())
-    assert [failure["env_id"] for failure in noted] == ["vlgym/Walk-v0"]
-    assert "no finite number" in str(noted[0])
-
-
-class Liar:
-    """A worker whose answers to one request are changed."""
-
-    def __init__(self, do: str, change: Any) -> None:
-        self.name, self.do, self.change = "liar", do, change
-        self.host = Host(lambda env_id, **kwargs: Coin(vlgym_spec=make_spec(env_id), **kwargs))
-        self.requests: deque[Any] = deque()
-
-    def send(self, frame: bytes) -> None:
-        self.requests.append(wire.unpack(frame))
-
-    def flush(self) -> None:
-        pass
-
-    def receive(self, limit: float) -> Any:
-        request = self.requests.popleft()
-        answer = wire.unpack(self.host.write_answer(request))
-        if request["do"] == self.do:
-            self.change(answer)
-        return answer
-
-    def end(self) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
-
-
 def lie(*path: str, value: Any) -> Any:
-    """Change an item of an answer."""
+    """Return what changes an item of an answer."""
 
     def change(answer: dict[str, Any]) -> None:
-        held = answer
         for name in path[:-1]:
-            held = held[name]
-        held[path[-1]] = value
+            answer = answer[name]
+        answer[path[-1]] = value
 
     return change
+
+
+def info(*path: str, value: Any) -> Any:
+    return lie("value", "info", *path, value=value)
 
 
 GREY = np.full((4, 4, 3), 9, np.uint8)
@@ -114,25 +55,30 @@ LIES = [
     ("step", lambda answer: answer["value"].update(terminated=True, truncated=True)),
     ("solve", lie("value", value=7)), ("solve", lie("value", value="x" * 200_000)),
     ("think", lie("value", value=None)), ("describe", lie("value", value="x")),
+    ("step", info("success", value="yes")), ("step", info("invalid_action", value=0)),
+    ("step", info("score", value=math.nan)), ("step", info("score", value=np.float32("nan"))),
+    ("step", info("score", value="9")), ("step", info("seat", value=[])), ("step", info("vlgym", value=None)),
+    ("step", info("vlgym", "span", value=(1, "x"))), ("step", info("vlgym", "actions", value=[1])),
+    ("step", info("vlgym", "legal_actions", value=[None])), ("step", info("vlgym", "more", value=1)),
+    ("step", lie("value", "more", value=1)), ("step", lie("value", "observation", "more", value=1)),
+    ("step", info("more", value=np.zeros(3_000_000, np.uint8))),
+    ("solve", lie("more", value=1)), ("solve", lie("error", value={"type": "KeyError", "user": False, "line": ""})),
 ]  # fmt: skip
-
-
-def use(env: Any) -> None:
-    """Ask for everything once."""
-    env.reset(seed=1)
-    env.step("<action>heads</action>")
-    env.solve()
-    env.think("heads")
-    env.describe()
 
 
 @pytest.mark.parametrize(("do", "change"), LIES)
 def test_a_worker_that_lies_is_given_up_with_one_line(do: str, change: Any) -> None:
-    said: list[str] = []
-    group = WorkerGroup(lambda index: Liar(do, change), 1, tell=said.append)
+    class Liar(PretendLink):
+        def receive(self, limit: float) -> Any:
+            asked, answer = self.requests[0]["do"], super().receive(limit)
+            if asked == do:
+                change(answer)
+            return answer
+
+    group = WorkerGroup(Liar, 1)
     env = group.make("vlgym/Coin-v0")
     with pytest.raises(FailedError, match="wrote something that is no answer") as caught:
-        use(env)
+        env.reset(seed=1), env.step("<action>heads</action>"), env.solve(), env.think("heads"), env.describe()
     assert "\n" not in str(caught.value)
     assert group.lost == 4
 
