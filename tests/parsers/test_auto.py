@@ -212,9 +212,9 @@ class Writer:
         return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
 
 
-MORE = ("NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
+MORE = ("WebShop-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
         "BabyAIGoTo-v0")  # fmt: skip
-PLAYED = ["WebShop-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
+PLAYED = ["NumberLine-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
 UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # a cut action may go on: `search[red``
 FEW = ["tag", "call of Hermes, Qwen", "last line, full stop"]
 
