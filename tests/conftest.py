@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile(
-    "vlgym", deadline=None, derandomize=True, max_examples=int(os.environ.get("VLGYM_EXAMPLES", "20"))
-)
+examples = int(os.environ.get("VLGYM_EXAMPLES", "20"))
+settings.register_profile("vlgym", deadline=None, derandomize=True, max_examples=examples)
 settings.load_profile("vlgym")
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
@@ -25,4 +24,4 @@ if str(HERE) not in sys.path:
 @pytest.fixture
 def toys_importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let child processes import `toys` and `broken_toys`."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")])))
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)

@@ -90,7 +90,8 @@ def write_run(
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
     """Return the lines of metadata.jsonl, without their checksums."""
-    return [unseal(json.loads(line)) for line in (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = (folder / "metadata.jsonl").read_text(encoding="utf-8").splitlines()
+    return [unseal(json.loads(line)) for line in lines]
 
 
 def write_rows(folder: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,10 +1,10 @@
-"""A chat completions server for tests and benchmarks: real HTTP on loopback, a deterministic model, faults on demand.
+"""A chat completions server for tests and benchmarks: HTTP, a deterministic model, and faults.
 
     python tests/fault_server.py --latency 1.0
 
-The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels chooses among the
-legal actions that the last user turn lists. So whatever goes wrong on the way, equal prompts have equal replies. As a
-program it prints its address and serves until it is stopped; GET /stats tells its counts.
+The model's reply is a pure function of the request's messages: a hash of texts and decoded pixels
+chooses among the legal actions that the last user turn lists. As a program it prints its address
+and serves until it is stopped; GET /stats tells its counts.
 """
 
 from __future__ import annotations
@@ -99,9 +99,11 @@ class FaultServer:
         refusal: int = 400, keep: bool = True,
     ) -> None:  # fmt: skip
         schedule = faults or {}
-        self._choose: Choose = (lambda asked: schedule.get(asked.number)) if isinstance(schedule, Mapping) else schedule
+        by_number: Choose = lambda asked: schedule.get(asked.number)  # noqa: E731
+        self._choose = by_number if isinstance(schedule, Mapping) else schedule
         self.latency, self.spread, self.key, self.model, self.odd = latency, spread, key, model, odd
-        self.refuses, self.demands, self.refusal, self.keep = dict(refuses or {}), dict(demands or {}), refusal, keep
+        self.refuses, self.demands = dict(refuses or {}), dict(demands or {})
+        self.refusal, self.keep = refusal, keep
         self.asked: list[Asked] = []
         self.counts: Counter[str] = Counter()
         self.most_at_once = self._now = 0
@@ -150,7 +152,8 @@ class FaultServer:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 arrived = self._loop.time()
                 method, path, _ = head[0].split(" ", 2)
-                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+                fields = (line.partition(":") for line in head[1:])
+                headers = {name.lower(): value.strip() for name, _, value in fields}
                 data = await reader.readexactly(int(headers.get("content-length", "0")))
                 if not await self._answer(method, path, headers, data, writer, arrived):
                     break
@@ -274,12 +277,20 @@ class FaultServer:
 
 
 def _call(text: str) -> dict[str, Any]:
-    action = "".join(re.findall("<action>(.*)</action>", text))
-    return {"function": {"name": "act", "arguments": json.dumps({"action": action})}, "id": "1", "type": "function"}
+    arguments = json.dumps({"action": "".join(re.findall("<action>(.*)</action>", text))})
+    return {"function": {"name": "act", "arguments": arguments}, "id": "1", "type": "function"}
 
 
 def _end(reason: str | None, **more: Any) -> Callable[[str], dict[str, Any]]:
     return lambda text: {"finish_reason": reason, **more}
+
+
+def _content(content: Any, **message: Any) -> dict[str, Any]:
+    return {"message": {"content": content, **message}}
+
+
+def _say(**message: Any) -> Callable[[str], dict[str, Any]]:
+    return lambda text: {"message": message}
 
 
 def _halve(text: str) -> tuple[str, str]:
@@ -287,44 +298,47 @@ def _halve(text: str) -> tuple[str, str]:
 
 
 SERVED: dict[str, Callable[[str], dict[str, Any]]] = {
-    "refuse": lambda text: {"message": {"content": None, "refusal": "I will not help with that."}},
-    "filter": lambda text: {"message": {"content": None}, "finish_reason": "content_filter"},
-    "null": lambda text: {"message": {"content": None}}, "empty": lambda text: {"message": {"content": ""}},
+    "refuse": _say(content=None, refusal="I will not help with that."),
+    "filter": _end("content_filter", message={"content": None}),
+    "null": _say(content=None),
+    "empty": _say(content=""),
     "cut": lambda text: {"message": {"content": _halve(text)[0]}, "finish_reason": "length"},
-    "parts": lambda text: {"message": {"content": [{"type": "text", "text": piece} for piece in _halve(text)]}},
-    "reasoning": lambda text: {"message": {"reasoning_content": "<action>nonsense</action>"}},
-    "surrogate": lambda text: {"message": {"content": text + "\ud800"}},
-    "in_reasoning_content": lambda text: {"message": {"content": None, "reasoning_content": text}},
-    "in_reasoning": lambda text: {"message": {"content": "", "reasoning": f"Or <action>?</action>\n\n{text}"}},
-    "thoughts": lambda text: {"message": {"reasoning": [{"type": "reasoning.text", "text": "I see."}]}},
-    "half_thought": lambda text: {"message": {"content": None, "reasoning": text[:5]}, "finish_reason": "stop"},
-    "cut_thought": lambda text: {"message": {"content": None, "reasoning": text}, "finish_reason": "length"},
-    "tool_call": lambda text: {"message": {"content": None, "tool_calls": [_call(text)]}, "finish_reason": "stop"},
-    "function_call": lambda text: {"message": {"content": "", "function_call": _call(text)["function"]}},
-    "output_text": lambda text: {"message": {"content": [{"type": "output_text", "text": text, "annotations": []}]}},
-    "thinking_part": lambda text: {"message": {"content": [
+    "parts": lambda text: _content([{"type": "text", "text": piece} for piece in _halve(text)]),
+    "reasoning": _say(reasoning_content="<action>nonsense</action>"),
+    "surrogate": lambda text: _content(text + "\ud800"),
+    "in_reasoning_content": lambda text: _content(None, reasoning_content=text),
+    "in_reasoning": lambda text: _content("", reasoning=f"Or <action>?</action>\n\n{text}"),
+    "thoughts": _say(reasoning=[{"type": "reasoning.text", "text": "I see."}]),
+    "half_thought": lambda text: {**_content(None, reasoning=text[:5]), "finish_reason": "stop"},
+    "cut_thought": lambda text: {**_content(None, reasoning=text), "finish_reason": "length"},
+    "tool_call": lambda text: {**_content(None, tool_calls=[_call(text)]), "finish_reason": "stop"},
+    "function_call": lambda text: _content("", function_call=_call(text)["function"]),
+    "output_text": lambda text: _content([{"type": "output_text", "text": text, "annotations": []}]),
+    "thinking_part": lambda text: _content([
         {"type": "thinking", "thinking": [{"type": "text", "text": "<action>?</action>"}]},
         {"type": "text", "text": text},
-    ]}},
+    ]),
     "responses": lambda text: {"body": {"choices": None, "status": "completed", "error": None, "output": [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "I see."}]},
         {"type": "message", "content": [{"type": "output_text", "text": text}]},
     ]}},
     "responses_failed": lambda text: {"body": {"choices": None, "status": "failed", "output": []}},
-    "choice_error": lambda text: {"finish_reason": "error", "error": {"code": 502, "message": "upstream died"}},
+    "choice_error": _end("error", error={"code": 502, "message": "upstream died"}),
     "error_beside": lambda text: {"body": {"error": {"message": "upstream died", "code": 502}}},
     "error_too_long": lambda text: {"body": {"choices": None, "error": {"message": "The prompt is too long."}}},
     "sensitive": _end("sensitive", message={"content": ""}),
     "abort": _end("abort"), "error": _end("error"), "network_error": _end("network_error"),
-    "no_resource": _end("insufficient_system_resource"), "no_reason": _end(None), "end_turn": _end("end_turn"),
-    "window": _end("model_context_window_exceeded"), "repetition": _end("repetition"),
+    "no_resource": _end("insufficient_system_resource"), "no_reason": _end(None),
+    "end_turn": _end("end_turn"), "window": _end("model_context_window_exceeded"),
+    "repetition": _end("repetition"),
 }  # fmt: skip
-"""Answers with status 200 as servers give them: kind -> changes of the message, the choice or the body."""
+"""Answers with status 200: kind -> changes of the message, the choice or the body."""
 
 
 def write_events(completion: dict[str, Any]) -> bytes:
-    """Return a chat completion as server-sent events: the reply in two pieces, its end, and the usage."""
-    (choice,), head = completion["choices"], {**completion, "object": "chat.completion.chunk", "usage": None}
+    """Return a chat completion as server-sent events: two pieces, the end, and the usage."""
+    (choice,), usage = completion["choices"], completion["usage"]
+    head = {**completion, "object": "chat.completion.chunk", "usage": None}
     text = choice["message"].get("content")
     pieces = [text[:9], text[9:]] if isinstance(text, str) else [text]
     first = {"index": 0, "delta": {**choice["message"], "content": pieces[0]}, "finish_reason": None}
@@ -332,13 +346,14 @@ def write_events(completion: dict[str, Any]) -> bytes:
         {**head, "choices": [first]},
         *({**head, "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces[1:]),
         {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]},
-        {**head, "choices": [], "usage": {**completion["usage"], "total_tokens": sum(completion["usage"].values())}},
+        {**head, "choices": [], "usage": {**usage, "total_tokens": sum(usage.values())}},
     ]
-    return b"".join(b"data: %s\n\n" % data for data in (*(json.dumps(each).encode() for each in chunks), b"[DONE]"))
+    datas = (*(json.dumps(each).encode() for each in chunks), b"[DONE]")
+    return b"".join(b"data: %s\n\n" % data for data in datas)
 
 
 def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
-    """Return a reply in the form that the prompt asks for, with a legal action that the digest chooses."""
+    """Return a reply in the prompt's form with a legal action that the digest chooses."""
     texts = [_text(message["content"]) for message in messages if message["role"] == "user"]
     listed = re.findall(r"Legal actions: (.*)", texts[-1])
     if not listed:
@@ -354,7 +369,7 @@ def choose_action(messages: list[dict[str, Any]], digest: str) -> str:
 
 @functools.lru_cache(256)
 def decode_url(url: str) -> tuple[np.ndarray, str]:
-    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash; another kind of picture is refused."""
+    """Return the pixels of a PNG data URL, `[H, W, 3] uint8`, and their hash."""
     front, _, data = url.partition(",")
     if front != "data:image/png;base64":
         raise ValueError(f"not a PNG data URL: {front[:40]}")

@@ -1,94 +1,92 @@
 """Replies as models write them: the form by which `auto` reads each, and its writer."""
 
-import json
 from collections.abc import Callable
 
+# Form -> name -> reply, with the action at `@`.
+_TEMPLATES = {
+    "tag": {
+        "tag": "I think. <action>@</action>",
+        "tag, upper case": "<ACTION> @ </ACTION> and on",
+        "tag, full stop": "<action>@.</action>",
+        "tag, quotes": '<action>"@"</action>',
+        "tag, typographic quotes": "<action>“@”</action>",
+        "tag, bold": "<action>**@**</action>",
+        "tag, italics": "<action>_@_</action>",
+        "tag, backticks": "<action>`@`</action>",
+        "tag, fence": "<action>\n```text\n@\n```\n</action>",
+        "tag, brackets": "<action>[@]</action>",
+        "tag, full-width": "＜action＞@＜/action＞",
+        "tag, closing mark cut off by the server": "So I do it. <action>@",
+        "tag of MiniMax M3's call": "]<]minimax[>[<action>@]<]minimax[>[</action>",
+    },
+    "answer": {
+        "answer": "<answer>\n@\n</answer>",
+        "response": "<response>@</response>",
+        "action of BALROG": "<|ACTION|>@<|END|>",
+    },
+    "boxed": {
+        "boxed": "Therefore $\\boxed{@}$.",
+        "boxed text": "Answer: \\boxed{\\text{@}}",
+    },
+    "box": {
+        "box of GLM": "It is <|begin_of_box|>@<|end_of_box|>.",
+    },
+    "call": {
+        "JSON": '{"thoughts": "a {wall}", "action": "@"}',
+        "JSON in a fence": '```json\n{\n "Action": "@"\n}\n```',
+        "JSON with a comma and a line break": '{"thoughts": "a\nwall", "action": "@",}',
+        "JSON list of actions": '{"actions": ["@"]}',
+        "call of Hermes, Qwen": '<tool_call>{"name": "act", "arguments": {"action": "@"}}</tool_call>',
+        "call of xLAM, Mistral": '[TOOL_CALLS][{"name": "act", "arguments": {"action": "@"}}]',
+        "call of Llama": '<|python_tag|>{"name": "act", "parameters": {"action": "@"}}',
+        "call of Inkling": '<|message_model|>act{"name": "act", "args": {"action": "@"}}<|end_message|>',
+        "call of Apertus": '<|tools_prefix|>[{"act": {"action": "@"}}]',
+        "call of Kimi K2": 'functions.act:0<|x|>{"action": "@"}<|end|>',
+        "call with arguments as a string": '{"function": {"name": "act", "arguments": "{\\"action\\": \\"@\\"}"}}',
+        "call by name": '{"name": "@", "arguments": {}}',
+        "call of Qwen3-Coder": "<tool_call><function=act><parameter=action>\n@\n</parameter></function></tool_call>",
+        "call of MiniMax M2": '<invoke name="act"><parameter name="action">@</parameter></invoke>',
+        "call of DeepSeek V3.2": '<｜DSML｜invoke name="act"><｜DSML｜parameter name="action" stri'
+        'ng="true">@</｜DSML｜parameter>',
+        "call of MiniCPM": '<function name="act"><param name="action"><![CDATA[@]]></param></function>',
+        "call of GLM": "<tool_call>act\n<arg_key>action</arg_key>\n<arg_value>@</arg_value>\n</tool_call>",
+        "call of K2 Horizon": "<ifm|tool_call>act<ifm|arg_key>action</ifm|arg_key><ifm|arg_value>@</ifm|arg_value>",
+        "call of GLM Flash": "<tool_call>act><arg_key>action=@</arg_value>",
+        "call of Kimi K3": '<|open|>argument key="action" type="string"<|sep|>@<|close|>argument<|sep|>',
+        "call of Solar Open 2": "<|tool_arg:start|>action<|tool_arg:value|>@<|tool_arg:end|>",
+        "call of Llama 4, Gemma 3, Olmo 3": '<function_calls>act(action="@")</function_calls>',
+        "call of Gemma 4": '<|tool_call>call:act{action:<|"|>@<|"|>}<tool_call|>',
+        "call of Gemma 4, stripped": "call:act{action:@}",
+        "call of FunctionGemma": "call:act{action:<escape>@<escape>}<end_function_call>",
+        "call of gpt-oss, stripped": 'assistantcommentary to=functions.act json{"action": "@"}',
+        "call of CWM": "<tool: function>act @</tool>",
+        "dict of Python": "{'action': '@'}",
+    },
+    "line": {
+        "line": "A wall.\nAction: @",
+        "line, bold": "A wall.\n**Action:** @\nSo be it.",
+        "line, bold as a whole": "**Action: @**",
+        "line, upper case": "ACTION: @.",
+        "line, value below": "Final Answer:\n`@`",
+        "line of ReAct": "Thought: go\nAction: act\nAction Input: @",
+    },
+    "brackets": {
+        "brackets": "I choose [@] here",
+    },
+    "bare": {
+        "last line": "There is a wall.\n\n@",
+        "last line, full stop": "**@.**\n",
+        "response of Apriel": "A wall. [BEGIN FINAL RESPONSE]@[END FINAL RESPONSE]",
+        "last line, end tokens": "<|START_ACTION|>\n@<|END_OF_TURN_TOKEN|>\n</s>",
+        "fence": "So:\n```\n@\n```\n",
+    },
+}
 
-def call(action: str, **names: str) -> str:
-    return json.dumps({names.get("name", "name"): "act", names.get("arguments", "arguments"): {"action": action}})
 
-
-def pipes(text: str) -> Callable[[str], str]:
-    """Return the writer of a call whose marks have bars, the action at `@`."""
-    return lambda action: text.replace("@", action)
+def _writer(template: str) -> Callable[[str], str]:
+    return lambda action: template.replace("@", action)
 
 
 FORMS: dict[str, tuple[str, Callable[[str], str]]] = {
-    "tag": ("tag", "I think. <action>{}</action>".format),
-    "tag, upper case": ("tag", "<ACTION> {} </ACTION> and on".format),
-    "tag, full stop": ("tag", "<action>{}.</action>".format),
-    "tag, quotes": ("tag", '<action>"{}"</action>'.format),
-    "tag, typographic quotes": ("tag", "<action>“{}”</action>".format),
-    "tag, bold": ("tag", "<action>**{}**</action>".format),
-    "tag, italics": ("tag", "<action>_{}_</action>".format),
-    "tag, backticks": ("tag", "<action>`{}`</action>".format),
-    "tag, fence": ("tag", "<action>\n```text\n{}\n```\n</action>".format),
-    "tag, brackets": ("tag", "<action>[{}]</action>".format),
-    "tag, full-width": ("tag", "＜action＞{}＜/action＞".format),
-    "tag, closing mark cut off by the server": ("tag", "So I do it. <action>{}".format),
-    "tag of MiniMax M3's call": ("tag", pipes("]<]minimax[>[<action>@]<]minimax[>[</action>")),
-    "answer": ("answer", "<answer>\n{}\n</answer>".format),
-    "response": ("answer", "<response>{}</response>".format),
-    "action of BALROG": ("answer", pipes("<|ACTION|>@<|END|>")),
-    "boxed": ("boxed", lambda action: rf"Therefore $\boxed{{{action}}}$."),
-    "boxed text": ("boxed", lambda action: rf"Answer: \boxed{{\text{{{action}}}}}"),
-    "box of GLM": ("box", pipes("It is <|begin_of_box|>@<|end_of_box|>.")),
-    "JSON": ("call", lambda action: json.dumps({"thoughts": "a {wall}", "action": action})),
-    "JSON in a fence": ("call", lambda action: f"```json\n{json.dumps({'Action': action}, indent=1)}\n```"),
-    "JSON with a comma and a line break": ("call", lambda action: f'{{"thoughts": "a\nwall", "action": "{action}",}}'),
-    "JSON list of actions": ("call", lambda action: json.dumps({"actions": [action]})),
-    "call of Hermes, Qwen": ("call", lambda action: f"<tool_call>{call(action)}</tool_call>"),
-    "call of xLAM, Mistral": ("call", lambda action: f"[TOOL_CALLS][{call(action)}]"),
-    "call of Llama": ("call", lambda action: f"<|python_tag|>{call(action, arguments='parameters')}"),
-    "call of Inkling": ("call", lambda action: f"<|message_model|>act{call(action, arguments='args')}<|end_message|>"),
-    "call of Apertus": ("call", lambda action: f"<|tools_prefix|>{json.dumps([{'act': {'action': action}}])}"),
-    "call of Kimi K2": ("call", lambda action: f"functions.act:0<|x|>{json.dumps({'action': action})}<|end|>"),
-    "call with arguments as a string": (
-        "call",
-        lambda action: json.dumps({"function": {"name": "act", "arguments": json.dumps({"action": action})}}),
-    ),
-    "call by name": ("call", lambda action: json.dumps({"name": action, "arguments": {}})),
-    "call of Qwen3-Coder": (
-        "call",
-        "<tool_call><function=act><parameter=action>\n{}\n</parameter></function></tool_call>".format,
-    ),
-    "call of MiniMax M2": ("call", '<invoke name="act"><parameter name="action">{}</parameter></invoke>'.format),
-    "call of DeepSeek V3.2": (
-        "call",
-        '<｜DSML｜invoke name="act"><｜DSML｜parameter name="action" string="true">{}</｜DSML｜parameter>'.format,
-    ),
-    "call of MiniCPM": ("call", '<function name="act"><param name="action"><![CDATA[{}]]></param></function>'.format),
-    "call of GLM": (
-        "call",
-        "<tool_call>act\n<arg_key>action</arg_key>\n<arg_value>{}</arg_value>\n</tool_call>".format,
-    ),
-    "call of K2 Horizon": (
-        "call",
-        pipes("<ifm|tool_call>act<ifm|arg_key>action</ifm|arg_key><ifm|arg_value>@</ifm|arg_value>"),
-    ),
-    "call of GLM Flash": ("call", "<tool_call>act><arg_key>action={}</arg_value>".format),
-    "call of Kimi K3": ("call", pipes('<|open|>argument key="action" type="string"<|sep|>@<|close|>argument<|sep|>')),
-    "call of Solar Open 2": ("call", pipes("<|tool_arg:start|>action<|tool_arg:value|>@<|tool_arg:end|>")),
-    "call of Llama 4, Gemma 3, Olmo 3": ("call", '<function_calls>act(action="{}")</function_calls>'.format),
-    "call of Gemma 4": ("call", pipes('<|tool_call>call:act{action:<|"|>@<|"|>}<tool_call|>')),
-    "call of Gemma 4, stripped": ("call", pipes("call:act{action:@}")),
-    "call of FunctionGemma": ("call", pipes("call:act{action:<escape>@<escape>}<end_function_call>")),
-    "call of gpt-oss, stripped": (
-        "call",
-        lambda action: f"assistantcommentary to=functions.act json{json.dumps({'action': action})}",
-    ),
-    "call of CWM": ("call", "<tool: function>act {}</tool>".format),
-    "dict of Python": ("call", pipes("{'action': '@'}")),
-    "line": ("line", "A wall.\nAction: {}".format),
-    "line, bold": ("line", "A wall.\n**Action:** {}\nSo be it.".format),
-    "line, bold as a whole": ("line", "**Action: {}**".format),
-    "line, upper case": ("line", "ACTION: {}.".format),
-    "line, value below": ("line", "Final Answer:\n`{}`".format),
-    "line of ReAct": ("line", "Thought: go\nAction: act\nAction Input: {}".format),
-    "brackets": ("brackets", "I choose [{}] here".format),
-    "last line": ("bare", "There is a wall.\n\n{}".format),
-    "last line, full stop": ("bare", "**{}.**\n".format),
-    "response of Apriel": ("bare", "A wall. [BEGIN FINAL RESPONSE]{}[END FINAL RESPONSE]".format),
-    "last line, end tokens": ("bare", pipes("<|START_ACTION|>\n@<|END_OF_TURN_TOKEN|>\n</s>")),
-    "fence": ("bare", "So:\n```\n{}\n```\n".format),
+    name: (form, _writer(template)) for form, rows in _TEMPLATES.items() for name, template in rows.items()
 }

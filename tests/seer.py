@@ -29,14 +29,16 @@ class Seer:
 
     def answer(self, pictures: Sequence[np.ndarray], legal: list[str]) -> str:
         """Return the content of the third picture where 12 words are legal, else of the first."""
-        seen = [self.known[hash_pixels(image)] for place, image in enumerate(pictures, 1) if not self.drop(place)]
+        left = [image for place, image in enumerate(pictures, 1) if not self.drop(place)]
+        seen = [self.known[hash_pixels(image)] for image in left]
         if legal == ["next"] or not seen:
             return f"<action>{legal[0]}</action>"
         return f"<action>{seen[min(2 if len(legal) == 12 else 0, len(seen) - 1)]}</action>"
 
 
 def _pictures(turn: Turn) -> list[np.ndarray]:
-    return [part["image"] for message in turn.messages for part in message["content"] if part["type"] == "image"]
+    parts = (part for message in turn.messages for part in message["content"])
+    return [part["image"] for part in parts if part["type"] == "image"]
 
 
 @functools.cache

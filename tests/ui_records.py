@@ -48,14 +48,16 @@ def play(
     records: list[StepRecord] = []
     for turn, reward in enumerate(rewards):
         image, last = draw((40 * number + 60 * turn) % 256), turn == len(rewards) - 1
-        earlier = [{"type": "image", "image": record.image} for record in records[-1:]] if history else []
+        before = records[-1:] if history else []
+        earlier = [{"type": "image", "image": record.image} for record in before]
         reply = replies[turn] if turn < len(replies) else "I go <action>right</action>"
         code = codes[turn] if turn < len(codes) else "ok"
         at = reply.find("<action>") + 8
         span = (at, reply.find("</action>")) if code == "ok" and "</action>" in reply else None
+        shown = {"type": "image", "image": image}
         prompt = [
             {"role": "system", "content": [{"type": "text", "text": "You play."}]},
-            {"role": "user", "content": [*earlier, {"type": "image", "image": image}, {"type": "text", "text": "Go."}]},
+            {"role": "user", "content": [*earlier, shown, {"type": "text", "text": "Go."}]},
         ]
         records.append(
             StepRecord(

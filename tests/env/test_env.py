@@ -63,7 +63,7 @@ def test_a_win_terminates_and_the_turn_limit_truncates(max_turns, reply, ends):
     won = reply == RIGHT
     assert [result[2:4] for result in results] == ends
     assert [result[1] for result in results] == [0.0, 0.0, float(won)]
-    assert (results[-1][4]["success"], env.episode_return) == (won, float(won))
+    assert (results[-1][4]["success"], env.episode_return) == (won, won)
     with pytest.raises(gymnasium.error.ResetNeeded, match=r"call env.reset\(\)"):
         env.step(reply)
 
@@ -134,7 +134,8 @@ def test_a_turn_after_a_failure_begins_with_the_failure_and_the_format(parser, r
     assert info["vlgym"]["turn_text"].split("\n")[0] == line == info["vlgym"]["feedback"]
     assert observation["text"] == plain.replace("\n\n", f"\n\n{line}\n")  # and nothing else
     other = make_walk(parser=parser)
-    assert other.set_state(json.loads(json.dumps(env.get_state())))[0]["text"] == observation["text"]
+    state = json.loads(json.dumps(env.get_state()))
+    assert other.set_state(state)[0]["text"] == observation["text"]
     text = env.step(env.action_space.sample())[0]["text"]
     assert "Your reply" not in text
     assert "your reply" not in text.split("\n\n")[-1]
@@ -250,13 +251,14 @@ def test_an_action_that_is_no_string_is_a_user_error() -> None:
         env.step(3)  # type: ignore[arg-type]
 
 
+JSON_WALK = make_walk(parser="json", max_turns=10**6)
+begin(JSON_WALK)
+
+
 @given(st.text(max_size=200))
 def test_no_text_raises_or_pays(text: str) -> None:
-    env = make_walk(parser="json")
-    begin(env)
-    _, reward, terminated, _, info = env.step(text)
-    assert info["invalid_action"]
-    assert (reward, terminated) == (0.0, False)
+    _, reward, terminated, _, info = JSON_WALK.step(text)
+    assert (info["invalid_action"], reward, terminated) == (True, 0.0, False)
 
 
 def test_the_oracle_solves_with_thoughts_in_the_parsers_format() -> None:

@@ -31,10 +31,11 @@ class Steps(Walk):
         self.luck = int(rng.integers(10**9))
 
     def save(self) -> dict[str, Any] | None:
-        return {"target": self.target, "position": self.position, "luck": self.luck} if self.saves else None
+        names = ("target", "position", "luck")
+        return {name: getattr(self, name) for name in names} if self.saves else None
 
     def load(self, state: dict[str, Any]) -> None:
-        self.target, self.position, self.luck = state["target"], state["position"], state["luck"]
+        vars(self).update(state)
 
 
 class SavedSteps(Steps):

@@ -31,7 +31,8 @@ def sketch_part(part: dict[str, Any]) -> str:
 
 def test_a_template_fills_in_its_fields() -> None:
     template = PromptTemplate(1, "{task} {format} {max_turns}", "{state} / {actions} / {turn} of {max_turns}")
-    assert template.write_instructions(task="Go.", reply_format="Say {x}.", max_turns=9) == "Go. Say {x}. 9"
+    written = template.write_instructions(task="Go.", reply_format="Say {x}.", max_turns=9)
+    assert written == "Go. Say {x}. 9"
     written = template.write_turn(state="Here {task}", actions=["a", "b"], turn=0, max_turns=9)
     assert written == "Here {task} / a, b / 1 of 9"
 
@@ -103,7 +104,8 @@ def test_a_window_keeps_the_last_turns_drops_the_oldest_images_and_says_the_inst
 
 @pytest.mark.parametrize("modality", ["image", "text", "both", "none"])
 def test_an_environment_that_shows_no_picture_gets_none_and_omits_none(modality: str) -> None:
-    layout = PromptBuilder.for_env(SimpleNamespace(modality=modality, vlgym_spec=None), PromptBuilder(2, 1))
+    env = SimpleNamespace(modality=modality, vlgym_spec=None)
+    layout = PromptBuilder.for_env(env, PromptBuilder(2, 1))
     shown = modality in ("image", "both")
     assert sketch(layout.build("I", "NOW", picture(9), PAST))[2:] == [
         ("user", "(image omitted)\nturn 2" if shown else "turn 2"),

@@ -112,7 +112,7 @@ class Named(TagParser):
     word = ""
 
 
-WAYS: list[Callable[[Any], Any]] = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301 - made here
+WAYS: list[Callable[[Any], Any]] = [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]  # noqa: S301
 both_ways = pytest.mark.parametrize("copied", WAYS, ids=["deep copy", "pickle"])
 
 

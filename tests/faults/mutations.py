@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="PATTERN", help="changes that it matches")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args()
-    chosen = [each for each in read_list() if re.search(args.only, f"{each.file} {each.env_id} {each.what}")]
+    changes = ((each, f"{each.file} {each.env_id} {each.what}") for each in read_list())
+    chosen = [each for each, words in changes if re.search(args.only, words)]
     unchanged = {each.env_id: Mutation(each.file, "nothing", env_id=each.env_id) for each in chosen}
     if wrong := [each.env_id or "the learners" for each in unchanged.values() if is_noticed(each)]:
         sys.exit(f"the unchanged copy fails: {', '.join(wrong)}")

@@ -35,7 +35,8 @@ def test_a_form_is_read_and_its_nearest_illegal_twin_is_refused(name: str) -> No
         assert action in text[slice(*parsed.span)]
     for illegal in ("turn lef", "turn leftt", "pick up 2", "pick up 1 0", "turn left or turn right"):
         parsed = read_reply(AUTO, write(illegal), LEGAL)
-        assert parsed.failure == ("illegal_action" if form == "tag" and "cut off" not in name else "no_action"), illegal
+        tagged = form == "tag" and "cut off" not in name
+        assert parsed.failure == ("illegal_action" if tagged else "no_action"), illegal
         assert parsed.form is None
 
 
@@ -43,7 +44,8 @@ def test_a_form_is_read_and_its_nearest_illegal_twin_is_refused(name: str) -> No
 def test_a_form_in_a_thought_is_not_read(name: str) -> None:
     write = FORMS[name][1]
     assert read_reply(AUTO, f"<think>{write('turn left')}", LEGAL).failure == "no_action"
-    assert read_reply(AUTO, f"{write('turn left')}</think>{write('turn right')}", LEGAL).actions == ("turn right",)
+    text = f"{write('turn left')}</think>{write('turn right')}"
+    assert read_reply(AUTO, text, LEGAL).actions == ("turn right",)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,8 @@ def test_the_more_trusted_form_wins() -> None:
     order = ["tag", "answer", "boxed", "box", "call", "line", "brackets", "bare"]
     assert set(order) == set(first)
     for high, low in pairwise(order):
-        text = f"{first[low]('turn right')}\n{first[high]('turn left')}" if low != "bare" else "[turn left]\nturn right"
+        text = f"{first[low]('turn right')}\n{first[high]('turn left')}"
+        text = text if low != "bare" else "[turn left]\nturn right"
         assert read_reply(AUTO, text, LEGAL).form == high, text
         text = f"{first[high]('fly')}\n{first[low]('turn right')}"
         assert read_reply(AUTO, text, LEGAL).form == low, text
@@ -92,7 +95,7 @@ SIGNS = ["1", "2", "10", "+", "-", "*", "/", "(", ")", "="]
 def test_signs_and_numbers_are_read_in_every_form(sign: str) -> None:
     for name, (form, write) in FORMS.items():
         if name == "tag, closing mark cut off by the server" and sign == "1":
-            assert read_reply(AUTO, write(sign), SIGNS).failure == "no_action", "10 may have been cut"
+            assert read_reply(AUTO, write(sign), SIGNS).failure == "no_action"
             continue
         assert read_reply(AUTO, write(sign), SIGNS).actions == (sign,), name
         assert read_reply(AUTO, write(f"{sign}{sign}"), SIGNS).failure is not None, (name, form)
@@ -121,8 +124,8 @@ def test_an_environment_s_own_match_decides() -> None:
         assert (parsed.actions, parsed.form) == (("search[red mug]",), form), name
         assert read_reply(AUTO, write("search[]"), ["click[back]"], match).failure is not None
     same = "Action: search[a]\nAction: search[A]"
-    assert read_reply(AUTO, same, None, match).actions == ("search[a]",), "equal by the environment's match"
-    assert read_reply(get_parser("tag"), "<action>x</action>", None, match).actions == ("x",), "other parsers take none"
+    assert read_reply(AUTO, same, None, match).actions == ("search[a]",)
+    assert read_reply(get_parser("tag"), "<action>x</action>", None, match).actions == ("x",)
 
 
 def test_without_legal_actions_marked_forms_are_read_and_no_others() -> None:
@@ -209,11 +212,11 @@ class Writer:
         return [Reply(self.writers[turn.repeat](str(unwrap(turn.env).oracle()))) for turn in turns]
 
 
-MORE = ("NumberLine-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
+MORE = ("WebShop-v1", "EZPoints-v1", "TicTacToe-v0", "ALFWorldPick-v1", "SokobanDrawn-v0", "OneRoomS6Fast-v1",
         "BabyAIGoTo-v0")  # fmt: skip
-PLAYED = ["WebShop-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
+PLAYED = ["NumberLine-v1", *(pytest.param(env_id, marks=pytest.mark.exhaustive) for env_id in MORE)]
 UNSURE = ("ALFWorldPick-v1", "WebShop-v1")  # a cut action may go on: `search[red``
-FEW = ["tag", "brackets", "call of Hermes, Qwen", "last line, full stop"]
+FEW = ["tag", "call of Hermes, Qwen", "last line, full stop"]
 
 
 @pytest.mark.parametrize("env_id", PLAYED)

@@ -37,10 +37,10 @@ FAMILIES = [
     ("[THINK]", "[/THINK]", True, True),  # Magistral, Ministral 3
     ("◁think▷", "◁/think▷", True, True),  # Kimi
     ("<|open|>think<|sep|>", "<|close|>think<|sep|><|open|>response<|sep|>", True, True),  # Kimi K3
-    ("", "thinkresponse", True, False),  # Kimi K3, special tokens stripped
+    ("", "thinkresponse", True, False),  # Kimi K3, stripped
     ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>", False, True),  # gpt-oss
     ("<|channel|>analysis<|message|>", "<|start|>assistant<|channel|>final<|message|>", False, True),
-    ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, special tokens stripped
+    ("analysisWe see: ", "assistantfinal", True, True),  # gpt-oss, stripped
     ("analysis", " assistantfinal", True, True),
     ("<|channel>thought\n", "<channel|>", True, True),  # Gemma 4
     ("<|START_THINKING|>", "<|END_THINKING|><|START_TEXT|>", True, True),  # Cohere
@@ -49,7 +49,7 @@ FAMILIES = [
     ("<|think|>", "<|end|><|begin|>assistant<|content|>", False, True),  # Solar Open
     ("<|think:start|>", "<|think:end|>", True, True),  # Solar Open 2
     ("to=self<|message|>", "<|eom|><|start|>assistant to=user<|message|>", False, True),  # Muse Glimmer
-    ("to=self", "assistant to=user", False, True),  # Muse Glimmer, special tokens stripped
+    ("to=self", "assistant to=user", False, True),  # stripped
     ("/think\nSo ", "<|im_end|>\n<|im_start|>assistant", True, True),  # HyperCLOVAX 14B
     ("[unused16]", "[unused17]", True, True),  # Pangu
     ("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", True, True),  # PLaMo 3
@@ -160,7 +160,8 @@ def test_what_is_read_is_bounded() -> None:
 
 def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> None:
     text = f"<think>First, {LONG} last.</think> So {RIGHT} and more."
-    kept, after = end_reply(SimpleNamespace(parser=TAG, legal_actions=lambda: ["right"]), Reply(text))  # type: ignore[arg-type]
+    env = SimpleNamespace(parser=TAG, legal_actions=lambda: ["right"])
+    kept, after = end_reply(env, Reply(text))  # type: ignore[arg-type]
     assert (kept.cut, len(kept.text), after) == (False, MAX_REPLY, "")
     assert kept.text.startswith("<think>First, ")
     assert kept.text.endswith(f" last.</think> So {RIGHT}")
@@ -170,6 +171,7 @@ def test_a_record_keeps_beginning_and_end_of_a_long_thought_and_the_action() -> 
 
 
 def test_thoughts_are_left_out_of_a_record_that_they_do_not_fit_in() -> None:
-    text = f"<think>{LONG}</think>{'y' * 8000}<think>{LONG}</think>{'z' * (MAX_REPLY - 8001 - len(RIGHT))}{RIGHT}"
+    rest = "z" * (MAX_REPLY - 8001 - len(RIGHT))
+    text = f"<think>{LONG}</think>{'y' * 8000}<think>{LONG}</think>{rest}{RIGHT}"
     short = shorten(text)
     assert (len(short), short.count("y"), short.count("…"), read(short)) == (MAX_REPLY, 8000, 1, "right")

@@ -41,27 +41,27 @@ BROKEN: list[tuple[str, str, dict[str, Any], str]] = [
     ("blind", "Walk", {"blind": ("no_such_module:Player",)}, "cannot import no_such_module:Player"),
     ("rewards", "Generous", {}, "leave [0.0, 1.0]"),
     ("rewards", "Walk", {"kwargs": {"max_turns": 12}}, "an episode took 12 turns, the spec says 8"),
-    ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError: I do not like this"),
+    ("garbage", "Touchy", {"reply_styles": ("broken_toys:TouchyParser",)}, "raised ValueError"),
     ("garbage", "Paying", {}, "was invalid and paid 0.5"),
-    ("garbage", "PayingPlans", {"planners": ("online", "global")}, "ends in nonsense and paid 0.5; its moves pay 0.0"),
+    ("garbage", "PayingPlans", {"planners": ("online", "global")}, "paid 0.5; its moves pay 0.0"),
     ("turn_limit", "Impatient", {}, "terminated the episode"),
-    ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate the episode"),
-    ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "a parser must be linear"),
-    ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "plan: 'left; slowly' came back as"),
+    ("turn_limit", "Forgiving", {"kwargs": {"invalid_action": "terminate"}}, "did not terminate"),
+    ("parser_time", "Rescanning", {"reply_styles": ("broken_toys:RescanningParser",)}, "must be linear"),
+    ("parsers", "Semicolon", {"reply_styles": ("tag", "plan")}, "'left; slowly' came back as"),
     ("prompt", "Accented", {}, r"does not state the legal action(s) ['\ue000 left']"),
     ("prompt", "Folded", {}, "does not hold the words ['走到第 3 格。'] as they are written"),
     ("endings", "Ajar", {}, "a closed environment takes a step"),
     ("picture", "Dim", {}, "the levels of a colour differ by 1 of 255"),
     ("reset_options", "Deaf", {}, "accepted the option no_such_option=1 without an error"),
-    ("reset_options", "Credulous", {}, "accepted the option target={'no such': 'value'} without an error"),
+    ("reset_options", "Credulous", {}, "accepted the option target={'no such': 'value'}"),
     ("reset_options", "Hasty", {}, "no_such_option=1 changed the running episode"),
     ("reset_options", "Secretive", {}, "does not name the reset option(s) whither"),
     ("fresh", "Aliased", {}, "the infos of turns 0 and 1 share a list"),
     ("fresh", "Canvas", {}, "the images of turns 0 and 1 share memory"),
-    ("levels", "Backwards", {"levels": ("five cells", "two cells")}, "rises over the levels nor random success falls"),
-    ("levels", "TooFar", {"levels": ("two cells", "five cells")}, "level 1: oracle success 0.0, the card promises 1.0"),
-    ("levels", "Alike", {"levels": ("two cells", "two cells")}, "begin alike on two of the 2 levels"),
-    ("levels", "Alike", {"levels": ("two cells",)}, "the card has 1 levels, the class's level_arguments 2"),
+    ("levels", "Backwards", {"levels": ("five cells", "two cells")}, "nor random success falls"),
+    ("levels", "TooFar", {"levels": ("two cells", "five cells")}, "level 1: oracle success 0.0"),
+    ("levels", "Alike", {"levels": ("two cells", "two cells")}, "begin alike on two"),
+    ("levels", "Alike", {"levels": ("two cells",)}, "the card has 1 levels"),
     ("silence", "Costly", {}, "silence pays"),
     ("side_effects", "Printing", {}, "it printed 'target"),
     ("side_effects", "Writing", {}, "it printed 'driver loaded"),
@@ -132,7 +132,8 @@ def test_an_exception_is_evidence_and_does_not_stop_the_certificate() -> None:
     with installed(spec):
         certificate = certify(spec.id, only=["card", "fresh"])
     assert not certificate.passed
-    assert all("cannot import no_such_module_here:Gone" in result.evidence for result in certificate.results)
+    evidence = [result.evidence for result in certificate.results]
+    assert all("cannot import no_such_module_here:Gone" in each for each in evidence)
 
 
 def test_a_certificate_is_plain_data_and_its_results_are_handed_on_one_by_one() -> None:

@@ -48,6 +48,8 @@ def get_parser(parser: str | Parser) -> Parser:
         raise UserError(f"{parser!r} is not a parser: it needs name, version, parse, format and describe.")
     if parser in PARSERS:
         return PARSERS[parser]()
+
+    # An import string is the user's own code, so any exception may come.
     if ":" in parser:
         module_name, _, attribute = parser.partition(":")
         try:

@@ -215,7 +215,9 @@ def _list_claims(text: str, plain: str, legality: _Legality) -> Iterator[tuple[s
     yield "answer", _find_inside(text, plain, _ANSWER)
     yield "boxed", find(_BOXED)
     yield "box", _find_inside(text, plain, _BOX)
-    objects = [(claim, *place) for value, *place in find_objects(plain) for claim in _list_actions(value)]
+    objects: list[Claim] = []
+    for value, start, end in find_objects(plain):
+        objects += [(claim, start, end) for claim in _list_actions(value)]
     yield "call", [*objects, *find(*_CALLS)]
     yield "line", find(_LINE)
 

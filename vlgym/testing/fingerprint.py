@@ -111,10 +111,10 @@ def transcript(
     lines = [_line(observation, 0.0, False, False, info)]
     replies = _write_replies(env, probe, np.random.default_rng(probe.index))
     for text in islice(replies, turns):
-        observation, *outcome, info = env.step(text)
+        observation, reward, terminated, truncated, info = env.step(text)
         images.append(observation["image"])
-        lines.append(_line(observation, *outcome, info))
-        if any(outcome[1:]):
+        lines.append(_line(observation, reward, terminated, truncated, info))
+        if terminated or truncated:
             break
     return lines
 

@@ -115,6 +115,8 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
             before = _views(table)
             require(_views(other) == before, "a restored game says something else to a seat")
             states += 1
+
+            # The hidden part changes in a copy of the game.
             if other.game.redeal(seat, rng):
                 after = _views(other)
                 for part, one, two in zip(PARTS, before[seat], after[seat], strict=True):
@@ -122,6 +124,8 @@ def find_leaks(subject: Subject, games: int, seconds: float = math.inf) -> str:
                 redealt = f"redeal says that it changed what seat {seat} does not see"
                 require(before != after, f"{redealt}; no seat sees it")
                 changed += 1
+
+            # The game itself goes on.
             if table.over:
                 break
             table.step(_choose(table, rng))

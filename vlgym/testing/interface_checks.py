@@ -111,13 +111,6 @@ def write_shapes(parser: Parser, legal: Sequence[str]) -> Iterator[tuple[str, st
     yield from itertools.product(prefixes, units, _ENDS)
 
 
-def write_string(shape: tuple[str, str, str], length: int) -> str:
-    """Return the string of a shape with `length` characters."""
-    prefix, piece, end = shape
-    room = max(0, length - len(prefix) - len(end))
-    return prefix + (piece * (room // len(piece) + 1))[:room] + end
-
-
 def check_parser_time(subject: Subject) -> str:
     """The time of a parser that is not the core's grows no faster than a reply's length."""
     own = [style for style in subject.spec.reply_styles if style not in PARSERS]
@@ -138,7 +131,8 @@ def check_parser_time(subject: Subject) -> str:
 
 
 def _time(parser: Parser, legal: Sequence[str], shape: tuple[str, str, str], length: int) -> float:
-    text = write_string(shape, length)
+    prefix, piece, end = shape
+    text = (prefix + piece * length)[: length - len(end)] + end
     begun = time.thread_time()
     parser.parse(text, legal)
     return time.thread_time() - begun

@@ -263,6 +263,8 @@ def play_levels(subject: Subject, split: str, turns: int, fewest: int, most: int
     for level, limit in enumerate(limits):
         there = Subject(spec, {**subject.kwargs, **UNSEEN, "level": level})
         count = max(fewest, min(most, turns // limit))
+
+        # Without an oracle random play stands for it.
         random = there.run(RandomPolicy(), split, count)
         best = random if spec.oracle == "none" else there.run(OraclePolicy(fallback=True), split, count)
         report = summarize(spec.id, "oracle", split, best)

@@ -148,6 +148,8 @@ def _require_refusals(subject: Subject, env: Any, state: dict[str, Any]) -> None
         "a state without its start": seal_state({**content, "start": None}, env_id, arguments),
         "a state that saves something else": seal_state(saved, env_id, arguments),
     }
+
+    # An error that is no `UserError` would reach a user as a traceback.
     before = env.get_state()
     for name, each in wrong.items():
         try:
@@ -231,6 +233,8 @@ def check_oracle(subject: Subject) -> str:
         env.reset(seed=0)
         require(env.solve() is None, "the spec says oracle='none', but solve() answers")
         return "the spec states that there is no oracle"
+
+    # On test few episodes may be lost by chance.
     for split in subject.splits():
         report = subject.play(OraclePolicy(fallback=True), split)
         reached = report.success >= promised - 1e-9
@@ -280,6 +284,8 @@ def check_silence(subject: Subject) -> str:
         report = subject.play(policy, split)
         share = f"{report.success:.3f} of the episodes"
         require(not report.success, f"{policy.name} replies succeed in {share}")
+
+        # Three standard errors are left to luck.
         if subject.spec.oracle != "none":
             best = subject.play(OraclePolicy(fallback=True), split)
             bound = random.mean_return + 0.25 * (best.mean_return - random.mean_return)
@@ -314,6 +320,8 @@ def check_rewards(subject: Subject) -> str:
         subject.play(RandomPolicy(), split)
         if spec.oracle != "none":
             subject.play(OraclePolicy(fallback=True), split)
+
+    # The record of all that was played so far.
     records = subject.records()
     rewards = [record.reward for record in records]
     require(not any(map(math.isnan, rewards)), "a reward is NaN")

@@ -30,7 +30,7 @@ def write_garbage(rng: np.random.Generator, legal: Sequence[str]) -> str:
     if kind == 0:
         pieces += map(chr, rng.integers(1, 0x2FFF, size=rng.integers(1, 60)))
     elif kind in (1, 2) and legal:
-        doubt = f"{legal[rng.integers(len(legal))]} or maybe not"
+        doubt = f"{legal[int(rng.integers(len(legal)))]} or maybe not"
         pieces.append(f"<action>{doubt}</action>" if kind == 1 else doubt)
     return "".join(pieces).encode("utf-8", "replace").decode("utf-8")
 
@@ -174,7 +174,7 @@ class Deadline:
 
 
 def _see(env: VLEnv, turn: int, reply: str, ask: bool, *result: Any) -> StepResult:
-    observation, _, terminated, truncated, _ = result
+    observation, reward, terminated, truncated, info = result
     advice = env.oracle() if ask and not (terminated or truncated) else None
-    legal, picture = tuple(env.legal_actions()), digest_picture(observation["image"])
-    return StepResult(turn, reply, observation["text"], picture, *result[1:], advice, legal)
+    legal, text, picture = tuple(env.legal_actions()), observation["text"], digest_picture(observation["image"])
+    return StepResult(turn, reply, text, picture, reward, terminated, truncated, info, advice, legal)

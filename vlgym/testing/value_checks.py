@@ -27,14 +27,15 @@ def check_values(subject: Subject) -> str:
     steps = [step for episode in subject.sample() for step in episode]
     for step in steps:
         where = f"at turn {step.turn}"
-        for name, kind, value in (
+        values: list[tuple[str, type, Any]] = [
             ("the reward", float, step.reward),
             ("info['score']", float, step.info.get("score", 0.0)),
             ("terminated", bool, step.terminated),
             ("truncated", bool, step.truncated),
             ("info['success']", bool, step.info.get("success")),
             ("info['invalid_action']", bool, step.info.get("invalid_action")),
-        ):
+        ]
+        for name, kind, value in values:
             wrong = f"{name} {where} is {type(value).__name__} {value!r:.40}"
             require(type(value) is kind, f"{wrong}, not a {kind.__name__}")
             require(math.isfinite(value), wrong)
