@@ -93,6 +93,8 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
         spec, distribution = None, ", ".join(claims or registry.refused.get(env_id, ()))
         if known and not claims:
             spec, distribution = known["spec"], known["distribution"]
+
+    # A refused claim on an id of this project is a third party's.
     external = not env_id.startswith(f"{FIRST_PARTY}/") or (spec is None and env_id in registry.refused)
     return Entry(env_id, spec, distribution, external, remedy, known)
 

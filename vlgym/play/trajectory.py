@@ -324,6 +324,8 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
     spec, parser = env.vlgym_spec, env.parser
     layout = PromptBuilder.for_env(env, builder)
     owner = get_registry().owner.get(spec.id) if spec else None
+
+    # A parser's public attributes are its settings: they change how a reply is read.
     names = [name for name in dir(parser) if not name.startswith("_")]
     public = {name: getattr(parser, name) for name in names if name not in ("name", "version")}
     settings = {name: value for name, value in public.items() if not callable(value)}
