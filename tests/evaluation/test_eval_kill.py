@@ -1,4 +1,4 @@
-"""`vlgym eval` against a real server: killed twice on the way and resumed, it ends as the run that was left alone."""
+"""`vlgym eval` against a real server: killed and resumed, it ends as a run left alone."""
 
 from __future__ import annotations
 
