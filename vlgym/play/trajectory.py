@@ -1,8 +1,8 @@
 """Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read.
 
     run.json           environments with their arguments, hashes, parser, history; package versions
-    metadata.jsonl     one line per turn, an episode's lines together; `file_name` is the turn's
-    image images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
+    metadata.jsonl     a line per turn, an episode's lines together; `file_name` is its image
+    images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
 
 run.json and every line hold a checksum, and a picture has its name: damage is an error in reading.
 """
