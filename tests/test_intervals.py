@@ -1,4 +1,4 @@
-"""Intervals and exact tests against numbers worked out by hand, by brute force, or read from a printed table."""
+"""Intervals and exact tests against numbers by hand, by brute force, or of a printed table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of commands at every width: in a real terminal, in a pipe, with NO_COLOR, in the C locale."""
+"""Output of commands at every width: in a terminal, in a pipe, with NO_COLOR."""
 
 from __future__ import annotations
 

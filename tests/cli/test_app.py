@@ -1,4 +1,4 @@
-"""The command line as a whole: version, help, exit statuses, plugins, and how it runs as a process."""
+"""The command line as a whole: version, help, exit statuses, plugins, and its process."""
 
 import os
 import subprocess
@@ -34,8 +34,6 @@ def test_an_option_given_twice_is_refused_unless_it_may_be() -> None:
     assert "--env is given twice; give it once: --env ID[,ID...]" in twice
     assert "twice" not in invoke("registry", "--id", "a", "--id", "b", status=2).err
 
-
-# ---- in a process ----------------------------------------------------------------------------------------------------
 
 PLUGIN = """
     from vlgym import hookimpl

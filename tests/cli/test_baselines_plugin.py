@@ -1,6 +1,4 @@
-"""The core finds the plugin in `baselines` everywhere: that changes nothing where nobody asks for its policy, and where
-torch is missing the policy says what to install.
-"""
+"""The plugin in `baselines` changes nothing unasked, and says what to install without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vlgym canary`: a verdict for each canary, an endpoint that catches lost pictures, and their exit statuses."""
+"""`vlgym canary`: verdicts, an endpoint that catches lost pictures, exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`vlgym eval`: from a name to a folder of records and a report; every wrong option is one line and no work."""
+"""`vlgym eval`: from a name to records and a report; a wrong option is one line and no work."""
 
 from __future__ import annotations
 
@@ -191,9 +191,6 @@ def test_a_run_says_how_its_prompts_were_dressed() -> None:
     invoke(*command, *dressed, "--split", "train", "--out", "train", status=2)
 
 
-# ---- dry runs --------------------------------------------------------------------------------------------------------
-
-
 def test_a_dry_run_counts_what_would_be_asked_and_asks_nothing() -> None:
     policy, words = "openai:m@http://127.0.0.1:1/v1", ["--env", WALK.id, "--episodes", "3", "--dry-run"]
     told = evaluate(policy, *words, "--price-in", "1", "--no-probe").out
@@ -245,9 +242,6 @@ def test_a_dry_run_names_reply_forms_that_are_read_differently(
     assert "reply forms are read differently" in said.err
 
 
-# ---- options from a file ---------------------------------------------------------------------------------------------
-
-
 def test_a_file_holds_options_and_the_command_line_goes_first() -> None:
     Path("run.toml").write_text(
         f'policy = "random"\nenv = ["{WALK.id}", "{COIN.id}"]\nepisodes = 5\npictures = "grey"\n'
@@ -271,9 +265,6 @@ def test_a_file_holds_options_and_the_command_line_goes_first() -> None:
 def test_a_wrong_file_is_one_line(line: str, message: str) -> None:
     Path("run.toml").write_text(line)
     assert message in evaluate("random", "--env", WALK.id, "--config", "run.toml", status=2).err
-
-
-# ---- policies of plugins, wrong options ------------------------------------------------------------------------------
 
 
 class Same:

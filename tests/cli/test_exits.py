@@ -1,4 +1,4 @@
-"""Ends of commands: one table of exit statuses, and one line for a problem that the user can fix."""
+"""Ends of commands: exit statuses, and one line for a problem that the user can fix."""
 
 from __future__ import annotations
 

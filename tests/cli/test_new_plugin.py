@@ -1,5 +1,4 @@
-"""A stranger's plugins, from `vlgym new-plugin` and from the documentation: built, installed into a fresh environment,
-certified and played."""
+"""A stranger's plugins: built, installed into a fresh environment, certified and played."""
 
 from __future__ import annotations
 
@@ -113,9 +112,6 @@ def test_installed_plugins_are_external_certified_rated_evaluated_and_played(pyt
     assert [episode[-1].success for episode in read_trajectories(tmp_path / "run")] == [True] * 20
     rewards, ended, parser = json.loads(said.splitlines()[-1])
     assert (rewards, ended, parser) == ([1.0, 1.0, 1.0, 1.0], True, "answer")  # its own parser
-
-
-# ---- what cannot be written ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

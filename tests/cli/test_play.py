@@ -140,9 +140,6 @@ def test_a_folder_that_is_a_file_is_a_plain_error(here: Path) -> None:
     assert (here / "thesis.txt").read_text() == "precious"
 
 
-# ---- numbers and pictures --------------------------------------------------------------------------------------------
-
-
 class Harm(Walk):
     """Says and calls its actions what would steer a terminal."""
 

@@ -97,8 +97,7 @@ def test_changed_behaviour_is_refused_unless_it_is_accepted_or_has_a_new_version
     assert "was not written: 2 environment(s) behave differently under the same id" in captured.err
     assert "--accept-behaviour-change" in captured.err
     assert path.read_bytes() == before
-    accepted = path.with_name("accepted.yaml")
-    accepted.write_bytes(before)
+    accepted = Path(shutil.copytree(path.parent, path.parent.with_name("accepted"))) / path.name
     invoke("registry", "--path", accepted, "--accept-behaviour-change", "--id", WALK.id)
     assert read_registry(accepted)[WALK.id]["fingerprint"] != old[WALK.id]["fingerprint"]
     for env_id in (WALK.id, JUMP.id):

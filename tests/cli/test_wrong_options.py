@@ -1,4 +1,4 @@
-"""Every option of every command of `vlgym` with wrong values: one line that says what to do, status 2, no work."""
+"""Every option of every command with wrong values: one line, status 2, no work."""
 
 from __future__ import annotations
 

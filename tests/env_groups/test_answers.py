@@ -1,4 +1,4 @@
-"""Answers that are none and processes that are left behind: a worker that lies, a learner that is killed."""
+"""Bad answers and orphans: a worker that lies, a learner that is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Environments in this process, in worker processes and on Ray: the same episodes, whatever becomes of the workers."""
+"""Environments here, in processes and on Ray: the same episodes, also when workers are lost."""
 
 from __future__ import annotations
 
@@ -94,9 +94,6 @@ def ray_actors() -> Iterator[WorkerGroup]:
     ray.shutdown()
 
 
-# ---- the same episodes ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("env_ids", [IDS, pytest.param(MORE_IDS, marks=pytest.mark.exhaustive)])
 def test_episodes_in_processes_are_the_same_bit_for_bit(env_ids: Sequence[str], processes: WorkerGroup) -> None:
     assert play(processes, env_ids) == play(LOCAL, env_ids)
@@ -186,9 +183,6 @@ print(sorted(name for name in sys.modules if name.startswith("vlgym_cards.")))
 def test_environment_code_is_not_imported_by_who_steps_it_and_no_worker_outlives_it() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("['vlgym_cards.plugin']\n", "")
-
-
-# ---- lost workers --------------------------------------------------------------------------------------------------
 
 
 class PretendLink:
@@ -392,8 +386,6 @@ def test_an_answer_that_comes_a_byte_at_a_time_has_one_deadline() -> None:
     link.end()
 
 
-# ---- the wire ------------------------------------------------------------------------------------------------------
-
 ATOMS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text().map(lambda t: "~" + t)
     | st.sampled_from([np.float32(0.1), np.int64(-3), np.bool_(True), np.zeros((0, 3)), np.array(5, np.uint8)])
@@ -486,9 +478,6 @@ def test_a_reply_of_any_length_is_read_there_as_here(processes: WorkerGroup) -> 
     reply = "\U0001f600" * 2_000_000
     assert repr(there.step(reply)) == repr(here.step(reply))
     there.close()
-
-
-# ---- the option ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

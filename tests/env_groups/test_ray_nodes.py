@@ -1,4 +1,4 @@
-"""Ray actors whose node is lost, and actors that find no free processor: on a real cluster, and on a pretended one."""
+"""Ray actors whose node is lost or that find no processor, on a real and a pretended cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers behind TCP: the same episodes, a token that is proved, and no worker that outlives its learner."""
+"""Workers behind TCP: the same episodes, a proved token, no worker without its learner."""
 
 from __future__ import annotations
 

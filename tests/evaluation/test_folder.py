@@ -1,4 +1,4 @@
-"""The folder of an evaluation: nothing is overwritten, nothing is lost or counted twice, wherever a run is stopped."""
+"""An evaluation's folder: nothing is overwritten, lost or counted twice, wherever it stops."""
 
 from __future__ import annotations
 

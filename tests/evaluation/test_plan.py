@@ -1,4 +1,4 @@
-"""Plans: which parts ids and suites give, how episodes are numbered, and what makes a part another environment."""
+"""Plans: parts of ids and suites, numbers of episodes, and changed environments."""
 
 from __future__ import annotations
 

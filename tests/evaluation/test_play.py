@@ -1,4 +1,4 @@
-"""Playing a plan: every episode once, each waiting for its own answer alone, with the pictures that were asked for."""
+"""Playing a plan: every episode once, each waiting for its own answer, with its pictures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking first whether a model sees: what is played, kept, said, and when it is not played again."""
+"""The test of a model's sight before a run: what is played, and when not again."""
 
 from __future__ import annotations
 

@@ -150,9 +150,6 @@ def test_wrong_names_are_explained(name: str, ids: list[str], words: str) -> Non
         Course(name, ids)
 
 
-# ---- playing ---------------------------------------------------------------------------------------------------------
-
-
 def make_runner(course: Course, made: list[str], **more: Any) -> Runner:
     def make_env(index: int, env_id: str = POINTS) -> Any:
         made.append(env_id)

@@ -1,4 +1,4 @@
-"""Files and folders are on the disk before they replace older ones; damage of a record is an error that names it."""
+"""Files are on the disk before they replace older ones; damage of a record is a named error."""
 
 from __future__ import annotations
 

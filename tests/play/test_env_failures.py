@@ -1,5 +1,4 @@
-"""An environment that raises, wherever it is played: noted and replaced, its episode truncated in training and played
-again elsewhere, three in a row the end."""
+"""An environment that raises: replaced, its episode truncated in training and replayed elsewhere."""
 
 from __future__ import annotations
 

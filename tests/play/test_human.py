@@ -1,4 +1,4 @@
-"""A person's replies: a line where actions have one, and as many as they like where actions have several."""
+"""A person's replies: one line, or several where actions have several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder from elsewhere may hold a link of any name: nothing is written through one, and the command says which."""
+"""No file of a folder from elsewhere is written through a link, and the command names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trajectory folders: what is written is read back, and nothing is overwritten or read from outside."""
+"""Trajectory folders: records come back; nothing is overwritten or read from outside."""
 
 import importlib.metadata
 import json

@@ -152,8 +152,9 @@ def _listen(port: int, episodes: int) -> None:
             console.print("")
     played = ", ".join(f"{env_id} {count}" for env_id, count in server.finished.items())
     open_console().print(
-        f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, {len(server.problems)} with lost "
-        f"or changed pictures; {server.others} others; finished episodes: {played}"
+        f"{'passed' if server.passed else 'FAILED'}: {server.requests} requests, "
+        f"{len(server.problems)} with lost or changed pictures; {server.others} others; "
+        f"finished episodes: {played}"
     )
     if not server.passed:
         raise typer.Exit(1)

@@ -44,7 +44,8 @@ def doctor(
     console = open_console()
     for package in missing:
         more = f" and {len(needed[package]) - 1} more" if len(needed[package]) > 1 else ""
-        console.print(f"not installed by dpkg: apt-get install {package} (needed by {needed[package][0]}{more})")
+        users = f"needed by {needed[package][0]}{more}"
+        console.print(f"not installed by dpkg: apt-get install {package} ({users})")
     console.print()
     for problem in problems:
         console.print(f"broken: {problem}", style="red")

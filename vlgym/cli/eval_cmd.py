@@ -137,7 +137,8 @@ def evaluate_policy(
     arguments = read_arguments(env_kwargs or [], "--env-kwargs")
     if opponents is not None:
         rival = find_policy(opponents, rival_options) if ":" in opponents else lambda: opponents
-        arguments |= {} if dry_run and ":" in opponents else {"opponents": rival()}  # a dry run sends nothing
+        if not (dry_run and ":" in opponents):  # a dry run sends nothing
+            arguments["opponents"] = rival()
     if modality is not None:
         arguments["modality"] = check_choice("--modality", modality, MODALITIES)
     controls = split_names(pictures)
@@ -260,8 +261,8 @@ def _print_estimate(parts: Sequence[Part], builders: Builders, probe: Sequence[P
     tokens = sum(each.requests * each.tokens for each in estimates)
     cost = f", ${prices.cost(Usage(tokens, 0)):,.2f} without the replies" if prices else ""
     console.print(f"in all: at most {requests:,} requests, {tokens:,} prompt tokens{cost}")
-    counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels; replies come on top."
-    console.print(f"{counted} Nothing was sent.")
+    counted = f"A token is counted as {LETTERS} letters or {PATCH} x {PATCH} pixels"
+    console.print(f"{counted}; replies come on top. Nothing was sent.")
 
 
 def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
@@ -270,7 +271,8 @@ def _look_first(policy: Policy, num_envs: int | None) -> dict[str, Any]:
     if SUITE not in list_suites():
         console.print(f"{SUITE} was not played: {how_to_install('vlgym-sight')}")
         return {"sees": None, "warnings": [f"{SUITE} was not installed."]}
-    console.print(f"{SUITE}: does the model see its pictures? (once for each model; --no-probe skips it)")
+    note = "(once for each model; --no-probe skips it)"
+    console.print(f"{SUITE}: does the model see its pictures? {note}")
     verdict, folder = look_first(policy, num_envs=num_envs, watcher=EvaluationProgress(quiet=True))
     _print_sight(verdict)
     console.print(f"  its replies: {folder}")
@@ -326,7 +328,8 @@ class EvaluationProgress(Watcher):
         self._won[key] += episode[-1].success
         self._bars.advance(self._all)
         if not self._left[key] and not self.quiet:
-            self.say(f"{key}: {self._new[key]} episodes done  success {self._won[key] / self._new[key]:.2f}")
+            success = self._won[key] / self._new[key]
+            self.say(f"{key}: {self._new[key]} episodes done  success {success:.2f}")
 
     def say(self, line: str) -> None:
         self._bars.console.print(line)

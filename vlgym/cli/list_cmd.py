@@ -93,7 +93,10 @@ def find_entry(registry: Registry, env_id: str) -> Entry:
         spec, distribution = None, ", ".join(claims or registry.refused.get(env_id, ()))
         if known and not claims:
             spec, distribution = known["spec"], known["distribution"]
-    external = not env_id.startswith(f"{FIRST_PARTY}/") or (spec is None and env_id in registry.refused)
+
+    # A refused claim on an id of this project is a third party's.
+    refused = spec is None and env_id in registry.refused
+    external = refused or not env_id.startswith(f"{FIRST_PARTY}/")
     return Entry(env_id, spec, distribution, external, remedy, known)
 
 
@@ -164,7 +167,8 @@ def _print_families(entries: list[Entry]) -> None:
         members = list(group)
         first = next((entry for entry in members if not entry.remedy), members[0])
         rows.append([family, str(len(members)), plain_line(first.remedy) or _ask(first)])
-    rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in entries if entry.spec is None]
+    others = [entry for entry in entries if entry.spec is None]
+    rows += [[plain_line(entry.env_id), "", plain_line(entry.remedy)] for entry in others]
     usable = {entry.family for entry in entries if not entry.remedy}
     rows.sort(key=lambda row: row[0] not in usable)
     print_wrapped(console, [["family", "ids", "what it asks"], *rows])
@@ -193,7 +197,7 @@ def _print_ids(entries: list[Entry]) -> None:
 
     # Marks that stand in the table are explained, and only those.
     line = "blind: share won without the picture; * above a third of the way from floor to ceiling"
-    unknown = any(entry.recorded is not None and entry.recorded.get("blind") is None for entry in entries)
+    unknown = any(entry.recorded and entry.recorded.get("blind") is None for entry in entries)
     print_wrapped(console, [[line + (f"; ? is {NOT_MEASURED}" if unknown else "")]])
     cards = [entry.spec for entry in entries if entry.spec is not None and not entry.remedy]
     for name, values in (
@@ -204,14 +208,16 @@ def _print_ids(entries: list[Entry]) -> None:
         if values:
             print_wrapped(console, [[f"{name}:", plain_line("; ".join(dict.fromkeys(values)))]])
     absent = sum(bool(entry.remedy) for entry in entries)
-    console.print(f"{len(entries) - absent} installed" + (f", {absent} known but not usable here" if absent else ""))
+    more = f", {absent} known but not usable here" if absent else ""
+    console.print(f"{len(entries) - absent} installed{more}")
 
 
 def _write_figures(figures: Mapping[str, Any] | None) -> str:
     """Return figures of registry.yaml in words; ± is the standard error."""
     if figures is None:
         return "none"
-    names = [f" ({figures[name]})" if name in figures else "" for name in ("policy", "success_policy")]
+    keys = ("policy", "success_policy")
+    names = [f" ({figures[key]})" if key in figures else "" for key in keys]
     return (
         f"return {figures['return']} ± {figures['se']}{names[0]}, success {figures['success']}{names[1]}, "
         f"{figures['episodes']} episodes"
@@ -254,7 +260,8 @@ def _read_docstring(spec: EnvSpec) -> str:
 
 def _print_card(registry: Registry, entry: Entry, full: bool) -> None:
     console = open_console()
-    spec, figures = entry.spec or registry.get(entry.env_id), entry.recorded or {}  # a clash says who claims the id
+    spec = entry.spec or registry.get(entry.env_id)  # a clash says who claims the id
+    figures = entry.recorded or {}
     comparison = Comparison() if entry.remedy else compare_recorded(registry, entry.env_id)
     docstring = "" if entry.remedy else _read_docstring(spec)
     owner = f"{entry.distribution}{' (external)' if entry.external else ''}"

@@ -28,8 +28,8 @@ MOST_LETTERS = 40
 
 OWN_VALUES: dict[str, Any] = {
     "summary": "Walk to the red square on a board.", "max_turns": 10, "reward_range": "(0.0, 1.0)",
-    "success_rule": "The player stands on the flag's square.", "skills": '"navigation", "perception"',
-    "image_size": "(140, 140)", "oracle": "exact", "random_success_below": "0.5",
+    "success_rule": "The player stands on the flag's square.", "image_size": "(140, 140)",
+    "skills": '"navigation", "perception"', "oracle": "exact", "random_success_below": "0.5",
 }  # fmt: skip
 GAME_VALUES: dict[str, Any] = {
     **OWN_VALUES, "summary": "Take one, two or three stones in turn; who takes the last one wins.", "max_turns": 8,
@@ -48,7 +48,9 @@ ENVIRONMENT_TEMPLATES = {
     "environment.py.in": "src/$package/environment.py",
     "test_environment.py.in": "tests/test_environment.py",
 }
-GAME_TEMPLATES = {"game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"}
+GAME_TEMPLATES = {
+    "game.py.in": "src/$package/environment.py", "test_game.py.in": "tests/test_environment.py"
+}  # fmt: skip
 
 
 def check_name(name: str) -> None:
@@ -121,7 +123,8 @@ def new_plugin(
     env_id = values["env_id"]
     lines = (
         f"{folder} is written. Next:", f"  pip install -e {folder}", f"  vlgym play {env_id}",
-        f"  vlgym check {env_id}", f"  (cd {folder} && pytest)", f"  python -m baselines.vldac --env {env_id}",
+        f"  vlgym check {env_id}", f"  (cd {folder} && pytest)",
+        f"  python -m baselines.vldac --env {env_id}",
         f"The rules are in {folder / 'src'}; docs/write-a-plugin.md explains them.",
     )  # fmt: skip
     open_console().print("\n".join(lines), soft_wrap=True)

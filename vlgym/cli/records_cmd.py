@@ -99,7 +99,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
                 console.print(f"{key}: {alone} episode(s) in {pair[side]} only")
         if others := pair["only_parts"][side]:
             console.print(f"in {pair[side]} only: {', '.join(others)}")
-        won = [episode for part in pair["parts"].values() for episode in part.get(f"won_by_{side}", [])]
+        wins = (part.get(f"won_by_{side}", []) for part in pair["parts"].values())
+        won = [episode for episodes in wins for episode in episodes]
         if won:
             console.print(f"\n{len(won)} won by {pair[side]} and lost by {pair[other]}:")
         for episode in won[:LISTED_EPISODES]:
@@ -111,7 +112,8 @@ def _print_pair(console: Console, pair: Mapping[str, Any]) -> None:
 def _cells(key: str, part: Mapping[str, Any]) -> list[str]:
     if not part["pairs"]:
         return [key, "0", text.NONE, text.NONE, text.NONE, text.NONE]
-    return [key, str(part["pairs"]), *_success(part), text.write_interval(part["return"], "difference", signed=True)]
+    difference = text.write_interval(part["return"], "difference", signed=True)
+    return [key, str(part["pairs"]), *_success(part), difference]
 
 
 def _success(row: Mapping[str, Any]) -> list[str]:

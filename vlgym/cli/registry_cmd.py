@@ -50,7 +50,8 @@ def write(
     entries = {env_id: entry for env_id, entry in recorded.items() if ids or (not old and entry["spec"].replaced_by)}
     entries |= {env_id: {**measured, **figures[env_id]} for env_id, measured in live.items()}
     write_registry(entries, path, collect_suites(registry))
-    lines = [f"changed: {line}" for line in (compare_registries(recorded, entries) if recorded else ())]
+    changed = compare_registries(recorded, entries) if recorded else []
+    lines = [f"changed: {line}" for line in changed]
     lines.append(f"{path}: {len(entries)} environment(s) written, {len(chosen)} measured.")
     open_console().print("\n".join(lines))
 
@@ -78,7 +79,9 @@ def _choose(registry: Registry, ids: list[str] | None, old: bool) -> dict[str, E
                 f"{env_id} is not first-party (namespace {FIRST_PARTY}/), so it does not belong in registry.yaml."
                 f"{nearest(env_id, specs)}"
             )
-    return {env_id: spec for env_id, spec in specs.items() if (env_id in ids if ids else old or not spec.replaced_by)}
+    if ids:
+        return {env_id: specs[env_id] for env_id in specs if env_id in ids}
+    return {env_id: spec for env_id, spec in specs.items() if old or not spec.replaced_by}
 
 
 def _measure_hashes(registry: Registry, specs: dict[str, EnvSpec]) -> dict[str, dict[str, Any]]:

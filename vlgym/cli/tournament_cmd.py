@@ -42,7 +42,8 @@ def tournament(
     check_choice("--split", split, SPLITS)
     named = [NAMED.fullmatch(each) for each in policies]
     specs = [match[2] if match else each for match, each in zip(named, policies, strict=True)]
-    labels = [match[1] if match else plain_address(each) for match, each in zip(named, policies, strict=True)]
+    pairs = zip(named, policies, strict=True)
+    labels = [match[1] if match else plain_address(each) for match, each in pairs]
     if twice := [name for name in labels if labels.count(name) > 1]:
         raise UserError(f"{twice[0]} is named twice; call each by a name: one={twice[0]} other={twice[0]}.")
 
@@ -57,7 +58,8 @@ def tournament(
             own = open_table(env, **arguments).game.named_players
             for label, spec in zip(labels, specs, strict=True):
                 theirs = spec in own and spec not in list_policies()
-                players[label] = spec if theirs else make_policy(spec, {} if spec in PLAIN else options[label])
+                own_options = {} if spec in PLAIN else options[label]
+                players[label] = spec if theirs else make_policy(spec, own_options)
             for player in players.values():
                 check_policy(player)
             played = Tournament(env, players, games, out, split=split, arguments=arguments, resume=resume)

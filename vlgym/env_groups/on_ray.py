@@ -119,6 +119,8 @@ def connect(address: str) -> None:
     ray = _load()
     if ray.is_initialized():
         return
+
+    # Ray's own messages would mix with the command's.
     options = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         ray.init(address=address or None, include_dashboard=None if address else False, **options)

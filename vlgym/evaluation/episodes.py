@@ -141,6 +141,8 @@ class Player:
                 self._pending[lane] = policy.submit(self._ask(lane))
                 answered = partial(lambda lane, _: self._answers.put(lane), lane)
                 self._pending[lane].add_done_callback(answered)
+
+        # An endpoint's error breaks this episode off, and no other.
         with suppress(queue.Empty):
             lane = self._answers.get(timeout=POLL)
             try:

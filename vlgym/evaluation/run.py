@@ -189,6 +189,8 @@ def write_command(words: Iterable[str], environment: Mapping[str, str]) -> str:
     secret = re.compile(rf"{SECRET_NAME}(?:_|$)", re.IGNORECASE)
     option = re.compile(r"--?\S*(?:key|token|secret|passw|pwd|credential)\S*(?<!-env)", re.IGNORECASE)
     values = [each for name, each in environment.items() if len(each) >= 8 and secret.search(name)]
+
+    # The place comes first: behind `--api-key` any word is a secret.
     written: list[str] = []
     for word in words:
         is_named = written and option.fullmatch(written[-1])

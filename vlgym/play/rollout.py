@@ -377,8 +377,8 @@ def check_replies(replies: Sequence[Reply], count: int, name: str) -> None:
     if not isinstance(replies, Sequence) or isinstance(replies, str):
         raise UserError(f"Policy {name!r} gave {type(replies).__name__}; its reply() returns a list, {due}.")
     for reply in replies:
-        kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
-        if kind != "Reply(str)":
+        if not isinstance(reply, Reply) or not isinstance(reply.text, str):
+            kind = f"Reply({type(reply.text).__name__})" if isinstance(reply, Reply) else type(reply).__name__
             hint = " Wrap the text: Reply(text)." if isinstance(reply, str) else ""
             raise UserError(f"Policy {name!r} gave {kind}; its reply() returns {due}.{hint}")
     if len(replies) != count:

@@ -1,8 +1,8 @@
 """Episodes on disk: a folder that `datasets.load_dataset("imagefolder")` can read.
 
     run.json           environments with their arguments, hashes, parser, history; package versions
-    metadata.jsonl     one line per turn, an episode's lines together; `file_name` is the turn's
-    image images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
+    metadata.jsonl     a line per turn, an episode's lines together; `file_name` is its image
+    images/*.png       lossless, named by a hash of their pixels: equal ones are stored once
 
 run.json and every line hold a checksum, and a picture has its name: damage is an error in reading.
 """
@@ -324,6 +324,8 @@ def describe_env(env: VLEnv, builder: PromptBuilder | None = None) -> dict[str, 
     spec, parser = env.vlgym_spec, env.parser
     layout = PromptBuilder.for_env(env, builder)
     owner = get_registry().owner.get(spec.id) if spec else None
+
+    # A parser's public attributes are its settings: they change how a reply is read.
     names = [name for name in dir(parser) if not name.startswith("_")]
     public = {name: getattr(parser, name) for name in names if name not in ("name", "version")}
     settings = {name: value for name, value in public.items() if not callable(value)}
