@@ -201,8 +201,9 @@ def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_th
 
 def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
     parts = answer_parts(know, 0)
-    parts[HISTORY] = [answered(asked, asked.answer if asked.asked == 1 else None) for asked in questions(HISTORY, 12)]
-    parts[HISTORY][0] = answered(parts[HISTORY][0], next(x for x in COLOURS if x not in parts[HISTORY][0].shown))
+    asked = questions(HISTORY, 12)
+    first, *others = [answered(each, each.answer if each.asked == 1 else None) for each in asked]
+    parts[HISTORY] = [answered(first, next(x for x in COLOURS if x not in first.shown)), *others]
     order = find(judge_answers(parts), HISTORY).order
     assert order is not None
     assert order.table[1][1] == 3
@@ -212,7 +213,8 @@ def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
 def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
     report = simulate(guess_where(lambda asked: asked.level == "small"))
     probe = find(report, TEXT)
-    assert [(level.name, level.read) for level in probe.levels] == [("small", False), ("medium", True), ("large", True)]
+    read = {level.name: level.read for level in probe.levels}
+    assert read == {"small": False, "medium": True, "large": True}
     assert probe.smallest == "medium"
     (line,) = report.warnings
     assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small (")
@@ -250,7 +252,8 @@ def test_one_probe_that_is_not_seen_is_named(change: dict[str, Any], words: str)
 
 def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     parts = answer_parts(know, 0)
-    parts[f"{DIGIT} grey"] = [replace(answer, choice=answer.answer) for answer in parts[f"{DIGIT} grey"]]
+    grey = f"{DIGIT} grey"
+    parts[grey] = [replace(answer, choice=answer.answer) for answer in parts[grey]]
     report = judge_answers(parts)
     assert find(report, DIGIT).verdict == TOLD
     (line,) = report.warnings
@@ -263,7 +266,8 @@ def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
     parts = {SIDE: [replace(asked, choice="left") for asked in questions(SIDE, 4)]}
     report = judge_answers(parts)
     assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
-    five = [replace(asked, answer=str(n), choice=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
+    asked = enumerate(questions(DIGIT, 5))
+    five = [replace(each, answer=str(n), choice=str(n)) for n, each in asked]  # p = 1 / 5!
     assert find(judge_answers({DIGIT: five}), DIGIT).verdict == SIGHTED
     side = [answered(asked, asked.answer) for asked in questions(SIDE, 12)]
     assert find(judge_answers({DIGIT: five, SIDE: side}), DIGIT).verdict == TOO_FEW
@@ -312,7 +316,8 @@ class Simulated:
 
 def play(env_id: str, model: Model, episodes: int = QUESTIONS["shown"], **kwargs: object) -> list[list[StepRecord]]:
     runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
-    return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
+    played = run_episodes(runner, Simulated(model))
+    return [[without_images(record) for record in episode] for episode in played]
 
 
 def play_suite(sighted: Model) -> dict[str, list[list[StepRecord]]]:
