@@ -71,7 +71,8 @@ def test_a_player_is_handed_plain_texts_and_nothing_else() -> None:
 def test_each_episode_has_a_player_of_its_own_whose_chance_is_that_of_the_seed() -> None:
     HANDED.clear()
     first = [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
-    assert [handed[1] for handed in HANDED] == [turn + 1 for episode in first for turn in range(len(episode))]
+    turns = [turn + 1 for episode in first for turn in range(len(episode))]
+    assert [handed[1] for handed in HANDED] == turns
     assert len({id(handed[0]) for handed in HANDED}) == 3
     assert first == [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
     assert len({tuple(replies) for replies in first}) > 1
@@ -98,7 +99,8 @@ def test_the_searcher_prefers_what_it_has_not_tried_here_then_what_the_text_name
     def choose(*legal: str) -> str:
         return searcher.choose(f"Bring the egg from the fridge. Legal: {', '.join(legal)}", legal)
 
-    assert [choose(*room) for _ in range(5)] == ["open fridge", "look", "open drawer", "go north", "open fridge"]
+    order = ["open fridge", "look", "open drawer", "go north", "open fridge"]
+    assert [choose(*room) for _ in range(5)] == order
     assert choose(*room, "take milk", "take egg") == "take egg"
     assert choose(*room, "take milk", "take egg", "wait") == "take egg"
     assert searcher.choose("", ()) == ""
@@ -280,7 +282,8 @@ def test_learning_sees_train_alone_and_is_the_same_each_time(
     memories = []
     for name in [*LEARNERS, *LEARNERS]:
         seeds.clear()
-        memories.append(learn(SPEC, lambda: Watched(vlgym_spec=SPEC), name)(random.Random(0)).memory.rows)  # type: ignore[attr-defined]
+        make: Any = learn(SPEC, lambda: Watched(vlgym_spec=SPEC), name)
+        memories.append(make(random.Random(0)).memory.rows)
         assert seeds == [episode_seed(SPEC.id, "train", number) for number in range(12)]
     assert memories[:2] == memories[2:]
     assert memories[0] != memories[1]

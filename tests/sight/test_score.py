@@ -131,7 +131,8 @@ def test_a_model_that_guesses_is_called_blind() -> None:
 
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     side = questions(SIDE, 12)
-    answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
+    right = ["right"] * 11 + ["left"]
+    answers = [replace(asked, answer=answer) for asked, answer in zip(side, right, strict=True)]
     digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
     for answer in ("right", "left"):
         given = [replace(asked, choice=answer) for asked in answers]
@@ -143,7 +144,7 @@ def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
 def test_a_model_that_is_always_right_is_hardly_ever_warned() -> None:
     reports = [simulate(know, seed) for seed in range(RUNS)]
     warned = [line for report in reports for line in report.warnings]
-    assert len(warned) <= 1  # five guesses of eight colours are all right in about one of 7 times 300 runs
+    assert len(warned) <= 1  # five guesses of eight colours are hardly ever all right
     assert all("without the pictures" in line for line in warned)
     assert {report.sees for report in reports} == {True}
 
@@ -217,7 +218,7 @@ def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> Non
     assert read == {"small": False, "medium": True, "large": True}
     assert probe.smallest == "medium"
     (line,) = report.warnings
-    assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small (")
+    assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small")
 
 
 def test_unreadable_replies_are_not_taken_for_blindness() -> None:
@@ -309,7 +310,8 @@ class Simulated:
         replies = []
         for turn in turns:
             env = unwrap(turn.env)
-            said = "next" if env.legal_actions() == ["next"] else self.model(read_question(env), self.rng)
+            waits = env.legal_actions() == ["next"]
+            said = "next" if waits else self.model(read_question(env), self.rng)
             replies.append(Reply("I cannot tell." if said is None else f"<action>{said}</action>"))
         return replies
 

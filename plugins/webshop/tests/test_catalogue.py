@@ -72,7 +72,8 @@ def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_o
         "catalogue = open_catalogue(CatalogueSource(products=150, seed=9))\n"
         "print(catalogue.goals, catalogue.goal(3).asin, catalogue.search('red mug')[0])"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-c", code]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate(timeout=120)[0].split() for process in running]
     (folder,) = [path for path in find_cache("webshop").glob("generated-*-150-9*") if path.is_dir()]
     stamp = (folder / "catalogue.sqlite").stat().st_mtime_ns
@@ -86,7 +87,7 @@ def test_a_damaged_catalogue_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     source = CatalogueSource(products=100)
     folder = tmp_path / "webshop" / source.name()
     folder.mkdir(parents=True)
-    (folder / "catalogue.sqlite").write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
+    (folder / "catalogue.sqlite").write_bytes(b"this is not a database, but it looks like one" * 40)
     with pytest.raises(UserError, match="Delete that folder"):
         open_catalogue(source)
 
