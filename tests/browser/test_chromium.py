@@ -67,7 +67,6 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     def start(code: str) -> subprocess.Popen[str]:
         process = subprocess.Popen([sys.executable, "-c", parent, code], stdout=subprocess.PIPE, text=True)
         started.append(process)
-        assert process.stdout is not None
         assert process.stdout.readline().strip().isdigit()
         return process
 
