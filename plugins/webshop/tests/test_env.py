@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -91,7 +92,8 @@ def test_the_seed_s_split_chooses_the_goal_and_the_argument_overrides_it(env: An
         for index in range(3):
             assert first <= env.reset(seed=episode_seed(ID, split, index))[1]["goal"] < last
     assert env.reset(seed=3)[1]["goal"] >= 1500  # a seed of nobody's split means train
-    assert build(split="test").reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
+    with closing(build(split="test")) as forced:
+        assert forced.reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
     env.reset(seed=episode_seed(ID, "val", 0))
     assert 500 <= env.reset()[1]["goal"] < 1500  # without a seed the split goes on
 
