@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -66,7 +67,6 @@ def family() -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     def start(code: str) -> subprocess.Popen[str]:
         process = subprocess.Popen([sys.executable, "-c", parent, code], stdout=subprocess.PIPE, text=True)
         started.append(process)
-        assert process.stdout is not None
         assert process.stdout.readline().strip().isdigit()
         return process
 
@@ -168,9 +168,10 @@ def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> Non
     )
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", start]
-    killed, living = (subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(2))
+    piped: dict[str, Any] = {"stdout": subprocess.PIPE, "text": True, "env": environment}
+    both = killed, living = [subprocess.Popen(command, **piped) for _ in range(2)]
     try:
-        (left, *family), (used, *_) = (each.stdout.readline().split() for each in (killed, living) if each.stdout)
+        (left, *family), (used, *_) = (each.stdout.readline().split() for each in both if each.stdout)
         assert len(family) > 2
         assert list(Path(left).glob("org.chromium.*"))  # Chromium's own temporary folder
         killed.kill()
@@ -182,7 +183,7 @@ def test_a_killed_process_leaves_one_folder_that_is_swept(tmp_path: Path) -> Non
         assert [str(path) for path in tmp_path.iterdir()] == [used]
         assert living.poll() is None
     finally:
-        for process in (killed, living):
+        for process in both:
             kill_tree(process.pid)
             process.wait()
 
@@ -209,7 +210,7 @@ def test_no_process_of_the_browser_listens_where_others_can_connect(running: Chr
     ours = os.stat("/proc/self/ns/net").st_ino
     networks = set()
     for process in running.processes():
-        with suppress(PermissionError):  # those in Chromium's own sandbox hide it, and have less network still
+        with suppress(PermissionError):  # those in Chromium's sandbox hide it, and have less still
             networks.add(os.stat(f"/proc/{process}/ns/net").st_ino)
     assert networks
     assert ours not in networks

@@ -1,25 +1,36 @@
-"""Blind players: what they are handed, how they choose, and what is made of the measurement."""
+"""Blind players: what they are handed, how they choose and learn, and what a certificate makes of it."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from toys import Walk, installed, make_entry, make_spec
+from toys import Coin, Walk, installed, make_entry, make_spec
 
+from vlgym.cli.app import main
+from vlgym.env import VLEnv
+from vlgym.env.prompts import PromptTemplate
+from vlgym.env.seeding import episode_seed
 from vlgym.errors import PluginError, SpecError, UserError
 from vlgym.evaluation import evaluate
 from vlgym.evaluation.policy_names import make_policy
 from vlgym.play.policies import RandomPolicy
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
+from vlgym.registry.making import build
 from vlgym.registry.registry_file import read_registry
+from vlgym.sight import blind_learner
 from vlgym.sight.blind import BlindPlayer, Searcher
 from vlgym.sight.blind_gap import find_blind_share
+from vlgym.sight.blind_learner import LEARNERS, ListPlayer, Memory, TablePlayer, count_training, learn
 from vlgym.sight.blind_policies import BlindPolicy, choose_player, load_players, make_constant
-from vlgym.testing.measure import JUDGED, find_constants, measure_blind
-from vlgym.types import Turn
+from vlgym.testing import EnvConformance, Subject, certify
+from vlgym.testing.measure import JUDGED, find_constants, list_learners, measure_blind
+from vlgym.testing.sight_checks import check_blind
+from vlgym.types import Outcome, Turn
 
 HANDED: list[tuple[Any, ...]] = []
 
@@ -60,7 +71,8 @@ def test_a_player_is_handed_plain_texts_and_nothing_else() -> None:
 def test_each_episode_has_a_player_of_its_own_whose_chance_is_that_of_the_seed() -> None:
     HANDED.clear()
     first = [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
-    assert [handed[1] for handed in HANDED] == [turn + 1 for episode in first for turn in range(len(episode))]
+    turns = [turn + 1 for episode in first for turn in range(len(episode))]
+    assert [handed[1] for handed in HANDED] == turns
     assert len({id(handed[0]) for handed in HANDED}) == 3
     assert first == [[record.reply for record in episode] for episode in play(BlindPolicy("spy", Spy))]
     assert len({tuple(replies) for replies in first}) > 1
@@ -87,7 +99,8 @@ def test_the_searcher_prefers_what_it_has_not_tried_here_then_what_the_text_name
     def choose(*legal: str) -> str:
         return searcher.choose(f"Bring the egg from the fridge. Legal: {', '.join(legal)}", legal)
 
-    assert [choose(*room) for _ in range(5)] == ["open fridge", "look", "open drawer", "go north", "open fridge"]
+    order = ["open fridge", "look", "open drawer", "go north", "open fridge"]
+    assert [choose(*room) for _ in range(5)] == order
     assert choose(*room, "take milk", "take egg") == "take egg"
     assert choose(*room, "take milk", "take egg", "wait") == "take egg"
     assert searcher.choose("", ()) == ""
@@ -192,3 +205,200 @@ def test_by_its_name_it_plays_what_the_registry_names() -> None:
     policies = make_policy("blind", {}), best
     returns = [evaluate("vlgym/Blackjack-v0", policy, episodes=6).mean_return for policy in policies]
     assert returns[0] == returns[1]
+
+
+SPEC = make_spec()
+
+
+class Silent(Walk):
+    """The target is in the picture only."""
+
+    def task(self) -> str:
+        return "Go to the red cell."
+
+
+class Whisper(Silent):
+    """The feedback of a step says where the target lies."""
+
+    def act(self, action: str) -> Outcome:
+        done = super().act(action)
+        return Outcome(done.reward, done.terminated, feedback=f"it lies {self.oracle()}")
+
+
+class OneWay(Silent):
+    """The list of legal actions says where the target lies."""
+
+    def legal_actions(self) -> list[str]:
+        return ["left", "right"] if self.target < 0 else ["right", "left"]
+
+
+class Unlisted(Silent):
+    """Each target is at the right, and the actions are explained, not listed."""
+
+    notation = "a direction"
+
+    def start(self, rng: Any, options: dict[str, Any]) -> None:
+        super().start(rng, options)
+        self.target = abs(self.target)
+
+
+def judge(env_class: type[Walk], name: str) -> float:
+    """Return the success on test of what a learner has learnt on train."""
+    policy = BlindPolicy(name, learn(SPEC, lambda: env_class(vlgym_spec=SPEC), name))
+    runner = Runner([env_class(vlgym_spec=SPEC)], split="test", episodes=60)
+    episodes = list(run_episodes(runner, policy))
+    return sum(episode[-1].reward for episode in episodes) / len(episodes)
+
+
+@pytest.mark.parametrize(
+    ("env_class", "name", "least", "most"),
+    [
+        (Walk, "learnt table", 0.9, 1),
+        (OneWay, "learnt table", 0.9, 1),
+        (Whisper, "learnt table", 0.9, 1),
+        (Silent, "learnt table", 0, 0.6),
+        (Walk, "learnt list", 0, 0.6),
+        (Unlisted, "learnt list", 0.9, 1),
+    ],
+)
+def test_only_what_is_told_is_learnt(
+    monkeypatch: pytest.MonkeyPatch, env_class: type[Walk], name: str, least: float, most: float
+) -> None:
+    monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
+    assert least <= judge(env_class, name) <= most
+
+
+def test_learning_sees_train_alone_and_is_the_same_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 12)
+    seeds: list[int | None] = []
+
+    class Watched(Walk):
+        def start(self, rng: Any, options: dict[str, Any]) -> None:
+            seeds.append(self.reset_seed)
+            super().start(rng, options)
+
+    memories = []
+    for name in [*LEARNERS, *LEARNERS]:
+        seeds.clear()
+        make: Any = learn(SPEC, lambda: Watched(vlgym_spec=SPEC), name)
+        memories.append(make(random.Random(0)).memory.rows)
+        assert seeds == [episode_seed(SPEC.id, "train", number) for number in range(12)]
+    assert memories[:2] == memories[2:]
+    assert memories[0] != memories[1]
+
+
+def test_a_long_or_slow_environment_has_a_smaller_budget() -> None:
+    assert count_training(make_spec(max_turns=1)) == blind_learner.LEARNING_EPISODES
+    assert count_training(make_spec(max_turns=500)) == blind_learner.LEARNING_TURNS // 500
+    assert count_training(make_spec(max_turns=1, figure_episodes=100)) == blind_learner.SLOW_EPISODES
+
+
+def test_a_row_that_was_seldom_visited_leaves_the_choice_to_the_next_and_equals_are_drawn() -> None:
+    memory, rng = Memory("learnt table"), random.Random(0)
+    memory.learn(["exact"], "a", 1.0)
+    assert {memory.find_best(["exact", "rough"], ["a", "b"], rng) for _ in range(20)} == {"a", "b"}
+    for _ in range(blind_learner.KNOWN):
+        memory.learn(["rough"], "b", 1.0)
+        memory.learn(["rough"], "a", 0.0)
+    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "b"
+    assert memory.find_best(["exact", "rough"], ["a", "c"], rng) == "c"  # untried: the mean of all
+    for _ in range(blind_learner.KNOWN):
+        memory.learn(["exact"], "a", 1.0)
+        memory.learn(["exact"], "b", 0.0)
+    assert memory.find_best(["exact", "rough"], ["a", "b"], rng) == "a"
+
+
+def test_without_a_list_the_candidates_are_those_of_train_if_any() -> None:
+    player = ListPlayer(random.Random(0), Memory("learnt list"))
+    assert player.choose("text", ()) == ""
+    player.memory.actions["north"] = None
+    assert player.choose("text", ()) == "north"
+
+
+def test_a_learner_of_the_registry_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blind_learner, "LEARNING_EPISODES", 300)
+    with installed(SPEC):
+        policy = choose_player(SPEC, {"blind": {"success_policy": TablePlayer.name}})
+        assert policy.name == TablePlayer.name
+        assert evaluate(SPEC.id, policy, split="test", episodes=20).success > 0.9
+
+
+def test_a_replaced_version_with_system_packages_is_not_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym.testing.measure.learn", lambda spec, make, name: None)
+    old = replace(SPEC, replaced_by="vlgym/Walk-v1")
+    assert [player.name for player in list_learners(old, build)] == list(LEARNERS)
+    assert list_learners(replace(old, system_requirements=("chromium",)), build) == []
+
+
+COLOURS = ("red", "green", "blue", "white", "black", "grey", "pink", "brown")
+
+
+class Told(Coin):
+    """The task names the action that wins."""
+
+    def oracle(self) -> str:
+        return "heads"
+
+
+class Shown(VLEnv):
+    """Only the picture tells the answer."""
+
+    prompt = PromptTemplate(version=1, instructions="Which? {task} {format}", turn="{state}{actions}")
+
+    def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
+        self.answer, self.won = int(rng.integers(len(COLOURS))), False
+
+    def act(self, action: str) -> Outcome:
+        self.won = action == COLOURS[self.answer]
+        return Outcome(float(self.won), terminated=True)
+
+    def image(self) -> np.ndarray:
+        return np.full((*self.image_size, 3), 20 * self.answer, np.uint8)
+
+    def task(self) -> str:
+        return ""
+
+    def legal_actions(self) -> list[str]:
+        return list(COLOURS)
+
+    def success(self) -> bool:
+        return self.won
+
+    def oracle(self) -> str | None:
+        return COLOURS[self.answer]
+
+
+TOLD = make_spec("toys/Told-v0", f"{__name__}:Told", reward_range=(-1.0, 6.0))
+SHOWN = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1)
+
+
+def test_where_the_text_names_the_answer_a_warning_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kit = type("TestTold", (EnvConformance,), {"env_id": TOLD.id, "_subjects": {}})()
+    with installed(TOLD):
+        certificate = certify(TOLD.id, only=["blind"])
+        assert main(["check", TOLD.id, "--only", "blind"]) == 0
+        with pytest.warns(UserWarning, match="toys/Told-v0: blind: without the picture"):
+            kit.test_contract(TOLD.id, "blind")
+    [result] = certificate.results
+    assert (result.passed, result.warning, certificate.passed, certificate.warnings) == (True, True, True, 1)
+    assert "reaches 1.00 of the way from random play to the oracle" in result.evidence
+    assert certificate.to_dict()["checks"][0]["warning"] is True
+    out = capsys.readouterr().out
+    assert "  warn blind" in out
+    assert "0 of 1 properties hold, 1 warned of" in out
+
+
+def test_where_only_the_picture_tells_the_answer_nothing_is_warned_of() -> None:
+    with installed(SHOWN):
+        [result] = certify(SHOWN.id, only=["blind"]).results
+    assert (result.passed, result.warning) == (True, False)
+    assert "of the way from random play to the oracle" in result.evidence
+
+
+def test_without_an_oracle_there_is_no_way_to_measure() -> None:
+    spec = make_spec("toys/Shown-v0", f"{__name__}:Shown", max_turns=1, oracle="none")
+    assert "no oracle" in check_blind(Subject(spec))

@@ -16,20 +16,7 @@ from vlgym.evaluation import without_images
 from vlgym.play.rollout import Runner, run_episodes
 from vlgym.registry import get_registry
 from vlgym.registry.making import make, unwrap
-from vlgym.sight.score import (
-    QUESTIONS,
-    SIGHTED,
-    SUITE,
-    TOLD,
-    TOO_FEW,
-    UNCLEAR,
-    UNREADABLE,
-    Answer,
-    ProbeVerdict,
-    SightReport,
-    judge,
-    judge_answers,
-)
+from vlgym.sight.score import QUESTIONS, SUITE, Answer, SightReport, judge, judge_answers
 from vlgym.types import Reply, StepRecord, Turn
 
 RUNS = 100
@@ -97,20 +84,20 @@ def guess_where(unknown: Callable[[Answer], bool]) -> Model:
     return lambda asked, rng: guess(asked, rng) if unknown(asked) else asked.answer
 
 
-def answer_parts(sighted: Model, seed: int, blind: Model = guess) -> dict[str, list[Answer]]:
-    """Answer the whole suite: `sighted` with the pictures, `blind` in the controls."""
+def answer_parts(sighted: Model, seed: int) -> dict[str, list[Answer]]:
+    """Answer the whole suite: `sighted` with the pictures, guesses in the controls."""
     rng, parts = np.random.default_rng(seed), {}
     for env_id, key, pictures, count in list_parts():
-        model = sighted if pictures == "shown" else blind
+        model = sighted if pictures == "shown" else guess
         parts[key] = [answered(asked, model(asked, rng)) for asked in questions(env_id, count)]
     return parts
 
 
-def simulate(sighted: Model, seed: int = 0, blind: Model = guess) -> SightReport:
-    return judge_answers(answer_parts(sighted, seed, blind))
+def simulate(sighted: Model, seed: int = 0) -> SightReport:
+    return judge_answers(answer_parts(sighted, seed))
 
 
-def find(report: SightReport, env_id: str) -> ProbeVerdict:
+def find(report: SightReport, env_id: str) -> Any:
     return next(probe for probe in report.probes if probe.env_id == env_id)
 
 
@@ -131,19 +118,20 @@ def test_a_model_that_guesses_is_called_blind() -> None:
 
 def test_one_answer_that_is_often_right_by_accident_is_no_sight() -> None:
     side = questions(SIDE, 12)
-    answers = [replace(asked, answer="right" if number < 11 else "left") for number, asked in enumerate(side)]
+    right = ["right"] * 11 + ["left"]
+    answers = [replace(asked, answer=answer) for asked, answer in zip(side, right, strict=True)]
     digits = [answered(asked, asked.answer) for asked in questions(DIGIT, 12)]
     for answer in ("right", "left"):
         given = [replace(asked, choice=answer) for asked in answers]
         report = judge_answers({SIDE: given, DIGIT: digits})
-        assert find(report, SIDE).verdict == TOO_FEW
+        assert find(report, SIDE).verdict == "too few"
         assert find(report, SIDE).p == 1.0
 
 
 def test_a_model_that_is_always_right_is_hardly_ever_warned() -> None:
     reports = [simulate(know, seed) for seed in range(RUNS)]
     warned = [line for report in reports for line in report.warnings]
-    assert len(warned) <= 1  # five guesses of eight colours are all right in about one of 7 times 300 runs
+    assert len(warned) <= 1  # five guesses of eight colours are hardly ever all right
     assert all("without the pictures" in line for line in warned)
     assert {report.sees for report in reports} == {True}
 
@@ -166,7 +154,7 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
     assert f"(right {right} of 96, where guessing gives 15; with grey pictures " in line
     assert " of 40; with shuffled pictures " in line
     assert line.endswith("Check that the server accepts images, and that the model is one that sees.")
-    assert {probe.verdict for probe in report.probes} == {UNCLEAR}
+    assert {probe.verdict for probe in report.probes} == {"unclear"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +170,6 @@ def test_the_sentence_on_a_blind_model_gives_the_counts_and_what_to_check() -> N
 def test_other_pictures_are_named(place: Callable[[int], int], named: tuple[int, ...], words: str) -> None:
     report = simulate(see(place))
     order = find(report, HISTORY).order
-    assert order is not None
     assert (order.named, order.only, report.sees) == (named, None, True)
     assert order.table == tuple(tuple(3 * (column == place(row)) for column in range(5)) for row in range(4))
     (line,) = report.warnings
@@ -201,10 +188,10 @@ def test_a_model_that_knows_the_last_picture_and_guesses_the_others_gets_only_th
 
 def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
     parts = answer_parts(know, 0)
-    parts[HISTORY] = [answered(asked, asked.answer if asked.asked == 1 else None) for asked in questions(HISTORY, 12)]
-    parts[HISTORY][0] = answered(parts[HISTORY][0], next(x for x in COLOURS if x not in parts[HISTORY][0].shown))
+    asked = questions(HISTORY, 12)
+    first, *others = [answered(each, each.answer if each.asked == 1 else None) for each in asked]
+    parts[HISTORY] = [answered(first, next(x for x in COLOURS if x not in first.shown)), *others]
     order = find(judge_answers(parts), HISTORY).order
-    assert order is not None
     assert order.table[1][1] == 3
     assert (order.named, order.only) == (None, None)
 
@@ -212,10 +199,11 @@ def test_a_picture_in_the_middle_is_not_said_to_be_the_only_one() -> None:
 def test_a_model_that_reads_no_small_text_is_told_the_smallest_it_reads() -> None:
     report = simulate(guess_where(lambda asked: asked.level == "small"))
     probe = find(report, TEXT)
-    assert [(level.name, level.read) for level in probe.levels] == [("small", False), ("medium", True), ("large", True)]
+    read = {level.name: level.read for level in probe.levels}
+    assert read == {"small": False, "medium": True, "large": True}
     assert probe.smallest == "medium"
     (line,) = report.warnings
-    assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small (")
+    assert line.startswith("The smallest text that the model reads is medium (4 of 4 right), not small")
 
 
 def test_unreadable_replies_are_not_taken_for_blindness() -> None:
@@ -227,7 +215,7 @@ def test_unreadable_replies_are_not_taken_for_blindness() -> None:
     assert line.startswith(
         "Most replies held no legal answer (96 of 96, 12 of them cut by a limit), so nothing can be said"
     )
-    assert {probe.verdict for probe in report.probes} == {UNREADABLE}
+    assert {probe.verdict for probe in report.probes} == {"unreadable"}
 
 
 @pytest.mark.parametrize(
@@ -250,23 +238,23 @@ def test_one_probe_that_is_not_seen_is_named(change: dict[str, Any], words: str)
 
 def test_answers_that_are_right_without_the_pictures_show_no_sight() -> None:
     parts = answer_parts(know, 0)
-    parts[f"{DIGIT} grey"] = [replace(answer, choice=answer.answer) for answer in parts[f"{DIGIT} grey"]]
+    grey = f"{DIGIT} grey"
+    parts[grey] = [replace(answer, choice=answer.answer) for answer in parts[grey]]
     report = judge_answers(parts)
-    assert find(report, DIGIT).verdict == TOLD
+    assert find(report, DIGIT).verdict == "told"
     (line,) = report.warnings
     assert line.startswith("The model is right on digits without the pictures (grey: 5 of 5, shuffled: ")
-    everything = judge_answers(answer_parts(know, 0, know))
-    assert everything.sees is not True or find(everything, DIGIT).verdict == TOLD
 
 
 def test_few_questions_are_not_judged_fewer_for_two_probes() -> None:
     parts = {SIDE: [replace(asked, choice="left") for asked in questions(SIDE, 4)]}
     report = judge_answers(parts)
-    assert (report.sees, report.probes[0].verdict, report.warnings) == (None, TOO_FEW, ())
-    five = [replace(asked, answer=str(n), choice=str(n)) for n, asked in enumerate(questions(DIGIT, 5))]  # p = 1 / 5!
-    assert find(judge_answers({DIGIT: five}), DIGIT).verdict == SIGHTED
+    assert (report.sees, report.probes[0].verdict, report.warnings) == (None, "too few", ())
+    asked = enumerate(questions(DIGIT, 5))
+    five = [replace(each, answer=str(n), choice=str(n)) for n, each in asked]  # p = 1 / 5!
+    assert find(judge_answers({DIGIT: five}), DIGIT).verdict == "sighted"
     side = [answered(asked, asked.answer) for asked in questions(SIDE, 12)]
-    assert find(judge_answers({DIGIT: five, SIDE: side}), DIGIT).verdict == TOO_FEW
+    assert find(judge_answers({DIGIT: five, SIDE: side}), DIGIT).verdict == "too few"
 
 
 @pytest.mark.parametrize(("swapped", "named"), [(5, (1, 0, 2, 3)), (4, None)])
@@ -277,7 +265,6 @@ def test_another_order_is_ahead_by_four_answers(swapped: int, named: tuple[int, 
     given = [*(asked.shown[1 - asked.asked] for asked in first[:swapped]), first[swapped].answer, None, None]
     answers = [replace(asked, choice=said) for asked, said in zip(first, given, strict=False)]
     order = find(judge_answers({HISTORY: [*answers, *others]}), HISTORY).order
-    assert order is not None
     assert len(first) == 6
     assert order.named == named
 
@@ -305,27 +292,23 @@ class Simulated:
         replies = []
         for turn in turns:
             env = unwrap(turn.env)
-            said = "next" if env.legal_actions() == ["next"] else self.model(read_question(env), self.rng)
+            waits = env.legal_actions() == ["next"]
+            said = "next" if waits else self.model(read_question(env), self.rng)
             replies.append(Reply("I cannot tell." if said is None else f"<action>{said}</action>"))
         return replies
 
 
 def play(env_id: str, model: Model, episodes: int = QUESTIONS["shown"], **kwargs: object) -> list[list[StepRecord]]:
     runner = Runner([make(env_id, image_size=(16, 16), **kwargs)], split="test", episodes=episodes)
-    return [[without_images(record) for record in episode] for episode in run_episodes(runner, Simulated(model))]
-
-
-def play_suite(sighted: Model) -> dict[str, list[list[StepRecord]]]:
-    return {
-        key: play(env_id, sighted if pictures == "shown" else guess, count)
-        for env_id, key, pictures, count in list_parts()
-    }
+    played = run_episodes(runner, Simulated(model))
+    return [[without_images(record) for record in episode] for episode in played]
 
 
 def test_records_of_a_model_that_sees_show_sight_everywhere() -> None:
-    report = judge(play_suite(know))
+    models = {"shown": know, "grey": guess, "shuffled": guess}
+    report = judge({key: play(env_id, models[kind], count) for env_id, key, kind, count in list_parts()})
     assert (report.sees, report.warnings) == (True, ())
-    assert {probe.verdict for probe in report.probes} == {SIGHTED}
+    assert {probe.verdict for probe in report.probes} == {"sighted"}
     assert find(report, TEXT).smallest == "small"
     assert [probe.chance for probe in report.probes if probe.env_id == DIGIT] == [0.1]
     assert report.to_dict()["probes"][0]["shown"]["right"] == 12

@@ -40,8 +40,8 @@ def find_scale(bounds: Mapping[str, Any] | None, least: str) -> tuple[float, flo
 
 def find_blind_share(entry: Mapping[str, Any] | None) -> float | None:
     """Return `find_share` of an entry of `read_registry`; `None` where a bound was not measured."""
-    bounds = [(entry or {}).get(name) for name in ("blind", "floor", "ceiling")]
-    return find_share(*bounds) if all(bounds) else None
+    blind, floor, ceiling = ((entry or {}).get(name) for name in ("blind", "floor", "ceiling"))
+    return find_share(blind, floor, ceiling) if blind and floor and ceiling else None
 
 
 def rate_difficulty(stated: str, blind_share: float | None) -> str:

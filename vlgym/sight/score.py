@@ -259,11 +259,11 @@ def _judge_probes(grouped: Mapping[str, Mapping[str, Sequence[Answer]]]) -> tupl
     # Details are for the report; no verdict rests on them.
     probes = []
     for env_id, group in groups:
-        shown, chance, share = group["shown"], chances[env_id], shares[env_id]
+        shown, chance, own = group["shown"], chances[env_id], shares[env_id]
         levels = _judge_levels(shown, chance)
         probes.append(ProbeVerdict(
-            env_id, shown[0].topic, chance, share["shown"],
-            {name: share[name] for name in QUESTIONS if name != "shown" and name in group},
+            env_id, shown[0].topic, chance, own["shown"],
+            {name: own[name] for name in QUESTIONS if name != "shown" and name in group},
             values[env_id], verdicts[env_id], levels,
             next((level.name for level in levels if level.read), None), _judge_order(shown, chance),
         ))  # fmt: skip

@@ -32,7 +32,8 @@ def write_game(
     game = draw_game(np.random.default_rng(seed), task, seen=split != "valid_unseen")
     path = root / "json_2.1.1" / split / (folder or game.name) / trial
     path.mkdir(parents=True)
-    wanted = {"object_target": game.goal.thing, "parent_target": game.goal.parent, "toggle_target": game.goal.toggle}
+    names = {"object_target": "thing", "parent_target": "parent", "toggle_target": "toggle"}
+    wanted = {name: getattr(game.goal, part) for name, part in names.items()}
     trajectory = {"task_type": task, "pddl_params": wanted, "scene": {"scene_num": game.scene}}
     (path / "traj_data.json").write_text(json.dumps(trajectory))
     data = {**game.data(), "walkthrough": ["look"], **changes}

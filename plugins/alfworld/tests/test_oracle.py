@@ -82,7 +82,6 @@ def test_conditions_are_alfreds(goal: Goal, changes: dict[str, Any], met: tuple[
 )
 def test_it_opens_doors_and_lays_a_wrong_object_aside(goal: Goal, changes: dict[str, Any], command: str):
     advice = advise(goal, make_world(**changes), ["look", command])
-    assert advice is not None
     assert advice.command == command
 
 
@@ -108,7 +107,6 @@ def test_where_hidden_things_are_makes_no_difference_to_what_it_says():
         memory.look(world)
         commands = [f"go to {each}" for each in PLACES]
         answers.append(seek(MUG, world, memory, ["open cabinet 1", *commands]))
-    assert answers[0] is not None
     assert answers[0] == answers[1] == answers[2]
     assert "I have not seen a mug yet" in answers[0].reason
 
@@ -136,8 +134,7 @@ def test_an_oracle_wins_also_after_random_commands(seeking: bool, games: int, di
                 lengths.append(turn)
                 break
             advice = seek(game.goal, world, memory, commands) if seeking else advise(game.goal, world, commands)
-            assert advice is not None, game.name
-            assert advice.command in commands
+            assert advice.command in commands, game.name
             random = commands[int(rng.integers(len(commands)))]
             running.command(random if turn < disturbance else advice.command)
             memory.look(running.world)

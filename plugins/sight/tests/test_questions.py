@@ -1,4 +1,4 @@
-"""The text never tells the answer, blind play stays at chance, and the picture tells it."""
+"""The text never tells the answer, blind play stays at chance, and the picture tells it on every level."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def test_the_mark_stands_in_the_cell_that_is_the_answer() -> None:
         for column in range(3):
             for row in range(3):
                 x, y = (round(224 * (0.16 + 0.27 * (n + 0.5))) for n in (column, row))
-                cells["ABC"[column] + "123"[row]] = np.abs(image[y - 15 : y + 15, x - 15 : x + 15] - image[2, 2]).sum()
+                inside = image[y - 15 : y + 15, x - 15 : x + 15]
+                cells["ABC"[column] + "123"[row]] = np.abs(inside - image[2, 2]).sum()
         assert max(cells, key=lambda name: cells[name]) == env.answer
 
 
@@ -132,7 +133,8 @@ def test_the_shape_has_the_colour_that_is_the_answer_and_the_rest_is_grey() -> N
     env: Any = make("vlgym/SeeColour-v0")
     for seed in range(12):
         image = env.reset(seed=seed)[0]["image"]
-        pure = {name: (image == colour).all(axis=2).mean() for name, colour in {**COLOURS, "grey": GROUND}.items()}
+        colours = {**COLOURS, "grey": GROUND}.items()
+        pure = {name: (image == colour).all(axis=2).mean() for name, colour in colours}
         assert pure[env.answer] > 0.05
         assert pure["grey"] > 0.5
         assert sum(share > 0 for share in pure.values()) == 2
@@ -173,10 +175,57 @@ def test_no_pictures_of_a_history_are_shown_in_the_same_order_in_two_splits() ->
     assert all(len(orders) > 50 for orders in shown.values())
     assert len(set().union(*shown.values())) == sum(map(len, shown.values()))
     env.reset()
-    assert find_split([list(COLOURS).index(colour) for colour in env.shown], len(COLOURS)) == "test"  # as the last seed
+    order = [list(COLOURS).index(colour) for colour in env.shown]
+    assert find_split(order, len(COLOURS)) == "test"  # as the last seed
 
 
 def test_every_probe_is_a_part_of_the_suite_and_its_prompt_holds_all_its_pictures() -> None:
     assert {part.env_id for part in vlgym_suites()} == {spec.id for spec in PROBES}
     assert {(part.suite, part.episodes, part.repeats) for part in vlgym_suites()} == {("can-it-see", EPISODES, 1)}
     assert all(spec.history_images == spec.history_turns + 1 == spec.max_turns for spec in PROBES)
+
+
+SMALLEST = {"SeeDigit": 15, "SeeText": 8, "SeeCount": 22, "SeeCell": 10}
+"""Height in pixels, at 224 x 224, of the smallest digit, word, disc and label on any level."""
+FAINTEST = 70
+"""Least difference (of 255) of a symbol from its ground, in the channel where it is greatest."""
+
+
+def measure_symbols(picture: np.ndarray, title: str) -> tuple[int, int]:
+    """Return height of the smallest symbol, or label of a grid, and contrast."""
+    if title == "SeeCell":
+        picture = picture[36:, :30]
+    differs = np.abs(picture.astype(int) - picture[0, 0].astype(int)).max(axis=2)
+    inked = np.flatnonzero((differs > 0.5 * differs.max()).any(axis=1))
+    runs = np.split(inked, np.flatnonzero(np.diff(inked) > 1) + 1)
+    return min(map(len, runs)), int(differs.max())
+
+
+@pytest.mark.parametrize("title", SMALLEST)
+def test_the_smallest_symbol_of_every_level_is_as_large_and_as_dark_as_stated(title: str) -> None:
+    env = make(f"vlgym/{title}-v0")
+    for level in range(5):
+        for seed in range(12):
+            picture = env.reset(seed=seed, options={"level": level})[0]["image"]
+            height, contrast = measure_symbols(picture, title)
+            assert height >= SMALLEST[title]
+            assert contrast >= FAINTEST
+
+
+@pytest.mark.parametrize(
+    ("title", "counts"),
+    [
+        ("SeeDigit", (4, 10, 10, 90, 90)), ("SeeText", (4, 8, 12, 12, 16)),
+        ("SeeCount", (3, 6, 9, 12, 16)), ("SeeCell", (4, 9, 25, 36, 49)),
+    ],
+)  # fmt: skip
+def test_every_answer_of_a_level_is_legal_and_comes_up(title: str, counts: tuple[int, ...]) -> None:
+    env = make(f"vlgym/{title}-v0", image_size=(16, 16))
+    for level, count in enumerate(counts):
+        seeds = range(12 * count if count < 10 else 20)
+        answers = {env.reset(seed=seed, options={"level": level})[1]["answer"] for seed in seeds}
+        legal = env.legal_actions()
+        assert len(legal) == len({*legal}) == count
+        assert answers == {*legal} if count < 10 else answers <= {*legal}
+    env.reset(seed=0)
+    assert env.legal_actions() == list(type(env).answers)

@@ -208,7 +208,6 @@ def test_the_shop_can_be_served_for_a_person() -> None:
     command = [sys.executable, "-m", "vlgym_webshop", "--port", port, "--goal", "7"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
             assert f"http://127.0.0.1:{port}/shop/7/search" in process.stdout.readline()
             answer = urllib3.request("GET", f"http://127.0.0.1:{port}/shop/7/results?q=red+mug")
             assert (answer.status, b"Total results:" in answer.data) == (200, True)

@@ -1,17 +1,20 @@
-"""The generated catalogue, its goals, the store that processes share, and the search."""
+"""Catalogues, generated or from WebShop's files, their goals, and the search."""
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_webshop.catalogue.build import CatalogueSource, open_catalogue
+from vlgym_webshop.catalogue.files import read_array
 from vlgym_webshop.catalogue.generate import generate_product
 from vlgym_webshop.catalogue.wishes import COUNTS, NO_LIMIT, price_limit, split_range
 from vlgym_webshop.reward import score_purchase
@@ -21,6 +24,7 @@ from vlgym_webshop.shop import Shop
 from vlgym.env.spaces import CHARSET
 from vlgym.errors import UserError
 from vlgym.files import find_cache
+from vlgym.registry.making import make
 
 DOCUMENTS = ("red shoe red", "blue shoe", "the green hat with feather")
 
@@ -32,14 +36,16 @@ def test_article_numbers_are_unique_and_texts_fit_the_observation_s_alphabet() -
     assert generate_product(7, seed=1) != products[7]
     for product in products[:500]:
         options = [value for values in product.options.values() for value in values]
-        assert set(CHARSET).issuperset("".join([product.title, product.description, *product.bullets, *options]))
+        texts = [product.title, product.description, *product.bullets, *options]
+        assert set(CHARSET).issuperset("".join(texts))
 
 
 def test_a_goal_states_all_that_counts_and_its_product_meets_it_in_full(shop: Shop) -> None:
     for number in range(0, shop.catalogue.goals, 97):
         goal = shop.catalogue.goal(number)
         product, text = shop.catalogue.product(goal.asin), goal.instruction.lower()
-        chosen = {name: value for value in goal.options for name, values in product.options.items() if value in values}
+        options = product.options.items()
+        chosen = {name: value for value in goal.options for name, values in options if value in values}
         assert score_purchase(product, chosen, goal).reward == 1.0, goal
         assert all(value in text for value in (*goal.attributes, *goal.options))
         assert goal.price_upper == NO_LIMIT or f"{goal.price_upper:.0f}" in text
@@ -66,7 +72,8 @@ def test_two_processes_that_want_a_new_catalogue_at_once_get_the_same_complete_o
         "catalogue = open_catalogue(CatalogueSource(products=150, seed=9))\n"
         "print(catalogue.goals, catalogue.goal(3).asin, catalogue.search('red mug')[0])"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    command = [sys.executable, "-c", code]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate(timeout=120)[0].split() for process in running]
     (folder,) = [path for path in find_cache("webshop").glob("generated-*-150-9*") if path.is_dir()]
     stamp = (folder / "catalogue.sqlite").stat().st_mtime_ns
@@ -80,7 +87,7 @@ def test_a_damaged_catalogue_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     source = CatalogueSource(products=100)
     folder = tmp_path / "webshop" / source.name()
     folder.mkdir(parents=True)
-    (folder / "catalogue.sqlite").write_bytes(b"this is not a database, but it is long enough to look like one" * 20)
+    (folder / "catalogue.sqlite").write_bytes(b"this is not a database, but it looks like one" * 40)
     with pytest.raises(UserError, match="Delete that folder"):
         open_catalogue(source)
 
@@ -118,3 +125,136 @@ def test_at_most_fifty_results_come_best_first_and_ties_in_the_order_of_the_docu
     assert index.search("mug") == list(range(50))
     assert index.search("hat") == [80]
     assert [index.search(query) for query in ("", "the of", "zebra", "??", "<r>")] == [[]] * 5
+
+
+def item(asin: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "asin": asin,
+        "name": "Caf\u00e9 Table\u2122",
+        "full_description": "A table.",
+        "small_description": ["Solid  wood", "Four legs"],
+        "category": "garden",
+        "query": " Coffee Tables ",
+        "product_category": "Home › Furniture › Tables",
+        "pricing": "$49.99",
+        "customization_options": {"Color": [{"value": " Red/Black "}, {"value": "Blue"}], "Size": None},
+        **changes,
+    }
+
+
+ITEMS = [
+    item("B01"), item("B02", pricing="$10.00 to $30.00", small_description="one bullet"),
+    item("B02", name="repeated"), item("B03", pricing="", customization_options={}),
+    item("ANUMBERTOOLONG"), item("nan"), item("B04", pricing="$1,299.00"),
+]  # fmt: skip
+ATTRIBUTES = {"B01": {"attributes": ["solid wood"], "instruction": None, "instruction_attributes": []}}
+
+
+def wish(asin: str, instruction: str, attributes: list[str], options: list[str]) -> dict[str, Any]:
+    wanted = {"instruction_attributes": attributes, "instruction_options": options}
+    return {"asin": asin, "instruction": instruction, **wanted}
+
+
+HUMAN = {
+    "B01": [wish("B01", "find a wooden table.", ["solid wood"], ["red | black"]), wish("B01", "skipped", [], [])],
+    "B04": [wish("B04", "an expensive table", ["solid wood"], [])],
+    "ABSENT": [wish("ABSENT", "x", ["x"], [])],
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with WebShop's three files."""
+    monkeypatch.setenv("VLGYM_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "items_shuffle_1000.json").write_text(json.dumps(ITEMS, indent=1))
+    (folder / "items_ins_v2_1000.json").write_text(json.dumps(ATTRIBUTES))
+    (folder / "items_human_ins.json").write_text(json.dumps(HUMAN))
+    return folder
+
+
+def test_products_are_read_as_published(data: Path) -> None:
+    catalogue = open_catalogue(CatalogueSource(data=str(data)))
+    assert catalogue.products == 4  # one repeated, one too long, one `nan`
+    table = catalogue.product("b01")
+    texts = (table.title, table.query, table.price, table.price_tag, table.rating)
+    assert texts == ("Cafe TableTM", "coffee tables", 49.99, "$49.99", "N.A.")
+    assert table.options == {"color": ("red | black", "blue")}
+    assert table.bullets == ("Solid wood", "Four legs")
+    assert table.attributes == ("solid wood",)
+    assert table.picture == "table"
+    ranged, unpriced, dear = (catalogue.product(asin) for asin in ("B02", "B03", "B04"))
+    assert 10 <= ranged.price <= 30
+    assert ranged.price_tag == "$10.0 to $30.0"
+    assert ranged.bullets == ("one bullet",)
+    assert ranged.attributes == ("DUMMY_ATTR",)
+    assert (unpriced.price, unpriced.options) == (100.0, {})
+    assert dear.price == 1299.0
+
+
+def test_goals_are_the_human_ones_with_attributes_in_the_published_order(data: Path) -> None:
+    catalogue = open_catalogue(CatalogueSource(data=str(data)))
+    assert catalogue.goals == 2
+    expected = ["B01", "B04"]
+    random.Random(233).shuffle(expected)
+    goals = [catalogue.goal(number) for number in range(2)]
+    assert [goal.asin for goal in goals] == expected
+    wooden = goals[expected.index("B01")]
+    assert wooden.instruction == f"find a wooden table, and price lower than {wooden.price_upper:.2f} dollars"
+    assert wooden.price_upper in (60.0, 70.0, 80.0)  # the larger of two of 50, 60, 70, 80
+    assert wooden.options == ("red | black",)
+    dear = goals[expected.index("B04")]
+    assert (dear.instruction, dear.price_upper) == ("an expensive table", 1_000_000.0)
+
+
+@pytest.mark.usefixtures("blank")
+def test_the_environment_plays_them(data: Path) -> None:
+    env = make("vlgym/WebShop-v0", data=str(data), split="test")
+    _, info = env.reset(seed=1, options={"goal": 0})
+    for _ in range(12):
+        _, reward, terminated, _, info = env.step(env.solve() or "")
+        if terminated:
+            break
+    env.close()
+    assert (reward, info["success"]) == (1.0, True)
+
+
+def test_arrays_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vlgym_webshop.catalogue.files._CHUNK", 7)
+    values = [{"a": "x" * number, "b": [number, -1.5, None, "]},{"]} for number in range(20)] + [12345678, "end"]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values, indent=2))
+    assert list(read_array(path)) == values
+    path.write_text(" [ ] ")
+    assert list(read_array(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("items_shuffle_1000.json", '{"a": 1}', "not a JSON array"),
+        ("items_shuffle_1000.json", '[{"asin": "B01"', "is damaged"),
+        ("items_shuffle_1000.json", '[{"asin": "B01"}]', "product 0 .B01. is malformed: KeyError: 'name'"),
+        ("items_ins_v2_1000.json", "[]", "must hold an object"),
+        ("items_human_ins.json", '{"B01": [{}]}', "instruction 0 of B01 is malformed"),
+        ("items_human_ins.json", "{}", "no instruction for any of the products"),
+    ],
+)
+def test_a_malformed_file_is_named(data: Path, name: str, content: str, message: str) -> None:
+    (data / name).write_text(content)
+    with pytest.raises(UserError, match=message) as caught:
+        open_catalogue(CatalogueSource(data=str(data)))
+    assert name in str(caught.value)
+
+
+def test_a_missing_file_is_named_and_a_changed_one_makes_a_new_catalogue(data: Path) -> None:
+    source = CatalogueSource(data=str(data))
+    before = source.name()
+    (data / "items_ins_v2_1000.json").write_text(json.dumps({}))
+    assert source.name() != before
+    (data / "items_human_ins.json").unlink()
+    with pytest.raises(UserError, match=r"not items_human_ins\.json"):
+        open_catalogue(source)
+    with pytest.raises(UserError, match="is not a folder"):
+        open_catalogue(CatalogueSource(data=str(data / "nowhere")))

@@ -1,17 +1,31 @@
-"""The environment: episodes, splits, rewards, sub-scores, baselines, and one browser under many."""
+"""The environments: episodes, splits, rewards, one browser under many, look-alikes of which one meets the goal."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 from vlgym_webshop.blind import Shopper
+from vlgym_webshop.catalogue.lookalikes import (
+    GROUP,
+    generate_lookalike,
+    generate_lookalike_goals,
+    limit_of,
+    share_attributes,
+)
+from vlgym_webshop.catalogue.records import Goal, Product
+from vlgym_webshop.catalogue.taxonomy import load_taxonomy
+from vlgym_webshop.catalogue.wishes import split_range
+from vlgym_webshop.reward import score_purchase
 from vlgym_webshop.services import get_services
+from vlgym_webshop.session import ITEM, Page
 
-from vlgym.env.seeding import episode_seed
+from vlgym.env.seeding import SPLITS, episode_seed
 from vlgym.errors import UserError
 from vlgym.parsers import get_parser, read_reply
 from vlgym.registry.making import make, unwrap
@@ -38,10 +52,11 @@ def test_environments_share_one_browser_and_none_sees_another_s_page() -> None:
     envs, services = [build() for _ in range(3)], get_services()
     assert services.server is None
     assert services.windows.processes() == []
+    before = services.windows.started
     for index, env in enumerate(envs):
         env.reset(seed=100 + index)
     assert len({env.task() for env in envs}) == 3
-    assert services.windows.started == 1
+    assert services.windows.started == before + 1
     for env in envs:
         do(env, env.legal_actions()[0])
     alone = build()
@@ -72,11 +87,13 @@ def test_a_purchase_pays_the_published_reward_and_reports_its_parts(env: Any) ->
 
 @pytest.mark.usefixtures("blank")
 def test_the_seed_s_split_chooses_the_goal_and_the_argument_overrides_it(env: Any) -> None:
-    for split, (first, last) in {"test": (0, 500), "val": (500, 1500), "train": (1500, 12_087)}.items():
+    for split in SPLITS:
+        first, last = split_range(split, 12_087)
         for index in range(3):
             assert first <= env.reset(seed=episode_seed(ID, split, index))[1]["goal"] < last
     assert env.reset(seed=3)[1]["goal"] >= 1500  # a seed of nobody's split means train
-    assert build(split="test").reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
+    with closing(build(split="test")) as forced:
+        assert forced.reset(seed=episode_seed(ID, "train", 0))[1]["goal"] < 500
     env.reset(seed=episode_seed(ID, "val", 0))
     assert 500 <= env.reset()[1]["goal"] < 1500  # without a seed the split goes on
 
@@ -126,12 +143,6 @@ def test_bad_arguments_are_refused_with_a_clear_word(kwargs: dict[str, Any], mes
         build(**kwargs).reset(seed=1)
 
 
-@pytest.mark.parametrize("options", [{"goal": -1}, {"goal": 12_087}, {"goal": "3"}, {"split": "dev"}])
-def test_bad_reset_options_are_refused(env: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(UserError):
-        env.reset(seed=1, options=options)
-
-
 def test_the_blind_shopper_buys_the_product_of_the_page_with_the_most_fitting_options() -> None:
     wish = "Instruction: i want a dark blue, extra large shirt, and price lower than 40.00 dollars\n"
 
@@ -150,3 +161,128 @@ def test_the_blind_shopper_buys_the_product_of_the_page_with_the_most_fitting_op
     ]  # fmt: skip
     player = Shopper(random.Random(0))
     assert [player.choose(wish, legal) for legal, _ in steps] == [action for _, action in steps]
+
+
+PRODUCTS = 240
+"""Twenty groups: enough for each split, and quickly made."""
+
+NEWER = "vlgym/WebShop-v1"
+
+
+@pytest.fixture
+def alike(blank: None) -> Iterator[Any]:
+    """The environment without its browser: these tests look at no picture."""
+    made: Any = make(NEWER, products=PRODUCTS, image_size=(32, 32))
+    yield made
+    made.close()
+
+
+def group_of(group: int) -> list[Product]:
+    return [generate_lookalike(group * GROUP + place) for place in range(GROUP)]
+
+
+def buy(product: Product, goal: Goal) -> float:
+    return score_purchase(product, dict(zip("abcdef", goal.options, strict=False)), goal).reward
+
+
+def test_texts_of_a_group_are_the_same_to_the_letter_and_name_no_mark() -> None:
+    for group, kind in enumerate(load_taxonomy().kinds):
+        names, marks = share_attributes(kind)
+        assert len(marks) == 4
+        assert names
+        assert not set(names) & set(marks)
+        products = group_of(group)
+        (document,) = {product.document() for product in products}
+        assert not [mark for mark in marks if mark in document], kind.name
+        assert len({product.asin for product in products}) == GROUP
+        limit = limit_of(group)
+        assert len({(each.attributes[-2:], each.price > limit) for each in products}) == GROUP
+
+
+def test_one_of_a_group_meets_a_goal_and_splits_share_no_group() -> None:
+    place_of = {generate_lookalike(index).asin: index for index in range(PRODUCTS)}
+    goals, places = list(islice(generate_lookalike_goals(PRODUCTS), 1700)), set()
+    for goal in goals[:60]:
+        index = place_of[goal.asin]
+        products = group_of(index // GROUP)
+        assert [product.asin for product in products if buy(product, goal) == 1.0] == [goal.asin]
+        assert sum(product.price > goal.price_upper for product in products) == GROUP // 2
+        assert set(goal.attributes) == set(products[index % GROUP].attributes[-2:])
+        assert f"{goal.price_upper:.0f}" in goal.instruction
+        places.add(index % GROUP)
+    assert len(places) > 5  # the one that is wanted stands at no fixed place of its group
+    parts = (goals[:500], goals[500:1500], goals[1500:])
+    groups = [{place_of[goal.asin] // GROUP for goal in part} for part in parts]
+    assert all(groups)
+    assert sum(map(len, groups)) == len(set().union(*groups))
+
+
+def test_no_legal_action_is_a_ready_made_search_or_the_value_of_an_option(alike: Any) -> None:
+    alike.reset(seed=episode_seed(NEWER, "test", 0))
+    assert alike.legal_actions() == ["search[words]"]
+    _, _, _, _, info = do(alike, "search[words]")
+    assert info["vlgym"]["legal_actions"] == ["click[back to search]", "click[next >]"]
+    alike.page = Page(kind=ITEM, asin=alike.goal.asin)
+    do(alike, "click[features]")
+    observation, *_ = do(alike, "click[< prev]")
+    fixed = ["back to search", "< prev", "description", "features", "reviews", "buy now"]
+    assert alike.legal_actions() == [f"click[{name}]" for name in fixed]
+    product = alike.shop.catalogue.product(alike.page.asin)
+    clicks = observation["text"].rpartition("Legal actions:")[2]
+    values = [value for values in product.options.values() for value in values]
+    assert values
+    assert not [value for value in values if f"click[{value}]" in clicks]
+    _, _, _, _, info = do(alike, f"click[{values[0]}]")
+    assert not info["invalid_action"]
+    assert values[0] in dict(alike.page.options).values()
+    assert do(alike, "click[no such value]")[4]["invalid_action"]
+
+
+def test_no_product_is_on_sale_in_two_splits(alike: Any) -> None:
+    sold = {}
+    for split in SPLITS:
+        alike.reset(seed=episode_seed(NEWER, split, 0))
+        first, last = split_range(split, alike.shop.catalogue.goals)
+        assert first <= alike.goal_number < last
+        sold[split] = {generate_lookalike(index, alike.config.source.seed).asin for index in range(PRODUCTS)}
+        assert alike.goal.asin in sold[split]
+        _, _, _, _, info = do(alike, f"search[{alike.goal.title}]")
+        actions = info["vlgym"]["legal_actions"]
+        listed = {action[6:-1].upper() for action in actions if action.startswith("click[b0")}
+        assert listed
+        assert listed <= sold[split]
+        other = alike.goal_number
+        alike.reset(options={"goal": other})
+        assert alike.goal.asin in sold[split]
+    assert sum(map(len, sold.values())) == len(set().union(*sold.values()))
+
+
+def test_a_purchase_that_meets_a_part_of_the_wish_scores_and_is_not_paid(alike: Any) -> None:
+    alike.reset(seed=episode_seed(NEWER, "test", 0))
+    alike.page = Page(kind=ITEM, asin=alike.goal.asin)
+    _, reward, terminated, _, info = do(alike, "click[buy now]")
+    assert terminated
+    assert alike.goal.options
+    assert 0 < info["score"] < 100
+    assert reward == 0
+    alike.partial_credit = True
+    alike.reset(seed=episode_seed(NEWER, "test", 0))
+    alike.page = Page(kind=ITEM, asin=alike.goal.asin)
+    _, reward, _, _, again = do(alike, "click[buy now]")
+    assert reward == again["score"] / 100 == info["score"] / 100
+
+
+def test_a_level_names_the_number_of_options_and_one_that_is_absent_is_refused(alike: Any) -> None:
+    for level in (1, 2):
+        for number in range(3):
+            alike.reset(seed=episode_seed(NEWER, "val", number), options={"level": level})
+            assert len(alike.goal.options) == level
+    drawn = []
+    for _ in range(2):
+        alike.reset(seed=episode_seed(NEWER, "val", 3))
+        drawn.append(alike.goal_number)
+        alike.reset(seed=episode_seed(NEWER, "val", 4), options={"level": 1})
+    assert drawn[0] == drawn[1]
+    alike.wanted_options = 9
+    with pytest.raises(UserError, match="no goal with 9 options"):
+        alike.start(alike.np_random, {})

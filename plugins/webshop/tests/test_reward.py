@@ -1,4 +1,4 @@
-"""The published reward, branch by branch, with numbers worked out by hand."""
+"""The rules of the shop, and the published reward, branch by branch, with numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,65 @@ import pytest
 from vlgym_webshop.catalogue.records import Goal, Product
 from vlgym_webshop.nouns import load_tagger, tag_by_rule
 from vlgym_webshop.reward import COLOURS, count_attributes, count_options, normalize_colour, score_purchase
+from vlgym_webshop.session import LONGEST_QUERY, Page, Rules, read_action
 
 from vlgym.errors import UserError
+
+LAMP = Product(
+    "B0LAMP", "Lamp", "", (), "home", "lamps", "Home", {"color": ("red", "teal"), "size": ("small", "red")},
+    ("bright",), 9.0, "$9",
+)  # fmt: skip
+FOUND = [f"B0{number:03d}" for number in range(12)]
+RULES = Rules(search=lambda query: FOUND if query == "lamp" else [], product={"B0LAMP": LAMP}.__getitem__)
+RESULTS = Page("results", "lamp")
+ITEM = Page("item", "lamp", 2, "B0LAMP")
+
+
+def test_each_page_offers_what_the_published_shop_does() -> None:
+    assert RULES.clickables(Page()) == []
+    assert RULES.clickables(RESULTS) == ["back to search", "next >", *(asin.lower() for asin in FOUND[:10])]
+    assert RULES.clickables(Page("results", "lamp", 2)) == ["back to search", "< prev", "next >", "b0010", "b0011"]
+    assert RULES.clickables(Page("results", "lamp", 3)) == ["back to search", "< prev", "next >"]
+    expected = ["back to search", "< prev", "description", "features", "reviews", "red", "teal", "small", "buy now"]
+    assert RULES.clickables(ITEM) == expected
+    assert RULES.clickables(Page("detail", "lamp", 2, "B0LAMP", (), "features")) == ["back to search", "< prev"]
+    assert RULES.clickables(Page("done", "lamp", 2, "B0LAMP")) == []
+    kinds = (Page(), RESULTS, ITEM, Page("done"))
+    anywhere = Rules(RULES.search, RULES.product, search_anywhere=True)
+    assert [RULES.accepts_search(page) for page in kinds] == [True, False, False, False]
+    assert [anywhere.accepts_search(page) for page in kinds] == [True, True, True, False]
+
+
+def test_clicks_lead_where_the_published_shop_leads() -> None:
+    second = Page("results", "lamp", 2)
+    assert RULES.after_click(RESULTS, "next >") == second
+    assert RULES.after_click(second, "< prev") == RESULTS
+    assert RULES.after_click(second, "b0lamp") == ITEM
+    chosen = RULES.after_click(ITEM, "teal")
+    assert chosen.options == (("color", "teal"),)
+    assert RULES.after_click(chosen, "small").options == (("color", "teal"), ("size", "small"))
+    assert RULES.after_click(ITEM, "red").options == (("size", "red"),)  # the last name counts
+    detail = RULES.after_click(chosen, "features")
+    assert (detail.kind, detail.detail) == ("detail", "features")
+    assert RULES.after_click(detail, "< prev") == chosen
+    assert RULES.after_click(chosen, "< prev") == second
+    assert RULES.after_click(chosen, "back to search") == Page()
+    assert RULES.after_click(chosen, "buy now") == Page("done", "lamp", 2, "B0LAMP", (("color", "teal"),))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("search[Red  Shoes]", ("search", "red shoes")), (" Click[ Buy Now ] ", ("click", "buy now")),
+        ("click[a [b]]", ("click", "a [b]")), ("search[caf\u00e9 \u884c]", ("search", "cafe ?")),
+        ("search[a\nb]", ("search", "a b")), (f"search[{'x' * 5000}]", ("search", "x" * LONGEST_QUERY)),
+        ("search[]", None), ("search[ ]", None), ("buy[x]", None), ("I click[x]", None), ("click[x] now", None),
+        ("click x", None), ("", None),
+    ],
+)  # fmt: skip
+def test_the_action_grammar(text: str, expected: tuple[str, str] | None) -> None:
+    assert read_action(text) == expected
+
 
 BOOTS = Product(
     asin="B000000001", title="Bramford Hiking Boots for Trail", description="Keeps rain out. Freshly laced.",
@@ -60,7 +117,8 @@ def test_a_goal_without_options_or_attributes_is_judged_by_the_price() -> None:
     assert (score.reward, score.attributes, score.options) == (1.0, 1.0, 1.0)
 
 
-SIX, ELEVEN = "boots lamp sofa mug chair rug", "boots lamp sofa mug chair rug camera phone candle cookie jar"
+SIX = "boots lamp sofa mug chair rug"  # nouns
+ELEVEN = f"{SIX} camera phone candle cookie jar"
 OTHER = {"query": "lamps", "product_category": "Home › Lamps › Desk"}
 
 
@@ -68,13 +126,13 @@ OTHER = {"query": "lamps", "product_category": "Home › Lamps › Desk"}
     ("changes", "title", "kind"),
     [
         ({}, 1.0, 1.0),
-        ({"title": "Garlyn Sofa"}, 0.0, 0.0),  # no common noun, although query and category are the same
+        ({"title": "Garlyn Sofa"}, 0.0, 0.0),  # no common noun, but query and category
         ({"title": ELEVEN}, 1 / 11, 0.1),  # below a tenth, likewise
         ({"title": SIX, **OTHER}, 1 / 6, 0.5),  # not above a fifth
         ({"title": SIX, "product_category": "x"}, 1 / 6, 1.0),  # the same query
-        ({"title": SIX, "query": "x", "product_category": "Shoes › Clothing › Sandals"}, 1 / 6, 1.0),  # two levels
-        ({"title": SIX, "query": "x", "product_category": "Shoes › Bags › Sandals"}, 1 / 6, 0.5),
-        ({"title": "boots boots lamp", **OTHER}, 1 / 3, 1.0),  # repeats count in the goal's name only
+        ({"title": SIX, "query": "x", "product_category": "Shoes › Clothing › X"}, 1 / 6, 1.0),  # two levels
+        ({"title": SIX, "query": "x", "product_category": "Shoes › Bags › X"}, 1 / 6, 0.5),
+        ({"title": "boots boots lamp", **OTHER}, 1 / 3, 1.0),  # repeats count in the goal's name
         ({"title": "3-in-1 for the new", **OTHER}, 0.2, 0.5),  # no noun at all
     ],
 )

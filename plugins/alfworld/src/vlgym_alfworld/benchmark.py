@@ -2,8 +2,7 @@
 
 A split's games are those that ALFWorld plays: a folder with `traj_data.json` and `game.tw-pddl`,
 one of the six task types, marked solvable, no movable receptacles, no slicing. They are sorted by
-their
-path inside the split. Full data: train 3553, valid_seen 140, valid_unseen 134 games.
+their path. Full data: train 3553, valid_seen 140, valid_unseen 134 games.
 
 TextWorld evaluates the expressions of a text grammar as Python. In ALFWorld's grammars they are
 names joined by `+` or `or` (`o.indefinite + ' ' + o.name`); a file with anything else is refused.

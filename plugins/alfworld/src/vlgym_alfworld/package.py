@@ -2,8 +2,7 @@
 
 `import alfworld` makes a folder under the home directory and sets the environment variable
 `ALFWORLD_DATA`; `import textworld` draws from NumPy's global generator. This import does neither:
-the variable points at an existing folder of the package meanwhile; variable and generators are put
-back.
+the variable points at the package meanwhile; variable and generators are put back.
 """
 
 from __future__ import annotations

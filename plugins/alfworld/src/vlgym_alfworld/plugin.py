@@ -99,6 +99,6 @@ def _published() -> list[EnvSpec]:
     specs = [mixed]
     for name, task, best, summary in _TASKS:
         env_id, summary = f"vlgym/ALFWorld{name}-v0", f"Find {summary}."
-        own = {"kwargs": {"tasks": [task]}, "reward_range": (-1.0, best), "probes": _PROBES}
+        own: dict[str, Any] = {"kwargs": {"tasks": [task]}, "reward_range": (-1.0, best), "probes": _PROBES}
         specs.append(replace(mixed, id=env_id, summary=summary, **own))
     return specs

@@ -68,9 +68,9 @@ def make_plan(
     # Floor cells, each round its grid point.
     cells = []
     for column, row in floor:
-        left, bottom = _project((column - 0.5) * GRID, (row - 0.5) * GRID, area, bounds)
-        right, top = _project((column + 0.5) * GRID, (row + 0.5) * GRID, area, bounds)
-        cells.append((round(left), round(top), round(right), round(bottom)))
+        west, south = _project((column - 0.5) * GRID, (row - 0.5) * GRID, area, bounds)
+        east, north = _project((column + 0.5) * GRID, (row + 0.5) * GRID, area, bounds)
+        cells.append((round(west), round(north), round(east), round(south)))
     return Plan(tiles, tuple(cells), area, bounds)
 
 

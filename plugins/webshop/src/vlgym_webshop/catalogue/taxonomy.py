@@ -68,7 +68,7 @@ def load_taxonomy() -> Taxonomy:
     data = load_data("catalogue/taxonomy.yaml")
     kinds = []
     for entry in data["types"]:
-        fields = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()}
         colours, options = fields.pop("colors"), [data["options"][name] for name in fields.pop("options")]
         axes = {"color": tuple(data["colors"][colours])} if colours else {}
         axes |= {option["axis"]: tuple(option["values"]) for option in options}
