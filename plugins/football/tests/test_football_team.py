@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_football.engine import IDLE, Snapshot
+from vlgym_football.match import for_players
 from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter
 from vlgym_football.scenario import FOLDER, distance, read_file
-from vlgym_football.team_match import for_players
 
 from vlgym.errors import UserError
 from vlgym.games.several import parallel_env

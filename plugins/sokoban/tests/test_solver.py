@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from vlgym_sokoban.board import Board
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
-from vlgym_sokoban.guide import Guide
 from vlgym_sokoban.level import DIRECTIONS, Level
-from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Warehouse, replay, solve, to_mask
+from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Guide, Warehouse, replay, solve, to_mask
 
 Position = tuple[int, frozenset[int]]
 
@@ -96,5 +95,3 @@ def test_limits_leave_the_answer_open() -> None:
     assert solve(level, max_steps=length).status == SOLVED
     assert solve(level, max_steps=length - 1).status == UNKNOWN
     assert solve(level, max_nodes=1).status == UNKNOWN
-
-

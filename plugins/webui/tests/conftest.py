@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from vlgym_webui.browser import Browser, Render
-from vlgym_webui.steps import Interaction
+from vlgym_webui.project import Interaction
 
 from vlgym.browser.chromium import BrowserPool, Limits
 

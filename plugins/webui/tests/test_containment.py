@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from vlgym_webui.browser import MOST_COUNTED, Browser, Render
-from vlgym_webui.steps import Interaction, Step
+from vlgym_webui.project import Interaction, Step
 
 from vlgym.browser.chromium import Limits
 

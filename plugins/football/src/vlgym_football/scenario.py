@@ -1,7 +1,7 @@
-"""Scenarios: the places of 22 players and the ball, and the endings. Read from YAML, never executed.
+"""Scenarios: places of 22 players and the ball, and endings, read from YAML.
 
-All places are pitch coordinates: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top touchline of
-the picture) to 0.42. We attack to the right.
+All places are pitch coordinates: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top
+touchline of the picture) to 0.42. We attack to the right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "scenarios"
 
 @dataclass(frozen=True)
 class Player:
-    """A player's start. The engine does not move a `lazy` one; an agent may get a `controllable` one."""
+    """A player's start. A `lazy` one does not move; an agent may get a `controllable` one."""
 
     role: str
     x: float
@@ -49,7 +49,8 @@ class Scenario:
         right: the opponents, the goalkeeper first, in pitch coordinates as well.
         title: the situation in words.
         duration: frames until the end (ten a second).
-        left_difficulty: skill of our engine-led players, 0 to 1; `right_difficulty` of the opponents.
+        left_difficulty: skill of our engine-led players, 0 to 1; `right_difficulty` of the
+            opponents.
         end_on_score: a goal ends the episode.
         end_on_out_of_play: ball out of play, or a foul, ends it.
         end_on_possession_change: it ends when the other team takes the ball.
@@ -92,7 +93,7 @@ class Scenario:
         return replace(self, left=left, right=right, ball=(-self.ball[0], -self.ball[1]))
 
     def jittered(self, rng: np.random.Generator, metres: float) -> Scenario:
-        """Return the situation with players moved by up to `metres` each way, but keepers and ball carrier."""
+        """Return the situation with all but keepers and ball carrier moved by up to `metres`."""
         carrier = min(self.left, key=lambda p: distance((p.x, p.y), self.ball))
 
         def move(p: Player) -> Player:
@@ -111,7 +112,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def lane_clearance(start: NDArray[np.float64], end: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
-    """Return the distance in metres of the nearest opponent, `[n, 2]`, to the segment `start`-`end`.
+    """Return the metres from the segment `start`-`end` to the nearest opponent, `[n, 2]`.
 
     The first metre is left out: an opponent at the passer's back does not close a lane.
     """

@@ -1,6 +1,7 @@
 """Renders and scores code for a project, and remembers it: same code, same result, no browser.
 
-Targets are rendered by the same browser as the pages compared with them: fonts and versions cancel out.
+Targets are rendered by the same browser as the pages compared with them: fonts and versions cancel
+out.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from vlgym.browser.chromium import ATTEMPTS, BrowserPool
 from .aes import Report, lose_all, score_pages
 from .browser import POOL, Browser, Render
 from .photographs import Photographs
-from .project import Project
-from .steps import ProjectError
+from .project import Project, ProjectError
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -40,7 +40,7 @@ class Studio:
         self._evaluations: dict[tuple[str, str, bool], Evaluation] = {}
 
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
-        """Score the page of `code` (by file name) and the project's assets, before and after interactions.
+        """Score the page of `code` (by file name) with the project's assets and interactions.
 
         Args:
             compat: the published scoring instead of the corrected one.

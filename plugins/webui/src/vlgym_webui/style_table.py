@@ -1,7 +1,7 @@
-"""The table of evaluated properties: weight, similarity and filter of each, and how shorthands expand.
+"""The table of evaluated properties: weight, similarity and filter of each, and shorthands.
 
-Computed styles come in as a browser reports them, and numbers go out. `compat=True` is the published
-behaviour; otherwise the corrections that docs/webui.md lists apply.
+Computed styles come in as a browser reports them, and numbers go out. `compat=True` is the
+published behaviour; otherwise the corrections that docs/webui.md lists apply.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ def read_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 def select_targets(tables: Sequence[Table], moment: int, compat: bool) -> list[Element]:
     """Return the targets that count at `moment`.
 
-    All count at moment 0, later those whose outer HTML, box or styles the interaction changed or made.
-    Published: all at every moment. Its program means to leave out elements that kept their outer HTML,
+    All count at moment 0, later those whose outer HTML, box or styles the interaction changed or
+    made.
+    Published: all at every moment. Its program means to leave out elements that kept their outer
+        HTML,
     but compares wrappers (Selenium's `EventFiringWebElement`) that equal only themselves.
     """
     targets = [element for element in tables[moment] if element.filter_by]
@@ -77,7 +79,7 @@ _CORNERS = ("top-left", "top-right", "bottom-right", "bottom-left")
 
 
 class NotComparable(ValueError):
-    """Two values have no similarity, as `auto` and `10px`; the published code skips such a property."""
+    """Two values have no similarity, as `auto` and `10px`."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ class Property:
 
 
 def compare_px(target: str, generated: str, compat: bool) -> float:
-    """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants exactly 0.
+    """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants 0.
 
-    The error is relative to the target's magnitude: negative lengths (letter-spacing) stay in [0, 1].
+    The error is relative to the target's magnitude: negative lengths (letter-spacing) stay in [0,
+    1].
     Published: a value that is not one length in pixels (`50%`) cannot be compared.
     """
     if compat and not (_PIXELS.fullmatch(target) and _PIXELS.fullmatch(generated)):
@@ -147,7 +150,8 @@ def compare_pair_px(target: str, generated: str, compat: bool) -> float:
 def compare_gradient(target: str, generated: str, compat: bool) -> float:
     """Mean colour similarity of the paired stops of two linear gradients; others count 0.
 
-    Published: only paired stops count; `rgba` stops do not, and the colour behind the gradient is a stop.
+    Published: only paired stops count; `rgba` stops do not, and the colour behind the gradient is a
+        stop.
     """
     values = (target, generated)
     first, second = (_read_colors(" ".join(_OPAQUE.findall(x)) if compat else x) for x in values)
@@ -244,7 +248,7 @@ _PUBLISHED_SOURCES = {**_SOURCES, **_MISREADINGS}
 
 
 def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
-    """Return the table's rows that a name in `data-evalby` stands for; unknown names stand for none.
+    """Return the table's rows for a name in `data-evalby`; an unknown name has none.
 
     `class` is a filter only.
     """
@@ -283,7 +287,7 @@ def compare(name: str, target: Styles, generated: Styles, compat: bool) -> float
 
 
 def filter_value(name: str, target: Styles, generated: Styles, compat: bool) -> float:
-    """Return the filter's share of a pair's value: 0 (passes), -1 (fails) or -0.01 (not comparable)."""
+    """Return the filter's share of a value: 0 (passes), -1 (fails), -0.01 (not comparable)."""
     passes = PROPERTIES[name].passes
     if passes is None:
         return 0.0
