@@ -19,11 +19,12 @@ from vlgym.env.spaces import MAX_TEXT
 from vlgym.errors import UserError
 from vlgym.registry.making import make
 
+Make = Callable[..., VLEnv]
 ID = "vlgym/WebUI-v0"
 
 
 @pytest.fixture
-def make_env() -> Iterator[Callable[..., VLEnv]]:
+def make_env() -> Iterator[Make]:
     """Build environments and close them afterwards."""
     built: list[VLEnv] = []
 
@@ -53,7 +54,7 @@ def without_script(name: str) -> dict[str, str]:
     return {file: text for file, text in load_project(name).code().items() if not file.endswith(".js")}
 
 
-def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env: Callable[..., VLEnv]) -> None:
+def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env: Make) -> None:
     env = make_env(planner="global", project="tabs")
     observation, _ = env.reset(seed=1)
     assert "Reply 1 of 1" in observation["text"]
@@ -63,7 +64,7 @@ def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env:
     assert 0.5 < reward < 0.95
 
 
-def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..., VLEnv]) -> None:
+def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Make) -> None:
     env = make_env(project="tabs")
     env.reset(seed=1)
     code = env.project.code()
@@ -80,7 +81,7 @@ def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..
     assert terminated == (False, False, False, True)
 
 
-def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..., VLEnv]) -> None:
+def test_long_files_are_shortened_so_that_the_message_fits(make_env: Make) -> None:
     env = make_env(project="tabs")
     env.reset(seed=1)
     observation, *_ = env.step(write_action({"index.html": "<p>x</p>\n" * 1400, "script.js": "let a = 1;\n" * 200}))
@@ -89,7 +90,7 @@ def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..
     assert '"use strict";' in observation["text"]
 
 
-def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
+def test_losses_name_what_went_wrong(make_env: Make) -> None:
     env = make_env(project="tabs")
     env.reset(seed=1)
     info = env.step("no code at all")[4]
@@ -102,7 +103,7 @@ def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
     assert min(info["losses"]["Act"], info["losses"]["Mat"]) > 10
 
 
-def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_env: Callable[..., VLEnv]) -> None:
+def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_env: Make) -> None:
     env = make_env(project="tabs")
     env.reset(seed=1)
     code = env.project.code()
@@ -115,7 +116,7 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_en
     assert env.step(env.solve())[4]["success"]
 
 
-def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> None:
+def test_the_published_scoring_is_a_setting(make_env: Make) -> None:
     scores = {}
     for compat in (None, "magebench"):
         env = make_env(compat=compat, project="theme-switch")
@@ -143,9 +144,7 @@ def test_forked_processes_score_with_browsers_of_their_own() -> None:
         assert browser.alive
 
 
-def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
-    make_env: Callable[..., VLEnv], tmp_path: Path
-) -> None:
+def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(make_env: Make, tmp_path: Path) -> None:
     page = '<html><body><p data-filter-by="text" data-evalby="text|line-height">Hallo</p></body></html>'
     (tmp_path / "index.html").write_text(page)
     (tmp_path / "tasks.md").write_text("# Lang\n" + "Schöne Seite. " * 1000)
@@ -156,7 +155,7 @@ def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
     assert env.step(env.solve())[4]["score"] == pytest.approx(100)
 
 
-def test_a_target_that_cannot_do_its_own_interactions_is_named(make_env: Callable[..., VLEnv], tmp_path: Path) -> None:
+def test_a_target_that_cannot_do_its_own_interactions_is_named(make_env: Make, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text('<p data-filter-by="text" data-evalby="text">Hi</p>')
     (tmp_path / "tasks.md").write_text("# A")
     card = "title: a\ninteractions:\n  - name: press\n    steps:\n      - click: .gone\n"

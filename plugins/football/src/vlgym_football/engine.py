@@ -40,8 +40,7 @@ _KICKS = (*PASSES, SHOT, "keeper_rush", "sliding", "pressure", "team_pressure", 
 _RELEASES = ("release_direction", *(f"release_{name}" for name in _KICKS))
 ENGINE_CODES = {name: code for code, name in enumerate((IDLE, *DIRECTIONS, *_KICKS, *_RELEASES, BUILTIN_AI))}
 
-# `16`: MageBench's program. `18`: with two more, the number of its paper. `19`: gfootball's default
-# set.
+# `16`: MageBench's program. `18`: the number of its paper. `19`: gfootball's default set.
 _SIXTEEN = (*DIRECTIONS, *PASSES, SHOT, "sprint", "release_sprint", "dribble", "release_dribble")
 ACTION_SETS: dict[str, tuple[str, ...]] = {
     "16": _SIXTEEN,
@@ -50,8 +49,7 @@ ACTION_SETS: dict[str, tuple[str, ...]] = {
 }
 
 # Ordered -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2`
-# and opens the game with the set `full`, which disagree in development versions of gfootball
-# (docs/football.md).
+# and opens the game with the set `full`, which differ in development versions (docs/football.md).
 MAGEBENCH_MIX_UP: dict[str, str] = {
     "sprint": "keeper_rush",
     "release_direction": "sliding",
@@ -96,38 +94,23 @@ _free: dict[int, list[Any]] = {}
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of one frame, in pitch coordinates (see `scenario.py`) and the same per frame.
+    """State of one frame, in pitch coordinates (see `scenario.py`) and the same per frame."""
 
-    Attributes:
-        frame: frames played.
-        ball: `[3] float64`: x, y, and height in metres; `ball_velocity` likewise.
-        left: our players, `[n, 2] float64`; `right`: the opponents. `left_velocity`,
-            `right_velocity` likewise.
-        left_active: `[n] bool`, false for a player sent off; `right_active` likewise.
-        owner_team: 0 we have the ball, 1 the opponents, -1 nobody.
-        owner: index of the player who has it, -1 nobody.
-        controlled: index of our player who obeys the agent.
-        score: our goals, and theirs.
-        mode: 0 normal play, else a standstill (kick-off, goal kick, free kick, corner, throw-in,
-            penalty).
-        agents: index of each agent's player; with one agent that is `controlled`.
-    """
-
-    frame: int
-    ball: NDArray[np.float64]
+    frame: int  # frames played
+    ball: NDArray[np.float64]  # [3]: x, y, and height in metres
     ball_velocity: NDArray[np.float64]
-    left: NDArray[np.float64]
+    left: NDArray[np.float64]  # [n, 2], our players
     left_velocity: NDArray[np.float64]
-    left_active: NDArray[np.bool_]
-    right: NDArray[np.float64]
+    left_active: NDArray[np.bool_]  # [n], false for a player sent off
+    right: NDArray[np.float64]  # [m, 2], the opponents
     right_velocity: NDArray[np.float64]
     right_active: NDArray[np.bool_]
-    owner_team: int
-    owner: int
-    controlled: int
-    score: tuple[int, int]
-    mode: int
-    agents: tuple[int, ...] = ()
+    owner_team: int  # 0 we have the ball, 1 the opponents, -1 nobody
+    owner: int  # index of the player who has it, -1 nobody
+    controlled: int  # index of our player who obeys the agent
+    score: tuple[int, int]  # our goals, and theirs
+    mode: int  # 0 normal play, else a standstill, as a corner or a throw-in
+    agents: tuple[int, ...] = ()  # index of each agent's player
 
     def owner_motion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return place and velocity of the player who has the ball."""

@@ -50,8 +50,7 @@ class DecisionMaker:
             yield action
             return
 
-        # A repeated direction runs on, a kick plays until the ball has an owner, the rest is one
-        # frame.
+        # A repeated direction runs on, a kick plays until the ball has an owner.
         again = action == self.previous_action
         self.previous_action = action
         if action in DIRECTIONS and again:
@@ -184,13 +183,8 @@ class Match:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned.
-
-        Raises:
-            UserError: another build of the engine saved it, or it holds no engine state.
-        """
-        # Foreign bytes would end the process inside the engine: they are refused before they reach
-        # it.
+        """Restore a state of `save`, if it is of this build of the engine."""
+        # Foreign bytes would end the process inside the engine.
         if state["mark"] != engine_mark():
             raise UserError(
                 f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs "
@@ -232,13 +226,9 @@ def count_goals(before: Snapshot, now: Snapshot) -> float:
 
 
 def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool = False) -> str:
-    """Return the ending that a frame brings, or an empty string.
+    """Return `goal`, `goal against`, `out of play`, `ball lost` or `time`, or an empty string.
 
-    The endings are `goal`, `goal against`, `out of play`, `ball lost` and `time`.
-
-    Args:
-        watch: mode and owning team of the frames before, -1 at first; this frame is noted in it.
-        stolen: whether the reward's rules call the ball lost.
+    `watch` holds mode and owning team of the frames before, -1 at first; this frame is noted in it.
     """
     # Play that is left, and an owner that changes, show against the frames before.
     left_play = now.mode != 0 and watch["mode"] == 0
@@ -258,11 +248,7 @@ def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool
 
 
 def unpack(engine: str) -> bytes:
-    """Return the engine's bytes of a saved state.
-
-    Raises:
-        UserError: there are none, or too many.
-    """
+    """Return the engine's bytes of a saved state; refuse none, and too many."""
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(engine, validate=True), _LARGEST_STATE)
@@ -315,9 +301,7 @@ class TeamMatch:
     def foresee(self, decide: Callable[[int], Mapping[int, str] | None], decisions: int) -> tuple[str, Snapshot]:
         """Play on a copy of the match; return the ending and the last frame.
 
-        Args:
-            decide: number of a decision, from 0 -> the attackers' actions; `None` looks no further.
-            decisions: how many at most.
+        `decide` gets the number of a decision, from 0; `None` looks no further.
         """
         before, state = (self.now, self._watch), self.engine.save()
         self._watch = dict(self._watch)

@@ -39,17 +39,10 @@ COMPONENTS = ("move", "opponents", "scored", "stolen", "pass", "shot")
 
 @dataclass
 class RewardMeter:
-    """State of the reward between frames.
+    """State of the reward between frames."""
 
-    Attributes:
-        duration: frames of the episode, T of the formula.
-        possession: whether losing the ball ends the episode; else `stolen` is neither paid nor an
-            end.
-        totals: the sum that each component has paid, in reward units.
-    """
-
-    duration: int
-    possession: bool = True
+    duration: int  # T of the formula, in frames
+    possession: bool = True  # a lost ball ends the episode; else `stolen` is not paid
     begun: bool = False
     best_x: float = 0.0
     passed: int = 0

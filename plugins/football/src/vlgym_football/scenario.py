@@ -40,40 +40,23 @@ class Player:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One situation.
+    """One situation."""
 
-    Attributes:
-        name: short name, unique in its file.
-        ball: x, y.
-        left: our players, the goalkeeper first.
-        right: the opponents, the goalkeeper first, in pitch coordinates as well.
-        title: the situation in words.
-        duration: frames until the end (ten a second).
-        left_difficulty: skill of our engine-led players, 0 to 1; `right_difficulty` of the
-            opponents.
-        end_on_score: a goal ends the episode.
-        end_on_out_of_play: ball out of play, or a foul, ends it.
-        end_on_possession_change: it ends when the other team takes the ball.
-        deterministic: the engine's seed is always the same.
-        second_half: frame at which the second half begins, or `None`.
-        swap_sides: half of the seeds play with both teams' places exchanged (both teams kick off).
-    """
-
-    name: str
+    name: str  # unique in its file
     ball: tuple[float, float]
-    left: tuple[Player, ...]
-    right: tuple[Player, ...]
-    title: str = ""
-    duration: int = 400
-    left_difficulty: float = 1.0
-    right_difficulty: float = 0.0
+    left: tuple[Player, ...]  # our players, the goalkeeper first
+    right: tuple[Player, ...]  # the opponents likewise
+    title: str = ""  # in words
+    duration: int = 400  # frames, ten a second
+    left_difficulty: float = 1.0  # skill of our engine-led players, 0 to 1
+    right_difficulty: float = 0.0  # skill of the opponents
     offsides: bool = False
     end_on_score: bool = True
-    end_on_out_of_play: bool = True
+    end_on_out_of_play: bool = True  # or a foul
     end_on_possession_change: bool = True
-    deterministic: bool = False
-    second_half: int | None = None
-    swap_sides: bool = False
+    deterministic: bool = False  # the engine's seed is always the same
+    second_half: int | None = None  # frame of its beginning
+    swap_sides: bool = False  # half of the seeds exchange the teams' places (both kick off)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; `from_dict` reads it back."""

@@ -93,8 +93,7 @@ class Tactician:
         if self.previous != run:
             return run
         if match.engine.holds("sprint"):
-            # A second `sprint` changes nothing but keeps the reply at one frame; running on would
-            # be blind.
+            # A second `sprint` keeps the reply at one frame; running on would be blind.
             return run if gap > FREE_RUN else "sprint"
         return "sprint" if gap > PRESSURE else run
 

@@ -65,8 +65,7 @@ class Board:
     def move(self, step: int, push: bool = True) -> Move:
         """Move the player by `step` cells; with `push` a box ahead moves into a free cell.
 
-        A blocked move still pays the step penalty, as in the package. `step` 0 is its "no
-        operation".
+        A blocked move still pays the step penalty, and so does `step` 0, "no operation".
         """
         here, ahead = self.player, self.player + step
         changed: tuple[int, ...] = ()

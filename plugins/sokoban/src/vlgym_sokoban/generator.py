@@ -32,17 +32,10 @@ def reverse_play(
 ) -> tuple[NDArray[np.int64] | None, int, None]:
     """Return the best room, its score and `None`: the package's `reverse_playing` 30 times as fast.
 
-    It pulls the boxes of a solved room away by depth-first search. A state is a few integers; the
-    package copies two arrays for each of up to 2.4 million moves. Order of actions, limits and
-    score are the package's, so the room is the same (`tests/test_generator.py`).
-
-    A room's score is (pulls on the way to it) x (sum of the Manhattan distances of the boxes from
-    their targets), or 0 while a box or the player is on a target. The first room with the highest
-    score wins.
-
-    Args:
-        state: `[rows, columns]` cell codes with boxes (4) on all targets and the player (5).
-        structure: `[rows, columns]` cell codes of walls (0), floor (1) and targets (2).
+    It pulls the boxes of a solved room away by depth-first search over a few integers, in the
+    package's order and limits. The first room with the highest score wins: pulls x sum of the
+    boxes' Manhattan distances from their targets, or 0 while a box or the player is on a target.
+    `state` and `structure` are the package's `[rows, columns]` cell codes.
     """
     columns = state.shape[1]
     fixed = structure.ravel().tolist()

@@ -24,13 +24,7 @@ DEAD = 1 << 20  # the bound of a position from which no solution exists
 class Warehouse:
     """The unmoving parts of a level, prepared for search; it remembers the bounds it has computed.
 
-    Sets of cells are bit masks: bit `c` is cell `c`.
-
-    Attributes:
-        steps: change of cell number of up, down, left, right.
-        floor: mask of cells that are not wall.
-        targets: mask of targets.
-        live: mask of cells from which a lone box can be pushed to some target.
+    Sets of cells are bit masks: bit `c` is cell `c`. From `live` cells a lone box reaches a target.
     """
 
     def __init__(self, level: Level) -> None:
@@ -42,8 +36,7 @@ class Warehouse:
         self._pushes = [self._measure_pushes(target) for target in level.targets]
         self.live = to_mask(set().union(*self._pushes))
 
-        # A box cannot move along an axis if a side is wall, or if either way leads to a dead
-        # square.
+        # A box is stuck on an axis if a side is wall, or both ways lead to dead squares.
         dead = ~self.live
         self._stuck_x = (walls << 1) | (walls >> 1) | ((dead << 1) & (dead >> 1))
         self._stuck_y = (walls << columns) | (walls >> columns) | ((dead << columns) & (dead >> columns))
@@ -146,17 +139,11 @@ SOLVED, UNSOLVABLE, UNKNOWN = "solved", "unsolvable", "unknown"
 
 @dataclass(frozen=True)
 class Solution:
-    """Result of the solver.
+    """Result of the solver."""
 
-    Attributes:
-        status: `solved`, `unsolvable` (proved) or `unknown` (the limit was reached first).
-        moves: a solution in LURD notation, pushes in upper case; empty unless solved.
-        nodes: nodes expanded.
-    """
-
-    status: str
-    moves: str = ""
-    nodes: int = 0
+    status: str  # solved, unsolvable (proved) or unknown (a limit was reached first)
+    moves: str = ""  # LURD notation, pushes in upper case; empty unless solved
+    nodes: int = 0  # nodes expanded
 
 
 def solve(
@@ -173,8 +160,7 @@ def solve(
         warehouse: of the same room, to share its memory between calls.
         max_steps: give up (`unknown`) once every solution is known to be longer.
         max_nodes: most nodes expanded before it gives up.
-        greed: weight of the bound. 1 finds a shortest solution. A larger weight finds some solution
-            sooner, at most `greed` times as long; `max_steps` needs 1.
+        greed: weight of the bound. 1 finds a shortest solution, more finds some solution sooner.
     """
     house = warehouse or Warehouse(level)
     columns = up = level.columns
@@ -185,8 +171,7 @@ def solve(
     if bound >= DEAD:
         return Solution(UNSOLVABLE)
 
-    # A node is (boxes, player). The heap gives the least estimate, of equal ones the farthest on
-    # its way.
+    # The heap gives the least estimate, of equal ones the farthest on its way.
     price = {(boxes, level.player): 0}
     parent: dict[tuple[int, int], tuple[int, int]] = {}
     heap = [(greed * bound, 0, boxes, level.player)]
@@ -294,8 +279,7 @@ class Guide:
             return
         self._plan = None
 
-        # Walking can be undone and nothing saves a lost position, so only pushes from others need a
-        # look.
+        # Walking can be undone, and nothing saves a lost position: only pushes matter.
         if move.pushed and not self.unsolvable:
             self.unsolvable = self.is_lost(board)
 

@@ -52,18 +52,11 @@ class Match:
 
 @dataclass(frozen=True)
 class Report:
-    """AES and its losses.
-
-    Attributes:
-        score: AES in percent, 0 to 100.
-        losses: percent lost by kind (`LOSSES`); score and losses add up to 100.
-        pages: AES in percent of each page by itself, initial page first; `None` where nothing
-            counts.
-    """
+    """AES and its losses, in percent."""
 
     score: float
-    losses: dict[str, float]
-    pages: tuple[float | None, ...] = ()
+    losses: dict[str, float]  # by kind (`LOSSES`); score and losses add up to 100
+    pages: tuple[float | None, ...] = ()  # AES of each page by itself; `None`: nothing counts on it
 
 
 def score_pages(
@@ -76,11 +69,10 @@ def score_pages(
     """Score a generated page against its target.
 
     Args:
-        targets: tables of the target: the initial page, then after each interaction.
-        generated: the same of the generated page; `None` in the place of an interaction that
-            failed, and of the initial page if it could not be rendered.
+        targets: tables of the initial page, then after each interaction.
+        generated: likewise; `None` where an interaction failed or the page could not be rendered.
         compat: the published algorithm instead of the corrected one.
-        agree: how far a partner is to be seen in the photograph as its target is; `None`: wholly.
+        agree: how far a partner is to be seen in the photograph; `None`: wholly.
     """
     if generated[0] is None:
         return lose_all("Ren", len(targets))
@@ -89,8 +81,7 @@ def score_pages(
     for moment, page in enumerate(generated):
         wanted = select_targets(targets, moment, compat)
 
-        # A failed interaction loses all that counts on its page: as much as the target has with
-        # itself.
+        # A failed interaction loses all that counts on its page.
         if page is None:
             own = match_elements(wanted, targets[moment], compat)
             weights[moment] = sum(match.weight for match in own)

@@ -50,8 +50,7 @@ def write_page(description: str) -> dict[str, str]:
 
 def write_accordion(description: str) -> dict[str, str]:
     """Return a page with a heading and boxes of a question and, when open, an answer."""
-    # The first quote is the heading, the others are questions; answers are the sentences shown
-    # later.
+    # First the heading, then the questions; answers are the sentences shown later.
     before, *after = description.split("## After")
     (heading, heading_looks), *questions = _QUOTED.findall(before)
     quotes = [words for part in after for words, _ in _QUOTED.findall(part)]

@@ -50,14 +50,7 @@ _POLICY = (
 
 
 class PageServer(ThreadingHTTPServer):
-    """Serves the files of one page at a time.
-
-    Args:
-        listener: the listening socket, which may belong to another network.
-
-    Attributes:
-        icon_answered: set once the browser's question for the page's icon has been answered.
-    """
+    """Serves the files of one page at a time, on a socket that may belong to another network."""
 
     daemon_threads = True
 
@@ -66,7 +59,7 @@ class PageServer(ThreadingHTTPServer):
         self.socket.close()
         self.socket = listener
         self._files: dict[str, bytes] = {}
-        self.icon_answered = threading.Event()
+        self.icon_answered = threading.Event()  # the browser has asked for the page's icon
         threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
 
     def show(self, files: Mapping[str, bytes]) -> None:
@@ -172,28 +165,15 @@ _SWITCHES = (
 
 @dataclass(frozen=True)
 class Render:
-    """Result of rendering a page.
+    """Result of rendering a page, initially and after each interaction."""
 
-    Attributes:
-        tables: elements of the initial page and after each interaction; `None` where that failed.
-        pictures: screenshots of the same moments as PNG files; `None` where there is none.
-        failure: `None`, or the reason that ended the rendering: `timeout`, `memory`, `crash`,
-            `left_page`, `too_many_elements`.
-        problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`,
-            or the failure.
-        blocked: the page's refused attempts, counted: `network`, `local_file`, `dialog`, `popup`,
-            `worker`, `download`; also `script_error`.
-        views: how far the document was scrolled in each screenshot, x and y in pixels.
-        lost: whether the browser was lost by no excess of the page: another one may render it.
-    """
-
-    tables: tuple[Table | None, ...]
-    pictures: tuple[bytes | None, ...]
-    failure: str | None = None
-    problems: dict[int, str] = field(default_factory=dict)
-    blocked: dict[str, int] = field(default_factory=dict)
-    views: tuple[tuple[float, float], ...] = ()
-    lost: bool = False
+    tables: tuple[Table | None, ...]  # `None` where an interaction failed
+    pictures: tuple[bytes | None, ...]  # PNG files
+    failure: str | None = None  # timeout, memory, crash, left_page or too_many_elements
+    problems: dict[int, str] = field(default_factory=dict)  # of interactions: hidden, ...
+    blocked: dict[str, int] = field(default_factory=dict)  # refused attempts, counted
+    views: tuple[tuple[float, float], ...] = ()  # scrolling of the document, x and y in pixels
+    lost: bool = False  # another browser may render the page, which did nothing in excess
 
 
 class PageFailure(Exception):
@@ -209,14 +189,7 @@ _NO_LOOK: Look = (None, None, (0.0, 0.0))
 
 
 class Browser(Chromium):
-    """A Chromium with a private page server.
-
-    Args:
-        limits: what one page, its interactions included, may use.
-
-    Raises:
-        MissingSystemPartError: Chromium or its driver is missing or does not start.
-    """
+    """A Chromium with a private page server; `limits` are of one page with its interactions."""
 
     apt = f"{Chromium.apt} fonts-liberation"
 
@@ -248,13 +221,8 @@ class Browser(Chromium):
     ) -> Render:
         """Load a page, do the interactions, and read elements and a picture before and after each.
 
-        No page makes it raise; a page that passes a limit ends the browser.
-
-        Args:
-            files: path -> contents; `index.html` is loaded.
-            interactions: done in order, without reloading.
-            viewport: width and height in pixels.
-            annotated: whether annotations and digests of the outer HTML are read (targets only).
+        No page makes it raise; a page that passes a limit ends the browser. `annotated` reads the
+        annotations and digests of the outer HTML of a target, too.
         """
         looks = [_NO_LOOK] * (1 + len(interactions))
         problems: dict[int, str] = {}
@@ -282,13 +250,11 @@ class Browser(Chromium):
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
                 error_name = _name_failure(error)
 
-        # A page that used more processor time or memory than it may has itself to blame for the
-        # loss.
+        # A page that used too much processor time or memory has itself to blame.
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
         lost = not blamed and (error_name is not None or not self.intact)
         if guard.reason or error_name or lost:
-            # The page's own act is the cause, even if a limit was passed while its tab was being
-            # closed.
+            # The page's own act is the cause, even if a limit was passed later.
             failure = failure or guard.reason or error_name or "crash"
             self.kill()
 
@@ -304,8 +270,7 @@ class Browser(Chromium):
         """Let Chromium request the icon, which it does once, before the first page."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
-        # To leave before the answer has arrived would end the download, and a later page would ask
-        # again.
+        # To leave before the answer arrives would make a later page ask again.
         if self.server.icon_answered.wait(_ASKS_S):
             self.cdp("Runtime.evaluate", expression=_ANOTHER_ANSWER, awaitPromise=True)
 

@@ -16,8 +16,7 @@ from vlgym.types import Parsed
 FILE_OF = {"html": "index.html", "css": "style.css", "javascript": "script.js"}
 LANGUAGE_OF = {file: language for language, file in FILE_OF.items()}
 
-# Possessive, and no two neighbours that match the same character: else a fence line is read again
-# and again.
+# Possessive, without neighbours that match the same character: reading stays linear.
 _FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)([^\n`]*+)$", re.MULTILINE)
 _SPELLINGS = {
     "html": ("html", "html5", "htm", "xhtml", "xml", "svg"),
@@ -100,8 +99,7 @@ def _find_close(text: str, fence: re.Match[str]) -> tuple[int, int]:
     """Return where the code of an opening fence ends and where reading goes on."""
     for match in _FENCE.finditer(text, fence.end()):
         if match[1][0] == fence[1][0]:
-            # A fence with a language tag opens the next block, so the block before it was left
-            # open.
+            # A fence with a language tag opens the next block; the one before was left open.
             return match.start(), match.start() if match[2].strip() else match.end()
     return len(text), len(text)
 

@@ -18,8 +18,7 @@ from PIL import Image as PILImage
 from .aes import Box
 from .browser import Render
 
-# An agreement up to the first counts as not seen, from the second as seen; between, the share grows
-# evenly.
+# Agreements up to which, and from which on, an element is not seen, and is seen.
 NOTHING, ALL = 0.3, 0.6
 MARGIN = 8.0  # pixels around an element, against which most boxes show
 _CELL, _MOST_CELLS = 4.0, 48
@@ -37,13 +36,8 @@ class Photographs:
     def agree(self, moment: int, target: Box, box: Box) -> float:
         """Return how far an element is to be seen as its target is, from 0 to 1.
 
-        Where the target itself shows nothing (outside the window, or the same colour as all around
-        it), the whole photographs are compared.
-
-        Args:
-            moment: number of the page, the initial one is 0.
-            target: box of the target in pixels of the document.
-            box: box of the element that is compared with it.
+        Boxes are in pixels of the document. Where the target itself shows nothing (outside the
+        window, or the same colour as all around it), the whole photographs are compared.
         """
         first, second = self._table(0, moment), self._table(1, moment)
         if first is None or second is None:

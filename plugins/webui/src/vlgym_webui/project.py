@@ -161,26 +161,17 @@ _ANNOTATION = re.compile(r"\s+data-(?:filter-by|evalby)=(?:\"[^\"]*\"|'[^']*')")
 
 @dataclass(frozen=True)
 class Project:
-    """One page to rebuild.
-
-    Attributes:
-        name: name of its folder.
-        viewport: width and height of the window in pixels.
-        description: `tasks.md` without its picture lines.
-        plain: `plain.md`; the description, where there is none.
-        pictures: files of the pictures in `tasks.md`, initial page first.
-        files: path below the folder -> contents: the annotated ground truth, and its assets.
-    """
+    """One page to rebuild, in a folder of its name."""
 
     name: str
     title: str
     split: str
-    viewport: tuple[int, int]
+    viewport: tuple[int, int]  # width and height in pixels
     interactions: tuple[Interaction, ...]
-    description: str
-    plain: str
-    pictures: tuple[Path, ...]
-    files: dict[str, bytes]
+    description: str  # `tasks.md` without its picture lines
+    plain: str  # `plain.md`, if it exists; else the description
+    pictures: tuple[Path, ...]  # of `tasks.md`, initial page first
+    files: dict[str, bytes]  # path in the folder -> contents: annotated ground truth and assets
 
     @property
     def assets(self) -> dict[str, bytes]:
@@ -224,14 +215,7 @@ def load_project(name: str) -> Project:
 
 
 def read_folder(folder: Path, *, described: bool = True) -> Project:
-    """Read a project's folder, in this package's form or MageBench's.
-
-    Args:
-        described: whether its description must exist already.
-
-    Raises:
-        ProjectError: a file is malformed, or the interactions exist only as Python code.
-    """
+    """Read a project's folder, in this package's form or MageBench's; `described`: with tasks.md."""
     card = folder / "project.yaml"
     own = card.is_file()
     if not own and (folder / "actions.py").is_file():

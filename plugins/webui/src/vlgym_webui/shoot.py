@@ -36,11 +36,7 @@ def main(arguments: list[str]) -> int:
 
 
 def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
-    """Render a project's ground truth; return each picture's file and size in bytes.
-
-    Raises:
-        ProjectError: the page or an interaction fails.
-    """
+    """Render a project's ground truth; return each picture's file and size in bytes."""
     project = read_folder(folder, described=False)
     render = browser.render(project.files, project.interactions, project.viewport)
     if render.failure or render.problems:

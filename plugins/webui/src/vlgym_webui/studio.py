@@ -40,10 +40,7 @@ class Studio:
         self._evaluations: dict[tuple[str, str, bool], Evaluation] = {}
 
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
-        """Score the page of `code` (by file name) with the project's assets and interactions.
-
-        Args:
-            compat: the published scoring instead of the corrected one.
+        """Score the page of `code` (by file name); `compat` is the published scoring.
 
         Raises:
             ProjectError: the target itself fails.
@@ -59,11 +56,7 @@ class Studio:
         return known
 
     def target(self, project: Project) -> Render:
-        """Return the target's render, pictures included.
-
-        Raises:
-            ProjectError: it fails, so nothing can be compared with it.
-        """
+        """Return the target's render, or raise a `ProjectError` where it fails."""
         key = _fingerprint(project)
         if key not in self._targets:
             render = self._render(project, project.files, annotated=True)
