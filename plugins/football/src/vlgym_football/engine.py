@@ -166,8 +166,6 @@ class Engine:
 
     def holds(self, name: str, agent: int = 0) -> bool:
         """True if a sticky command (`sprint`, `dribble`, a direction) is on for a player."""
-        if self._game is None:
-            return False
         return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
 
     def commands(self, agent: int = 0) -> list[str]:
@@ -176,8 +174,6 @@ class Engine:
 
     def save(self) -> bytes:
         """Return the engine's state, for the same scenario and build of the engine."""
-        if self._game is None:
-            raise UserError("No episode was begun: call env.reset() first.")
         return self._game.get_state("")
 
     def restore(self, state: bytes, known: Snapshot | None = None) -> Snapshot:

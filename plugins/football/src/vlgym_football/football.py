@@ -25,10 +25,6 @@ from .pitch import PitchPainter
 from .scenario import Scenario, get_scenario, read_file
 from .tactics import Tactician
 
-VIEWS = ("tactical", "camera")
-REWARDS = ("magebench", "scoring")
-STARTS = ("published", "with_ball")
-PROTOCOLS = (None, "magebench")
 CAMERA_SIZE = (360, 640)
 
 
@@ -131,11 +127,11 @@ class Football(VLEnv):
         system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+        if check_choice("protocol", protocol, (None, "magebench")) and not kwargs.get("parser"):
             kwargs["parser"] = HeadingParser()
-        check_choice("view", view, VIEWS)
-        check_choice("reward", reward, REWARDS)
-        check_choice("start", start, (None, *STARTS))
+        check_choice("view", view, ("tactical", "camera"))
+        check_choice("reward", reward, ("magebench", "scoring"))
+        check_choice("start", start, (None, "published", "with_ball"))
         check_choice("compat", compat, (None, "magebench"))
         self._actions = ACTION_SETS[check_choice("action_set", action_set, ACTION_SETS)]
 

@@ -23,7 +23,6 @@ from .source import LevelSource
 
 ONLINE_TURNS = 50  # MageBench's limit on replies of the Online planner
 RESTART = "restart"
-PROTOCOLS = (None, "magebench")
 
 # Action words of each set: direction (or none), and whether a box ahead is pushed.
 ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
@@ -138,7 +137,7 @@ class Sokoban(VLEnv):
     ) -> None:
         check_choice("action_set", action_set, ACTION_SETS)
         plans = kwargs.get("planner") == "global"
-        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+        if check_choice("protocol", protocol, (None, "magebench")) and not kwargs.get("parser"):
             kwargs["parser"] = HeadingPlanParser() if plans else HeadingParser()
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")

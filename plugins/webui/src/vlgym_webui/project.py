@@ -65,17 +65,16 @@ class Interaction:
     steps: tuple[Step, ...]
 
 
-def read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
+def _read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a project's card. `where` begins error messages here and below."""
     try:
-        return read_fields(read_yaml(text), where, keys, ("title",))
+        return _read_fields(read_yaml(text), where, keys, ("title",))
     except yaml.YAMLError as error:
         words = f"not valid YAML: {error}. Check indentation, quotes and colons there."
         raise ProjectError(f"{where}: {words}") from None
 
 
-def read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
-    """Return a value that must be a mapping with known keys."""
+def _read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
         pairs = f"'key: value' pairs with {', '.join(allowed)}"
         raise ProjectError(f"{where}: found {value!r:.60}; write {pairs}.")
@@ -87,43 +86,39 @@ def read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tupl
     return value
 
 
-def read_text(value: Any, where: str, longest: int = 400) -> str:
-    """Return a value that must be a non-empty string."""
+def _read_text(value: Any, where: str, longest: int = 400) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > longest:
         wanted = f"a string in quotes, of 1 to {longest} characters"
         raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
     return value
 
 
-def read_number(value: Any, where: str, least: int, most: int) -> int:
-    """Return a value that must be a whole number."""
+def _read_number(value: Any, where: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ProjectError(f"{where} is {value!r:.60}; write a whole number from {least} to {most}.")
     return value
 
 
-def read_list(value: Any, where: str, least: int, most: int) -> list[Any]:
-    """Return a value that must be a list."""
+def _read_list(value: Any, where: str, least: int, most: int) -> list[Any]:
     if not isinstance(value, list) or not least <= len(value) <= most:
         wanted = f"a list of {least} to {most} items, each begun with '-'"
         raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
     return value
 
 
-def read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
-    """Read the list below `interactions:`."""
+def _read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
     interactions = []
-    for number, item in enumerate(read_list(value, f"{where}: interactions", 0, MOST_INTERACTIONS), 1):
+    for number, item in enumerate(_read_list(value, f"{where}: interactions", 0, MOST_INTERACTIONS), 1):
         place = f"{where}: interaction {number}"
-        fields = read_fields(item, place, ("name", "steps"), ("name", "steps"))
-        steps = enumerate(read_list(fields["steps"], f"{place}: steps", 1, MOST_STEPS), 1)
+        fields = _read_fields(item, place, ("name", "steps"), ("name", "steps"))
+        steps = enumerate(_read_list(fields["steps"], f"{place}: steps", 1, MOST_STEPS), 1)
         read = tuple(_read_step(step, f"{place}, step {index}") for index, step in steps)
-        interactions.append(Interaction(read_text(fields["name"], f"{place}: name", 80), read))
+        interactions.append(Interaction(_read_text(fields["name"], f"{place}: name", 80), read))
     return tuple(interactions)
 
 
 def _read_step(value: Any, where: str) -> Step:
-    fields = read_fields(value, where, KINDS, ())
+    fields = _read_fields(value, where, KINDS, ())
     if len(fields) != 1:
         kinds = ", ".join(KINDS)
         raise ProjectError(f"{where} has {len(fields)} kinds; write one of {kinds}, each begun with '-'.")
@@ -132,15 +127,15 @@ def _read_step(value: Any, where: str) -> Step:
     ((kind, argument),) = fields.items()
     where = f"{where}: {kind}"
     if kind == "wait":
-        return Step(kind, wait_ms=read_number(argument, where, 1, MOST_WAIT_MS))
+        return Step(kind, wait_ms=_read_number(argument, where, 1, MOST_WAIT_MS))
     if kind == "type":
-        parts = read_fields(argument, where, ("into", "text"), ("into", "text"))
-        return Step(kind, _selector(parts["into"], where), read_text(parts["text"], where, MOST_TEXT))
+        parts = _read_fields(argument, where, ("into", "text"), ("into", "text"))
+        return Step(kind, _selector(parts["into"], where), _read_text(parts["text"], where, MOST_TEXT))
     return Step(kind, _selector(argument, where))
 
 
 def _selector(value: Any, where: str) -> str:
-    selector = read_text(value, where).strip()
+    selector = _read_text(value, where).strip()
     unpaired = any(selector.count(pair[0]) != selector.count(pair[1]) for pair in ("[]", "()"))
     if unpaired or selector.startswith("//") or "{" in selector:
         raise ProjectError(f'{where}: {selector!r} is no CSS selector; write one such as "#menu > .item".')
@@ -226,22 +221,22 @@ def read_folder(folder: Path, *, described: bool = True) -> Project:
         )
 
     # A folder of MageBench has no card: its window is the published one.
-    fields = read_card(_read_text(card), str(card), _KEYS) if own else {}
+    fields = _read_card(_read_file(card), str(card), _KEYS) if own else {}
     viewport = fields.get("viewport", VIEWPORT if own else MAGEBENCH_VIEWPORT)
-    width, height = read_list(viewport, f"{card}: viewport", 2, 2)
+    width, height = _read_list(viewport, f"{card}: viewport", 2, 2)
     description, pictures = _read_description(folder) if described else ("", ())
     plain = folder / "plain.md"
     project = Project(
         name=folder.name,
-        title=read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
+        title=_read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
         split=check_choice(f"{card}: split", fields.get("split", "train"), SPLITS, ProjectError),
         viewport=(
-            read_number(width, f"{card}: viewport width", 200, 3840),
-            read_number(height, f"{card}: viewport height", 200, 2160),
+            _read_number(width, f"{card}: viewport width", 200, 3840),
+            _read_number(height, f"{card}: viewport height", 200, 2160),
         ),
-        interactions=read_interactions(fields.get("interactions", []), str(card)),
+        interactions=_read_interactions(fields.get("interactions", []), str(card)),
         description=description,
-        plain=_read_text(plain).strip() if plain.is_file() else description,
+        plain=_read_file(plain).strip() if plain.is_file() else description,
         pictures=pictures,
         files=dict(_read_files(folder)),
     )
@@ -255,7 +250,7 @@ def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
         raise ProjectError(
             f"{path}: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
         )
-    text = _read_text(path)
+    text = _read_file(path)
 
     # A picture must lie in the folder: a project from outside shows no other file of this machine.
     pictures = []
@@ -286,7 +281,7 @@ def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield name, path.read_bytes()
 
 
-def _read_text(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
@@ -310,7 +305,7 @@ class _Annotations(HTMLParser):
 def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
     """Check that there are annotations, and (`strict`: not in MageBench's pages) their names."""
     reader = _Annotations()
-    reader.feed(_read_text(path))
+    reader.feed(_read_file(path))
     script = project.files.get("script.js", b"")
     if not reader.elements and b"data-filter-by" not in script and b"filterBy" not in script:
         raise ProjectError(

@@ -27,8 +27,6 @@ SUCCESS = 95.0  # AES in percent from which the task counts as solved
 PERFECT = 99.5  # AES in percent from which there is nothing left to do
 MOST_DESCRIPTION = 5000  # longest description in characters; a message has room for 8,192
 
-PICTURES = ("all", "first")
-DESCRIPTIONS = ("looks", "plain")
 SMALLEST = {
     "index.html": '<!DOCTYPE html>\n<html>\n<head><link rel="stylesheet" href="style.css"></head>\n'
     '<body><script src="script.js"></script></body>\n</html>',
@@ -127,8 +125,8 @@ class WebUI(VLEnv):
         **kwargs: Any,
     ) -> None:
         check_choice("compat", compat, (None, "magebench"))
-        check_choice("pictures", pictures, PICTURES)
-        check_choice("descriptions", descriptions, DESCRIPTIONS)
+        check_choice("pictures", pictures, ("all", "first"))
+        check_choice("descriptions", descriptions, ("looks", "plain"))
         if project is not None:
             load_project(project)
         if max_turns is None and kwargs.get("planner") == "global":
