@@ -1,4 +1,4 @@
-"""The certificate for one environment; checks that take long, and the game of several agents, are the sweep's."""
+"""The certificate for one environment; long checks, and the game, are the sweep's."""
 
 from vlgym.testing import CHECKS, EnvConformance
 

@@ -23,7 +23,7 @@ def successors(level: Level, position: Position) -> list[Position]:
 
 
 def brute_force(level: Level) -> tuple[int | None, dict[Position, bool]]:
-    """Return the length of a shortest solution, and for every position that can occur whether it has one."""
+    """Return the length of a shortest solution, and each position's solvability."""
     start = (level.player, frozenset(level.boxes))
     distance, before = {start: 0}, {start: []}
     queue = [start]

@@ -21,7 +21,7 @@ def pool() -> Iterator[BrowserPool[Browser]]:
 
 @pytest.fixture(scope="session")
 def unhurried() -> Iterator[Browser]:
-    """A browser without limits on time, for tests whose outcome must not depend on how busy the machine is."""
+    """A browser without limits on time: a busy machine changes no outcome."""
     browser = Browser(Limits(wall_s=100, cpu_s=100))
     yield browser
     browser.close()

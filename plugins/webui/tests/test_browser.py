@@ -1,4 +1,4 @@
-"""The browser itself: what it reads, its clock, its input, and that a page looks the same every time."""
+"""The browser: the elements that it reads, its clock and its input."""
 
 from __future__ import annotations
 

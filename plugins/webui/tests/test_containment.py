@@ -128,7 +128,7 @@ def test_a_redirect_leads_nowhere_and_loses_the_page(
     address = f"http://127.0.0.1:{port}/"
     meta = f"<meta http-equiv='refresh' content='0; url={address}'>" if way == "header" else ""
     result = calm(BODY + meta, "" if meta else f"location.href = '{address}'")
-    assert address not in addresses, "the page was not held back: whether it is lost is a matter of who is faster"
+    assert address not in addresses, "the page was not held back, but faster"
     assert (result.failure, result.tables[0]) == ("left_page", None)
     assert texts(calm("<h1>fine</h1>")) == ["fine"]
 

@@ -1,4 +1,4 @@
-"""Project folders: the shipped ones are complete, and every mistake is named with file, line and fix."""
+"""Project folders: shipped ones are complete, and mistakes are named with their fix."""
 
 from __future__ import annotations
 

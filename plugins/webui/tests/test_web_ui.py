@@ -1,4 +1,4 @@
-"""The environment: scores, rewards, planners, losses, information, and what a forked process does."""
+"""The environment: scores, rewards, planners, losses, information, forked processes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored() -> No
 
 
 def test_the_published_scoring_is_a_setting() -> None:
-    # The switch does nothing: in the published form the elements that it leaves alone count once more.
+    # In the published form the elements that a switch without effect leaves alone count once more.
     corrected, published = (
         begin(compat=compat, project="theme-switch")[0].step(write_action(without_script("theme-switch")))[4]["score"]
         for compat in (None, "magebench")
