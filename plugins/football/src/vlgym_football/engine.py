@@ -2,12 +2,10 @@
 
 No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does
 the work of its `FootballEnvCore`: settle the ball, wait while it is out of play, hurry an agent
-that holds up the game. Actions are engine codes (`e_BackendAction`), not positions in gfootball's
-action sets.
+that holds up the game. Actions are engine codes (`e_BackendAction`).
 
 The engine starts at first use. It cannot be shut down cleanly, so engines of closed environments
-serve again, in the process that started them (a forked child starts its own). Use it from one
-thread.
+serve again, in the process and thread that started them (a forked child starts its own).
 """
 
 from __future__ import annotations

@@ -30,10 +30,9 @@ Frames = Generator[str, Snapshot, None]
 class DecisionMaker:
     """Turns replies into frames, so that models decide at decision points (after MageBench).
 
-    `started`: the first reply has been played. `published` is MageBench's program frame for frame:
-        the first
-    reply's direction is forgotten, a frame of the direction follows every pass or shot even once
-    the ball is away, and an opponent's ball is sought at our player of the same index.
+    `published` is MageBench's program frame for frame: the first reply's direction is forgotten, a
+    frame of the direction follows every pass or shot even once the ball is away, and an opponent's
+    ball is sought at our player of the same index.
     """
 
     previous_action: str = ""

@@ -14,8 +14,7 @@
   the distance from the goal.
 
 The first frame pays nothing. As published: the asymmetric points -0.02 and 0.022 of the goal; a
-pass counts when an opponent's number differs while a shot is pending; a loose ball makes a pending
-shot forgotten.
+pass counts when an opponent's number differs while a shot is pending; a loose ball ends it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A node is a position right after a push; its successors are all pushes that the player can walk to.
 An edge costs the walk and the push, since reward and score count steps. The bound is consistent:
-one push changes it by at most one. Work is limited in nodes, so results do not depend on the
-machine.
+one push changes it by at most one. Work is limited in nodes: machines make no difference.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
     AES = sum of (element score x element weight) / sum of element weights,
           over the pages "initial" and "after interaction i".
 
-`compat=True` is the published algorithm with its mistakes; the default corrects them (see
-docs/webui.md).
+`compat=True` is the published algorithm; docs/webui.md lists the corrections of the default.
 """
 
 from __future__ import annotations

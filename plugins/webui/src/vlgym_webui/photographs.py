@@ -4,8 +4,7 @@
 
 over the colours in a grid of cells on the element's box and a margin. This is the contrast and
 structure term of the structural similarity index (Wang et al., 2004): 1 for the same picture, 0 for
-none or another, near 0 for a faint one. Colours and places change little, because they are compared
-elsewhere.
+none or another, near 0 for a faint one. Colours and places change little.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A project: the page to rebuild, its description with pictures, and its interactions, in a folder.
 
-    index.html, style.css, script.js   the ground truth; elements carry data-filter-by and
-    data-evalby tasks.md, _images/*.png            the description, with pictures plain.md
-    the same without looks (may be missing) project.yaml                       title, split,
-    viewport, interactions:
+    index.html, style.css, script.js   the ground truth, annotated by data-filter-by and data-evalby
+    tasks.md, _images/*.png            the description, with pictures
+    plain.md                           the same without looks (may be missing)
+    project.yaml                       title, split, viewport, and:
 
     interactions:
       - name: open the menu

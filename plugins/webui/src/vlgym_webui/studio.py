@@ -1,7 +1,6 @@
 """Renders and scores code for a project, and remembers it: same code, same result, no browser.
 
-Targets are rendered by the same browser as the pages compared with them: fonts and versions cancel
-out.
+Targets are rendered by the same browser as their pages, so that fonts and versions cancel out.
 """
 
 from __future__ import annotations
