@@ -2,7 +2,10 @@
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources")
+SWEPT = (
+    "levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources",
+    "processes", "rewards", "silence", "endings",
+)  # fmt: skip
 
 
 class TestFootball(EnvConformance):
