@@ -18,7 +18,7 @@ from pathlib import Path
 from report import make_parser
 from vlgym_football.engine import IDLE, Snapshot
 from vlgym_football.names import TEAM
-from vlgym_football.team_script import LOST_WORTH, TeamScript
+from vlgym_football.tactics import LOST_WORTH, TeamScript
 
 import vlgym
 from vlgym.env.seeding import episode_seed

@@ -1,4 +1,4 @@
-"""The build command: what it keeps, what it names, and that it does nothing when nothing is to do."""
+"""The build command: the wheel that it keeps, and the packages that it names."""
 
 from __future__ import annotations
 

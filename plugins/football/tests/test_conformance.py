@@ -1,8 +1,11 @@
-"""The certificate for one environment; checks that take long, and the game of several agents, are the sweep's."""
+"""The certificate for one environment; long checks, and the game, are the sweep's."""
 
 from vlgym.testing import CHECKS, EnvConformance
 
-SWEPT = ("levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources")
+SWEPT = (
+    "levels", "oracle", "blind", "values", "conduct", "history", "vector", "floor", "parser_time", "resources",
+    "processes", "rewards", "silence", "endings",
+)  # fmt: skip
 
 
 class TestFootball(EnvConformance):

@@ -1,4 +1,4 @@
-"""The real engine: bit-identical matches, exact saving and restoring, and garbage that is refused."""
+"""The real engine: bit-identical matches, exact restoring, and refused garbage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Football for a team: who plays whom, what each sees, what is paid, states, and what passing is worth."""
+"""Football for a team: each agent's player, picture, action and pay."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from vlgym_football.engine import IDLE, Snapshot
+from vlgym_football.match import for_players
 from vlgym_football.names import TEAM
 from vlgym_football.pitch import MINE, WHITE, PitchPainter
 from vlgym_football.scenario import FOLDER, distance, read_file
-from vlgym_football.team_match import for_players
 
 from vlgym.errors import UserError
 from vlgym.games.several import parallel_env
@@ -63,7 +63,7 @@ def test_each_agent_is_shown_its_own_player_in_the_red_ring_and_no_other(pair: A
 
 @pytest.mark.parametrize("players", [3, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (2, 4))])
 def test_an_agents_action_moves_its_own_player_only(players: int) -> None:
-    """One agent after the other runs to the left. The first, with the ball at his feet, only turns."""
+    """One agent after the other runs left. The first, with the ball, only turns."""
     env = parallel_env(ID, players=players, scenario=SCENARIO, image_size=(32, 48))
     moved = []
     for mover in range(players):

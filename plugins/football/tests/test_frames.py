@@ -1,4 +1,4 @@
-"""Frames as snapshots made by hand: reward and decision points in numbers and words, and the drawn view."""
+"""Frames as snapshots made by hand: reward, decision points and the drawn view."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vlgym_football.reward import RewardMeter, rate_pass, rate_shot
 
 
 def snap(ball: tuple[float, float] = (0.0, 0.0), **changes: Any) -> Snapshot:
-    """Return a snapshot: our second of three players has the ball, three opponents are far from everything."""
+    """Return a snapshot: our second of three has the ball, three opponents are far."""
     changes.setdefault("left", [[-1.0, 0.0], [0.0, 0.0], [0.2, 0.2]])
     changes.setdefault("right", [[1.0, 0.0], [0.5, 0.0], [0.6, -0.3]])
     arrays: dict[str, Any] = {"ball": [*ball, 0.1], "ball_velocity": [0.0, 0.0, 0.0]}
@@ -95,7 +95,7 @@ def test_a_pass_back_to_oneself_pays_nothing() -> None:
 
 
 def test_s_shot_is_the_widest_lane_times_the_nearness() -> None:
-    # One opponent at (0.9, 0.1); the best goal point for a ball at (0.8, 0) is the farthest, y = -0.044.
+    # With an opponent at (0.9, 0.1) the best goal point is the farthest, y = -0.044.
     steps = np.arange(1, 101) / 100
     nearest = np.hypot(0.8 + 0.2 * steps - 0.9, -0.044 * steps - 0.1).min()
     assert rate_shot(snap(NEAR, right=[[0.9, 0.1]])) == pytest.approx(nearest)
@@ -120,7 +120,7 @@ def test_a_ball_lost_during_a_pending_shot_is_no_steal_unless_nobody_had_it() ->
 
 
 def run(maker: DecisionMaker, action: str, *later: Snapshot) -> list[str]:
-    """Play a reply against a list of snapshots (the last one repeats); return the frames' actions."""
+    """Play a reply against snapshots (the last one repeats); return the frames' actions."""
     frames = maker.frames(action, snap())
     played = [next(frames)]
     for count in range(500):

@@ -1,4 +1,4 @@
-"""The shipped scenarios fit their names and categories; bad files are refused with file and place."""
+"""Shipped scenarios fit their names; bad files are refused with file and place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def places(scenario: Scenario, side: str) -> np.ndarray:
 
 
 def count_open_lanes(ball: np.ndarray, mates: np.ndarray, opponents: np.ndarray) -> int:
-    """Return to how many of `mates` one can pass: 6 to 40 m off, at most 3 m behind, lane and receiver 3 m free."""
+    """Count the mates for a pass: 6 to 40 m off, at most 3 m behind, lane and mate 3 m free."""
     count = 0
     for mate in mates:
         way = (mate - ball) * METRES

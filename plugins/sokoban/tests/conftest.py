@@ -1,8 +1,7 @@
-"""The engine of the installed gym-sokoban 0.0.6, loaded from its own files, as the reference of the differential tests.
+"""The engine of the installed gym-sokoban 0.0.6, as the reference of the differential tests.
 
-Its modules import the old `gym`, `pkg_resources` and `imageio`, none of which is installed or wanted. While they load,
-small stand-ins answer in their place: base class, spaces and seeding (not used by the rules), a file look-up and a PNG
-reader. Rules, rewards and drawing are the package's.
+Its modules import the old `gym`, `pkg_resources` and `imageio`; stand-ins answer for those.
+Rules, rewards and drawing are the package's.
 """
 
 from __future__ import annotations

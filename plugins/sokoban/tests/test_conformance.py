@@ -1,4 +1,4 @@
-"""The whole contract for the default environment, and what may differ with difficulty levels and with other rules."""
+"""The whole contract by default, parts of it with levels and with other rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SokobanDrawn: the rooms of its levels, and its level next to Sokoban's number of a shipped level."""
+"""SokobanDrawn: the rooms of its levels, which are not Sokoban's shipped levels."""
 
 import numpy as np
 import pytest

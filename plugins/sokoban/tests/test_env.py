@@ -85,10 +85,10 @@ def test_a_box_that_begins_on_a_target_pays_nothing_before_it_moves(tmp_path: Pa
 def test_a_lost_position_is_told_and_restart_mends_it(tmp_path: Path) -> None:
     env = in_room(tmp_path, "#######\n#   . #\n# $   #\n#@    #\n#######\n", restart=True)
     assert not env.reset(seed=0)[1]["unsolvable"]
-    info = say(env, "right", "up", "right")[4]  # the box is now in the top row, which holds the target
+    info = say(env, "right", "up", "right")[4]  # the box is in the target's row
     assert not info["unsolvable"]
     env.reset(seed=0)
-    info = say(env, "up", "right", "right", "right", "right")[4]  # the box is at the right wall, without a target
+    info = say(env, "up", "right", "right", "right", "right")[4]  # the box is at a wall without a target
     assert info["unsolvable"]
     assert env.oracle() == "restart"
     info = say(env, "restart")[4]

@@ -18,7 +18,7 @@ from vlgym.errors import UserError
 
 
 def draw_room(seed: int, dim: tuple[int, int], boxes: int, **changes: Any) -> Any:
-    """Return room and state of the package's generator with some functions replaced, or the type of its refusal."""
+    """Return room and state of the package with some functions replaced, or its refusal."""
     module = load_generator()
     seed_generator(module, seed)
     vars(module).update(changes)

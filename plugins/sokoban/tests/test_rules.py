@@ -1,4 +1,4 @@
-"""Our rules, rewards and picture against the package's own engine, step by step over random play."""
+"""Our rules, rewards and picture against the package's engine in random play."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_random_play_gives_the_packages_states_rewards_and_ends(package_engine: 
 
 
 def test_every_reward_of_the_sheet_on_a_hand_made_room() -> None:
-    # Blocked by the wall; box 1 onto its target; off it again (next to box 2); blocked by two boxes in a row.
+    # Blocked by the wall; box 1 onto its target; off it again; blocked by two boxes in a row.
     board = Board(Level.from_rows(["########", "#@$. $.#", "########"]))
     assert [board.move(step).reward for step in (-1, 1, 1, 1)] == pytest.approx([-0.1, 0.9, -1.1, -0.1])
     board = Board(Level.from_rows(["#########", "#.$@ $. #", "#########"]))

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from vlgym_sokoban.board import Board
 from vlgym_sokoban.generator import LevelGenerator, RoomSize
-from vlgym_sokoban.guide import Guide
 from vlgym_sokoban.level import DIRECTIONS, Level
-from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Warehouse, replay, solve, to_mask
+from vlgym_sokoban.solver import DEAD, SOLVED, UNKNOWN, Guide, Warehouse, replay, solve, to_mask
 
 Position = tuple[int, frozenset[int]]
 
@@ -24,7 +23,7 @@ def successors(level: Level, position: Position) -> list[Position]:
 
 
 def brute_force(level: Level) -> tuple[int | None, dict[Position, bool]]:
-    """Return the length of a shortest solution, and for every position that can occur whether it has one."""
+    """Return the length of a shortest solution, and each position's solvability."""
     start = (level.player, frozenset(level.boxes))
     distance, before = {start: 0}, {start: []}
     queue = [start]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from vlgym_webui.browser import Browser, Render
-from vlgym_webui.steps import Interaction
+from vlgym_webui.project import Interaction
 
 from vlgym.browser.chromium import BrowserPool, Limits
 
@@ -21,7 +21,7 @@ def pool() -> Iterator[BrowserPool[Browser]]:
 
 @pytest.fixture(scope="session")
 def unhurried() -> Iterator[Browser]:
-    """A browser without limits on time, for tests whose outcome must not depend on how busy the machine is."""
+    """A browser without limits on time: a busy machine changes no outcome."""
     browser = Browser(Limits(wall_s=100, cpu_s=100))
     yield browser
     browser.close()

@@ -1,4 +1,4 @@
-"""AES as a pure function: hand-computed scores, and properties of the published and the corrected form."""
+"""AES as a pure function: hand-computed scores, and properties of both forms."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_same_page_scores_100_an_empty_one_0_and_none_is_lost_to_rendering(c
 @pytest.mark.parametrize(
     ("x", "expected"),
     [
-        # Boxes of 9 x 9 (10 x 10 inclusive), shifted by 5: intersection 5 x 10 = 50 of 100 -> 0.5 + 0.25.
+        # Boxes of 9 x 9 (10 x 10 inclusive), shifted by 5: 50 of 100 are common -> 0.5 + 0.25.
         (5, (9.8 + 46 * 0.75) / (9.8 + 46)),
         # Areas 100 each, gap 10: hull 30 x 10 = 300, union 200 -> GIoU = 0 - 100/300.
         (20, (9.8 + 46 / 3) / (9.8 + 46)),
@@ -70,7 +70,7 @@ def test_a_position_scores_by_the_overlap_and_boxes_that_do_not_touch_by_giou(x:
 
 def test_the_weight_of_an_element_is_its_area_to_the_published_power() -> None:
     big, small = element(1, (0, 0, 200, 100), text="one"), element(2, (300, 0, 20, 10), text="two")
-    wrong = changed(small, color="rgb(266, 20, 30)")  # 256 off in one channel of three: color similarity 2/3
+    wrong = changed(small, color="rgb(266, 20, 30)")  # 256 off in one channel of three: 2/3
     report = score_pages([(big, small)], [(big, wrong)])
     w1, w2 = 20000**AREA_EXPONENT, 200**AREA_EXPONENT
     assert report.score == pytest.approx(100 * (w1 + w2 * (30 * 2 / 3 + 46) / 76) / (w1 + w2))
@@ -128,7 +128,7 @@ def test_score_and_losses_add_up_to_100_whatever_the_page(rows: list, compat: bo
 def test_a_missing_element_is_free_in_the_published_form_and_counts_in_the_corrected_one() -> None:
     lone = element(9, (700, 500, 20, 20), text="gone")
     targets = (element(1, (0, 0, 100, 100), text="here"), element(2, (300, 0, 100, 100), text="lost"))
-    page = (targets[0], lone)  # the second target can pair with the lone one only, far off and with another text
+    page = (targets[0], lone)  # the second target can pair with the lone one
     assert score_pages([targets], [page], compat=True).score == pytest.approx(100)
     corrected = score_pages([targets], [page])
     assert (corrected.score, corrected.losses["Mat"]) == (pytest.approx(50), pytest.approx(50))
@@ -160,7 +160,7 @@ def test_of_two_boxes_in_one_place_the_one_with_the_same_contents_is_taken() -> 
     target = (dataclasses.replace(inner, filter_by=""), outer)
     assert score_pages([target], [(inner, outer)]).score == pytest.approx(100)
     (match,) = match_elements([outer], [outer, inner], compat=True)
-    assert match.partner is inner  # published: fewer descendants win, so a page need not even match itself
+    assert match.partner is inner  # published: fewer descendants win
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
-"""The browser itself: what it reads, its clock, its input, and that a page looks the same every time."""
+"""The browser: the elements that it reads, its clock and its input."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from vlgym_webui.browser import Render, name_contents
-from vlgym_webui.steps import Interaction, Step
+from vlgym_webui.project import Interaction, Step
 from vlgym_webui.style_table import Element
+
+Draw = Callable[..., Render]
 
 
 def act(kind: str, selector: str = "", text: str = "", wait_ms: int = 0) -> Interaction:
@@ -17,7 +19,7 @@ def by_tag(result: Render, tag: str, moment: int = 0) -> Element:
     return next(element for element in result.tables[moment] if element.tag == tag)
 
 
-def test_boxes_styles_and_texts_of_displayed_elements_are_read(render: Callable[..., Render]) -> None:
+def test_boxes_styles_and_texts_of_displayed_elements_are_read(render: Draw) -> None:
     css = "p { position: absolute; left: 30px; top: 40px; width: 120px; height: 50px; color: #0a141e; margin: 0 }"
     hidden = ("display: none", "visibility: hidden", "opacity: 0")
     body = "".join(f"<i style='{style}'>1</i>" for style in hidden) + "<i></i>"
@@ -27,7 +29,7 @@ def test_boxes_styles_and_texts_of_displayed_elements_are_read(render: Callable[
     assert element.styles["text"] == "Hello you"
 
 
-def test_click_hover_type_and_wait_do_what_a_user_does(render: Callable[..., Render]) -> None:
+def test_click_hover_type_and_wait_do_what_a_user_does(render: Draw) -> None:
     body = "<button>go</button><input placeholder='name'><p>-</p>"
     script = (
         "const p = document.querySelector('p');"
@@ -55,7 +57,7 @@ def test_images_are_compared_by_what_is_in_them() -> None:
     assert name_contents("linear-gradient(red, blue)", files) == "linear-gradient(red, blue)"
 
 
-def test_a_step_that_cannot_be_done_says_why_and_the_rest_goes_on(render: Callable[..., Render]) -> None:
+def test_a_step_that_cannot_be_done_says_why_and_the_rest_goes_on(render: Draw) -> None:
     body = "<p>1</p><i style='display:none'>2</i><div style='position:fixed; inset:0'></div>"
     clicks = [act("click", selector) for selector in (".none", "i", "p", "p:::x")]
     result = render(body, "", *clicks, act("wait", wait_ms=10))

@@ -1,4 +1,4 @@
-"""A browser that is lost is not the page's fault: another renders the page again, and nothing of the loss stays."""
+"""A lost browser is not the page's fault: another renders the page again."""
 
 from __future__ import annotations
 

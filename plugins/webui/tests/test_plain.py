@@ -1,4 +1,4 @@
-"""The descriptions without looks: what they leave to the pictures, and what they must still say. No browser."""
+"""The descriptions without looks leave those to the pictures, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Project folders: the shipped ones are complete, and every mistake is named with file, line and fix."""
+"""Project folders: shipped ones are complete, and mistakes are named with their fix."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 from PIL import Image
 from vlgym_webui.code_parser import write_action
 from vlgym_webui.plugin import vlgym_suites
-from vlgym_webui.project import Project, list_projects, load_project
+from vlgym_webui.project import Interaction, Project, ProjectError, Step, list_projects, load_project
 from vlgym_webui.shoot import main
-from vlgym_webui.steps import Interaction, ProjectError, Step
 
 from vlgym.env.spaces import CHARSET, MAX_REPLY
 

@@ -7,7 +7,7 @@ import io
 
 from PIL import Image
 from vlgym_webui.browser import Browser
-from vlgym_webui.steps import Interaction, Step
+from vlgym_webui.project import Interaction, Step
 
 CLICKS = tuple(Interaction(name, (Step("click", name),)) for name in ("button", ".go"))
 PROBES = (

@@ -1,8 +1,7 @@
-"""The environment: scores, rewards, planners, losses, information, and what a forked process does."""
+"""The environment: scores, rewards, planners, losses, information, forked processes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +21,10 @@ from vlgym.registry.making import make
 ID = "vlgym/WebUI-v0"
 
 
-@pytest.fixture
-def make_env() -> Iterator[Callable[..., VLEnv]]:
-    """Build environments and close them afterwards."""
-    built: list[VLEnv] = []
-
-    def build(**kwargs: Any) -> VLEnv:
-        built.append(make(ID, **kwargs))
-        return built[-1]
-
-    yield build
-    for env in built:
-        env.close()
+def begin(**kwargs: Any) -> tuple[VLEnv, str]:
+    """Return an environment after its reset, and the text."""
+    env = make(ID, **kwargs)
+    return env, env.reset(seed=1)[0]["text"]
 
 
 @pytest.mark.parametrize(
@@ -53,19 +44,17 @@ def without_script(name: str) -> dict[str, str]:
     return {file: text for file, text in load_project(name).code().items() if not file.endswith(".js")}
 
 
-def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(planner="global", project="tabs")
-    observation, _ = env.reset(seed=1)
-    assert "Reply 1 of 1" in observation["text"]
+def test_the_global_planner_ends_after_one_reply_and_reads_code_blocks() -> None:
+    env, text = begin(planner="global", project="tabs")
+    assert "Reply 1 of 1" in text
     assert env.parser.name == "code_blocks"
     _, reward, terminated, truncated, info = env.step(write_action(without_script("tabs")))
     assert (terminated, truncated, info["score"]) == (False, True, pytest.approx(100 * reward))
     assert 0.5 < reward < 0.95
 
 
-def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(project="tabs")
-    env.reset(seed=1)
+def test_rewards_are_changes_of_the_score_and_add_up_to_it() -> None:
+    env, _ = begin(project="tabs")
     code = env.project.code()
     replies = (
         {"index.html": code["index.html"]},
@@ -80,18 +69,16 @@ def test_rewards_are_changes_of_the_score_and_add_up_to_it(make_env: Callable[..
     assert terminated == (False, False, False, True)
 
 
-def test_long_files_are_shortened_so_that_the_message_fits(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(project="tabs")
-    env.reset(seed=1)
+def test_long_files_are_shortened_so_that_the_message_fits() -> None:
+    env, _ = begin(project="tabs")
     observation, *_ = env.step(write_action({"index.html": "<p>x</p>\n" * 1400, "script.js": "let a = 1;\n" * 200}))
     assert len(observation["text"]) < MAX_TEXT
     assert "characters not shown" in observation["text"]
     assert '"use strict";' in observation["text"]
 
 
-def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(project="tabs")
-    env.reset(seed=1)
+def test_losses_name_what_went_wrong() -> None:
+    env, _ = begin(project="tabs")
     info = env.step("no code at all")[4]
     assert (info["losses"]["Par"], info["page"], info["invalid_action"]) == (100, "not_written", True)
     assert info["interactions"] == ["not_done"] * 2
@@ -102,9 +89,8 @@ def test_losses_name_what_went_wrong(make_env: Callable[..., VLEnv]) -> None:
     assert min(info["losses"]["Act"], info["losses"]["Mat"]) > 10
 
 
-def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_env: Callable[..., VLEnv]) -> None:
-    env = make_env(project="tabs")
-    env.reset(seed=1)
+def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored() -> None:
+    env, _ = begin(project="tabs")
     code = env.project.code()
     hostile = {**code, "script.js": "fetch('http://127.0.0.1:9/'); location.href = 'http://127.0.0.1:9/';"}
     _, reward, terminated, _, info = env.step(write_action(hostile))
@@ -115,15 +101,13 @@ def test_a_hostile_reply_is_a_counted_failure_and_the_next_one_is_scored(make_en
     assert env.step(env.solve())[4]["success"]
 
 
-def test_the_published_scoring_is_a_setting(make_env: Callable[..., VLEnv]) -> None:
-    scores = {}
-    for compat in (None, "magebench"):
-        env = make_env(compat=compat, project="theme-switch")
-        env.reset(seed=1)
-        code = env.project.code()
-        # The switch does nothing: in the published form the elements that it leaves alone count once more.
-        scores[compat] = env.step(write_action({**code, "script.js": "1;"}))[4]["score"]
-    assert scores[None] + 1 < scores["magebench"] < 95
+def test_the_published_scoring_is_a_setting() -> None:
+    # In the published form the elements that a switch without effect leaves alone count once more.
+    corrected, published = (
+        begin(compat=compat, project="theme-switch")[0].step(write_action(without_script("theme-switch")))[4]["score"]
+        for compat in (None, "magebench")
+    )
+    assert corrected + 1 < published < 95
 
 
 def test_forked_processes_score_with_browsers_of_their_own() -> None:
@@ -143,24 +127,20 @@ def test_forked_processes_score_with_browsers_of_their_own() -> None:
         assert browser.alive
 
 
-def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(
-    make_env: Callable[..., VLEnv], tmp_path: Path
-) -> None:
+def test_a_magebench_folder_with_a_long_description_and_no_pictures_plays(tmp_path: Path) -> None:
     page = '<html><body><p data-filter-by="text" data-evalby="text|line-height">Hallo</p></body></html>'
     (tmp_path / "index.html").write_text(page)
     (tmp_path / "tasks.md").write_text("# Lang\n" + "Schöne Seite. " * 1000)
-    env = make_env(project=f"{tmp_path}/", compat="magebench")
-    observation, _ = env.reset(seed=1)
-    assert env.observation_space.contains(observation)
-    assert all(action in observation["text"] for action in env.legal_actions())
+    env, text = begin(project=f"{tmp_path}/", compat="magebench")
+    assert len(text) < MAX_TEXT
+    assert all(action in text for action in env.legal_actions())
     assert env.step(env.solve())[4]["score"] == pytest.approx(100)
 
 
-def test_a_target_that_cannot_do_its_own_interactions_is_named(make_env: Callable[..., VLEnv], tmp_path: Path) -> None:
+def test_a_target_that_cannot_do_its_own_interactions_is_named(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text('<p data-filter-by="text" data-evalby="text">Hi</p>')
     (tmp_path / "tasks.md").write_text("# A")
     card = "title: a\ninteractions:\n  - name: press\n    steps:\n      - click: .gone\n"
     (tmp_path / "project.yaml").write_text(card)
-    env = make_env(project=f"{tmp_path}/")
     with pytest.raises(UserError, match=r"interaction 1 \('press'\) fails on the ground truth: not_found: \.gone"):
-        env.reset(seed=1)
+        begin(project=f"{tmp_path}/")

@@ -1,9 +1,9 @@
 """Build the football engine once, keep the wheel, install it: `python -m vlgym_football.build`.
 
-The package index has only the engine's source for Linux, whose build fails without psutil and which would
-install the unmaintained `gym`. So it is compiled in a throw-away virtual environment. The wheel loses debug
-symbols and dependencies (the engine needs none), and is kept in the user's cache folder, by engine version,
-Python and Boost.
+The package index has only the engine's source for Linux, whose build fails without psutil and which
+would install the unmaintained `gym`. So it is compiled in a throw-away virtual environment. The
+wheel loses debug symbols and dependencies (the engine needs none), and is kept in the user's cache
+folder, by engine version, Python and Boost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ ENGINE_VERSION = "2.10.2"  # of the package `gfootball`; states and measured num
 LOCAL_LABEL = "vlgym2"  # the wheel is `gfootball 2.10.2+vlgym2`
 BUILD = f"{ENGINE_VERSION}+{LOCAL_LABEL}"
 
-# A third more frames per second (vectors are small functions in separate files), the same matches bit for bit.
+# A third more frames per second (vectors are small functions in separate files), the same matches
+# bit for bit.
 LINK_TIME_OPTIMISATION = "-flto=auto"
 COMPILER_FLAGS = f"{LINK_TIME_OPTIMISATION} -fno-semantic-interposition"
 SOURCE_SHA256 = "1b0fdcfa78b7fadc3730585ee7f0f412ba825c27e422b2b85ea0cf7ba57800b6"
@@ -88,7 +89,7 @@ def kept_wheel() -> Path:
 
 
 def ensure_engine(*, rebuild: bool = False) -> str:
-    """Install the engine where it is not, from the kept wheel or after building it; return a report."""
+    """Install the engine if needed, from the kept wheel or a new one; return a report."""
     if not rebuild and find_engine() == BUILD and imports():
         return f"football engine {ENGINE_VERSION}: installed"
     wheel = kept_wheel()
@@ -123,7 +124,8 @@ def build_wheel(target: Path) -> None:
         tools = work / "tools"
         _run([sys.executable, "-m", "venv", tools], log, "make a virtual environment for the build")
 
-        # The engine's build script calls `python3` and `cmake` by name, so the tools must come first on PATH.
+        # The engine's build script calls `python3` and `cmake` by name, so the tools must come
+        # first on PATH.
         path = f"{tools / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
         environment = {**os.environ, "VIRTUAL_ENV": str(tools), "PATH": path}
         added = {"CFLAGS": COMPILER_FLAGS, "CXXFLAGS": COMPILER_FLAGS, "LDFLAGS": LINK_TIME_OPTIMISATION}
@@ -177,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _slim_wheel(wheel: Path, work: Path, python: Path, log: Path) -> Path:
-    """Strip symbols (62 MB to 3 MB), drop the dependency list, mark the version; return the new wheel."""
+    """Strip symbols (62 MB to 3 MB) and dependencies, mark the version; return the new wheel."""
     _run([python, "-m", "wheel", "unpack", "--dest", work / "open", wheel], log, "unpack the wheel")
     root = work / "open" / f"gfootball-{ENGINE_VERSION}"
     for library in root.rglob("*.so"):

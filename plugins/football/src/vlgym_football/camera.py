@@ -1,8 +1,8 @@
 """The engine's own camera: 3-D frames, drawn off the screen through EGL.
 
-One graphics engine serves the process (it takes seconds to start and half a gigabyte); it shows states
-that another engine has played. A missing driver ends the process inside the engine, so the first use in
-a process tries it in another process.
+One graphics engine serves the process (it takes seconds to start and half a gigabyte); it shows
+states that another engine has played. A missing driver ends the process inside the engine, so the
+first use in a process tries it in another process.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def probe_here() -> None:
 
 
 def draw_camera(scenario: Scenario, seed: int, state: bytes) -> NDArray[np.uint8]:
-    """Return the camera's view, `[360, 640, 3] uint8`, of an engine state of this scenario and seed."""
+    """Return the camera's view, `[360, 640, 3] uint8`, of a state of this scenario and seed."""
     game = _start_graphics(os.getpid())
     game.reset(make_config(scenario, seed), False)
     game.set_state(state)

@@ -1,11 +1,11 @@
 """The Google Research Football engine, driven directly: one match, one frame at a time.
 
-No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does the work of
-its `FootballEnvCore`: settle the ball, wait while it is out of play, hurry an agent that holds up the game.
-Actions are engine codes (`e_BackendAction`), not positions in gfootball's action sets.
+No part of the Python package `gfootball` runs (it needs the unmaintained `gym`); this module does
+the work of its `FootballEnvCore`: settle the ball, wait while it is out of play, hurry an agent
+that holds up the game. Actions are engine codes (`e_BackendAction`).
 
-The engine starts at first use. It cannot be shut down cleanly, so engines of closed environments serve
-again, in the process that started them (a forked child starts its own). Use it from one thread.
+The engine starts at first use. It cannot be shut down cleanly, so engines of closed environments
+serve again, in the process and thread that started them (a forked child starts its own).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KICKS = (*PASSES, SHOT, "keeper_rush", "sliding", "pressure", "team_pressure", 
 _RELEASES = ("release_direction", *(f"release_{name}" for name in _KICKS))
 ENGINE_CODES = {name: code for code, name in enumerate((IDLE, *DIRECTIONS, *_KICKS, *_RELEASES, BUILTIN_AI))}
 
-# `16`: MageBench's program. `18`: with two more, the number of its paper. `19`: gfootball's default set.
+# `16`: MageBench's program. `18`: the number of its paper. `19`: gfootball's default set.
 _SIXTEEN = (*DIRECTIONS, *PASSES, SHOT, "sprint", "release_sprint", "dribble", "release_dribble")
 ACTION_SETS: dict[str, tuple[str, ...]] = {
     "16": _SIXTEEN,
@@ -46,8 +46,8 @@ ACTION_SETS: dict[str, tuple[str, ...]] = {
     "19": (*_SIXTEEN, "sliding", "release_direction", IDLE),
 }
 
-# Ordered -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2` and opens
-# the game with the set `full`, which disagree in development versions of gfootball (docs/football.md).
+# Ordered -> executed, with `action_mix_up`: MageBench numbers its actions by gfootball's set `v2`
+# and opens the game with the set `full`, which differ in development versions (docs/football.md).
 MAGEBENCH_MIX_UP: dict[str, str] = {
     "sprint": "keeper_rush",
     "release_direction": "sliding",
@@ -74,7 +74,7 @@ MEANINGS: dict[str, str] = {
 
 
 def engine_code(name: str, mix_up: bool) -> int:
-    """Return the engine's code for an action word; with `mix_up` the one that MageBench executes instead."""
+    """Return the engine's code for an action word; with `mix_up` MageBench's."""
     return ENGINE_CODES[MAGEBENCH_MIX_UP.get(name, name) if mix_up else name]
 
 
@@ -92,36 +92,23 @@ _free: dict[int, list[Any]] = {}
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State of one frame. Places are pitch coordinates (see `scenario.py`), velocities the same per frame.
+    """State of one frame, in pitch coordinates (see `scenario.py`) and the same per frame."""
 
-    Attributes:
-        frame: frames played.
-        ball: `[3] float64`: x, y, and height in metres; `ball_velocity` likewise.
-        left: our players, `[n, 2] float64`; `right`: the opponents. `left_velocity`, `right_velocity` likewise.
-        left_active: `[n] bool`, false for a player sent off; `right_active` likewise.
-        owner_team: 0 we have the ball, 1 the opponents, -1 nobody.
-        owner: index of the player who has it, -1 nobody.
-        controlled: index of our player who obeys the agent.
-        score: our goals, and theirs.
-        mode: 0 normal play, else a standstill (kick-off, goal kick, free kick, corner, throw-in, penalty).
-        agents: index of each agent's player; with one agent that is `controlled`.
-    """
-
-    frame: int
-    ball: NDArray[np.float64]
+    frame: int  # frames played
+    ball: NDArray[np.float64]  # [3]: x, y, and height in metres
     ball_velocity: NDArray[np.float64]
-    left: NDArray[np.float64]
+    left: NDArray[np.float64]  # [n, 2], our players
     left_velocity: NDArray[np.float64]
-    left_active: NDArray[np.bool_]
-    right: NDArray[np.float64]
+    left_active: NDArray[np.bool_]  # [n], false for a player sent off
+    right: NDArray[np.float64]  # [m, 2], the opponents
     right_velocity: NDArray[np.float64]
     right_active: NDArray[np.bool_]
-    owner_team: int
-    owner: int
-    controlled: int
-    score: tuple[int, int]
-    mode: int
-    agents: tuple[int, ...] = ()
+    owner_team: int  # 0 we have the ball, 1 the opponents, -1 nobody
+    owner: int  # index of the player who has it, -1 nobody
+    controlled: int  # index of our player who obeys the agent
+    score: tuple[int, int]  # our goals, and theirs
+    mode: int  # 0 normal play, else a standstill, as a corner or a throw-in
+    agents: tuple[int, ...] = ()  # index of each agent's player
 
     def owner_motion(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return place and velocity of the player who has the ball."""
@@ -131,17 +118,17 @@ class Snapshot:
 
 
 class Engine:
-    """One engine, started by the first `begin`; `advance` plays a frame, `close` keeps it for others."""
+    """One engine, started by the first `begin`; `close` keeps it for others."""
 
     def __init__(self) -> None:
         self._game: Any = None
         self._last: Snapshot
 
     def begin(self, scenario: Scenario, seed: int, agents: int = 1) -> Snapshot:
-        """Start a scenario and let the ball come into play. The same seed gives the same match, bit for bit.
+        """Start a scenario, up to play. The same seed gives the same match, bit for bit.
 
-        One agent always gets the player at the ball. As many agents as our controllable players have a player
-        each, the same one all the time.
+        One agent always gets the player at the ball. As many agents as our controllable players
+        have a player each, the same one all the time.
         """
         if self._game is None:
             spare = _free.setdefault(os.getpid(), [])
@@ -172,13 +159,11 @@ class Engine:
         return self._last
 
     def press(self, code: int, agent: int = 0) -> None:
-        """Give an agent's player an engine code without playing a frame: what is held or released from now on."""
+        """Give an agent's player an engine code without playing a frame."""
         self._game.perform_action(code, True, agent)
 
     def holds(self, name: str, agent: int = 0) -> bool:
-        """True if a sticky command (`sprint`, `dribble`, a direction) is on for an agent's player."""
-        if self._game is None:
-            return False
+        """True if a sticky command (`sprint`, `dribble`, a direction) is on for a player."""
         return bool(self._game.sticky_action_state(ENGINE_CODES[name], True, agent))
 
     def commands(self, agent: int = 0) -> list[str]:
@@ -186,13 +171,11 @@ class Engine:
         return [name for name in (*DIRECTIONS, *STICKY) if self.holds(name, agent)]
 
     def save(self) -> bytes:
-        """Return the engine's state, for `restore` under the same scenario and build of the engine."""
-        if self._game is None:
-            raise UserError("No episode was begun: call env.reset() first.")
+        """Return the engine's state, for the same scenario and build of the engine."""
         return self._game.get_state("")
 
     def restore(self, state: bytes, known: Snapshot | None = None) -> Snapshot:
-        """Take back a state of `save` (with its snapshot, if known); foreign bytes end the process."""
+        """Take back a state of `save` (with its snapshot); foreign bytes end the process."""
         self._game.set_state(state)
         self._last = known if known is not None else read_snapshot(self._game.get_info())
         return self._last
@@ -226,7 +209,7 @@ def load_library() -> Any:
 
 @functools.cache
 def engine_mark() -> str:
-    """Return version and hash of the engine's program file; a saved state belongs to exactly this build."""
+    """Return version and hash of the engine's build, to which a saved state belongs."""
     library = load_library()
     folder = Path(library.__file__).parent
     program = next(iter(sorted(folder.glob("_gameplayfootball*.so"))), Path(library.__file__))
@@ -246,7 +229,7 @@ def start_game(library: Any, render: tuple[int, int] | None = None) -> Any:
 
 
 def make_config(scenario: Scenario, seed: int, agents: int = 1) -> Any:
-    """Return the engine's form of a scenario; a fresh one for each reset, since the engine changes it."""
+    """Return the engine's form of a scenario, fresh for each reset, which changes it."""
     library = load_library()
     config = library.ScenarioConfig.make()
     config.ball_position[0], config.ball_position[1] = scenario.ball

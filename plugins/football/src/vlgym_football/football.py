@@ -1,4 +1,4 @@
-"""Football after MageBench: lead an attack on the Google Research Football engine, seen as a picture."""
+"""Football after MageBench: lead an attack on the Google Research Football engine."""
 
 from __future__ import annotations
 
@@ -25,72 +25,71 @@ from .pitch import PitchPainter
 from .scenario import Scenario, get_scenario, read_file
 from .tactics import Tactician
 
-VIEWS = ("tactical", "camera")
-REWARDS = ("magebench", "scoring")
-STARTS = ("published", "with_ball")
-PROTOCOLS = (None, "magebench")
 CAMERA_SIZE = (360, 640)
 
 
 class Football(VLEnv):
     """Football: lead your team's attack to a goal.
 
-    Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed. You play
-        one of eleven, the one with the ball when your team has it; the engine plays all others.
-    Observation: the pitch from above with numbered discs (`view="tactical"`, 336 x 448 or any size), or the
-        engine's own camera (`view="camera"`, 360 x 640, off the screen through EGL). The text names your
-        player, the ball's owner, the sticky commands that are on and the time; places are in the picture.
-    Actions: MageBench's 16: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`,
-        `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`.
-        `action_set="18"` adds `sliding` and `release_direction`, `"19"` also `idle`. Directions, sprint and
-        dribble are sticky: they hold until replaced or released. One reply plays until the next decision
-        point: a repeated direction runs on for up to 10 frames unless the edge or an opponent comes near, a
-        pass or shot plays until somebody has the ball, anything else is one frame.
+    Goal: score before the ball is lost, goes out of play, or 400 frames (40 seconds) have passed.
+        You always play the one of your team with the ball; the engine plays all others.
+    Observation: the pitch from above with numbered discs (`view="tactical"`, 336 x 448 or any
+        size), or the engine's own camera (`view="camera"`, 360 x 640, off the screen through EGL).
+        The text names your player, the ball's owner, sticky commands and time, but no places.
+    Actions: MageBench's 16: eight directions (`left`, `top_left`, `top`, ... `bottom_left`),
+        `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`,
+        `release_dribble`. `action_set="18"` adds `sliding` and `release_direction`, `"19"` also
+        `idle`. Directions, sprint and dribble are sticky: they hold until replaced or released. One
+        reply plays until the next decision point: a repeated direction runs on for up to 10 frames
+        unless the edge or an opponent comes near, a pass or shot plays until somebody has the ball,
+        anything else is one frame.
     Reward: MageBench's, for every frame 20 (0.8 S_move + 1.0 S_oppo + 2.0 scored + 1.0 t/T stolen +
-        20 s S_pass + min(100 S_shot, 2/3)); see `reward.py`. As published, a lost ball is paid, and more
-        the later it is lost. `reward="scoring"`: +1 for a goal, -1 for one against.
-    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated
-        after the scenario's duration (400 frames) or `max_turns` replies. Full games go on after both.
+        20 s S_pass + min(100 S_shot, 2/3)); see `reward.py`. As published, a lost ball is paid, and
+        more the later it is lost. `reward="scoring"`: +1 for a goal, -1 for one against.
+    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it;
+        truncated after 400 frames or `max_turns` replies. The package's full games go on to their
+        own duration.
     Success: your team has scored.
     Score: `info["score"]` is the sum of MageBench's reward, whatever `reward` is.
-    Info: `scenario`, `frame`, `reply_frames` (of the last reply), `ending`, `goals`, `ball_owner` (`us`,
-        `them` or `nobody`), `controlled` (jersey number), `sticky`, and `parts`, the sum that each term paid.
-    Splits: differ by seed (the engine's chance, the situation drawn); they share the 108 situations.
+    Info: `scenario`, `frame`, `reply_frames` (of the last reply), `ending`, `goals`, `ball_owner`
+        (`us`, `them`, `nobody`), `controlled` (jersey number), `sticky`, `parts` (sum of each term).
+    Splits: differ by seed (engine's chance, situation drawn); they share the 108 situations, which
+        carry MageBench's names, regions and categories; their places and titles are ours.
     Oracle: a scripted attacker that tries plays on a copy of the match; good, not optimal.
 
-    The 108 situations carry MageBench's names, regions and categories; their places and titles are ours.
-
     References:
-        MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement Learning
-        Environment, AAAI 2020.
+        MageBench, arXiv 2412.04531. Kurach et al., Google Research Football: A Novel Reinforcement
+        Learning Environment, AAAI 2020.
 
     Args:
         scenario: `R1_P_1` ... `R9_R_4`, a name of the package (`academy_corner`), or `any`, `mini`,
             `package`: the seed draws one of these lists.
-        scenario_file: path of a YAML file with other scenarios; `scenario` is a name in it, or `any`.
+        scenario_file: path of a YAML file with other scenarios; `scenario` is a name in it or `any`.
         view: `tactical` or `camera`.
         action_set: `16`, `18` or `19`.
-        decision_points: whether a reply plays until the next decision point, else one frame. With `compat`
-            or `protocol` they are MageBench's: one more frame of the direction after every pass or shot, and
-            the first reply's direction is forgotten.
+        decision_points: whether a reply plays until the next decision point, else one frame. With
+            `compat` or `protocol` they are MageBench's: one more frame of the direction after every
+            pass or shot, and the first reply's direction is forgotten.
         reward: `magebench` or `scoring`.
-        start: `with_ball`: our player takes up the ball before the first reply (default); or `published`:
-            the engine's first frame, when nobody has it yet (default with `compat="magebench"`).
-        release_direction: with `with_ball`, release the direction once the ball is taken; else `right`
-            stays on, so that an idle player runs.
-        action_mix_up: execute the actions of a development version of gfootball, whose action sets disagree
-            (`sprint` rushes the keeper, `dribble` switches players, ...); default: `compat="magebench"`.
+        start: `with_ball` (default): our player takes up the ball before the first reply; or
+            `published` (default with `compat`): the engine's first frame, when nobody has it.
+        release_direction: with `with_ball`, release the direction once the ball is taken; else
+            `right` stays on, so that an idle player runs.
+        action_mix_up: execute the actions of a development version of gfootball, whose action sets
+            disagree (`sprint` rushes the keeper, `dribble` switches players, ...).
         compat: `None`, or `"magebench"`: the mix-up and the published start.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`) and system turn.
-        system_turn: whether a model gets the rules as a system message and the reply format in the first
-            user message (`False` for models without a system role); default: `protocol="magebench"`.
+        protocol: `None`, or `"magebench"`: its headings (`vlgym.parsers.headings`) and system turn.
+        system_turn: whether the rules are a system message and the reply format stands in the first
+            user message (`False` for models without a system role); default with `protocol`.
         **kwargs: of `VLEnv`.
 
-    Options of `reset`: `scenario`, a name; `level`, 0 to 4: an open goal near by, one farther off, a run past
+    Options of `reset`: `scenario`, a name; `level`, 0 to 4: an open goal near by, one farther off,
+    a run past
         defenders, that with a goalkeeper, MageBench's situations.
 
     Raises:
-        UserError: an argument is out of its range, a scenario file is bad, or the engine is not installed.
+        UserError: an argument is out of its range, a scenario file is bad, or the engine is not
+            installed.
     """
 
     prompt = PromptTemplate(
@@ -128,11 +127,11 @@ class Football(VLEnv):
         system_turn: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+        if check_choice("protocol", protocol, (None, "magebench")) and not kwargs.get("parser"):
             kwargs["parser"] = HeadingParser()
-        check_choice("view", view, VIEWS)
-        check_choice("reward", reward, REWARDS)
-        check_choice("start", start, (None, *STARTS))
+        check_choice("view", view, ("tactical", "camera"))
+        check_choice("reward", reward, ("magebench", "scoring"))
+        check_choice("start", start, (None, "published", "with_ball"))
         check_choice("compat", compat, (None, "magebench"))
         self._actions = ACTION_SETS[check_choice("action_set", action_set, ACTION_SETS)]
 

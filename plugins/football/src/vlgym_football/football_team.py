@@ -1,4 +1,4 @@
-"""Football for a team: two to four attackers, each played by another agent, against a defence and its keeper."""
+"""Football for a team: two to four attackers, an agent each, against a defence."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ from vlgym.types import Image
 
 from .build import require_engine
 from .engine import ACTION_SETS, DIRECTIONS, IDLE, explain_actions
+from .match import MOST_PLAYERS, TeamMatch, for_players
 from .names import TEAM
 from .pitch import PitchPainter
 from .scenario import FOLDER, read_file
-from .team_match import MOST_PLAYERS, TeamMatch, for_players
-from .team_script import TeamScript
+from .tactics import TeamScript
 
 DURATION = 120  # frames of an attack
-JITTER = 1.0  # metres by which starts differ each way, but for the keepers and the player at the ball
+JITTER = 1.0  # metres by which starts differ each way
 ACTIONS = ACTION_SETS["19"]
 
 
 class FootballTeam(MultiVLEnv):
-    """Football for two to four: each agent plays one attacker, all at once; together they need a goal.
+    """Football for two to four: each agent plays one attacker, all at once.
 
-    Goal: score before the ball is lost, goes out of play, or 120 frames (12 seconds) have passed. Defenders
-        close in the first owner of the ball, and a team-mate is better placed.
-    Observation: the pitch from above with numbered discs, your own player in a red ring, the owner of the
-        ball in a white one (336 x 448 pixels by default). The text names your player, the ball's owner, your
-        sticky commands and the time; places are in the picture only.
-    Actions: gfootball's 19: eight directions (`left`, `top_left`, `top`, ... `bottom_left`), `long_pass`,
-        `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`, `release_dribble`,
-        `sliding`, `release_direction`, `idle`. All act at once; a decision holds for five frames.
-        Directions, sprint and dribble stay on until replaced or released. The running direction chooses the
-        receiver of a pass.
+    Goal: score before the ball is lost, goes out of play, or 120 frames (12 seconds) have passed.
+        Defenders close in the first owner of the ball, and a team-mate is better placed.
+    Observation: the pitch from above with numbered discs, your own player in a red ring, the owner
+        of the ball in a white one (336 x 448 pixels by default). The text names your player, the
+        ball's owner, your sticky commands and the time; places are in the picture only.
+    Actions: gfootball's 19: eight directions (`left`, `top_left`, `top`, ... `bottom_left`),
+        `long_pass`, `high_pass`, `short_pass`, `shot`, `sprint`, `release_sprint`, `dribble`,
+        `release_dribble`, `sliding`, `release_direction`, `idle`. All act at once; a decision holds
+        for five frames. Directions, sprint and dribble stay on until replaced or released. The
+        running direction chooses the receiver of a pass.
     Reward: 1 for a goal, -1 for a goal against; all are paid.
-    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it; truncated
-        after 120 frames.
+    Endings: terminated at a goal, when the ball goes out of play, or when the opponents take it;
+        truncated after 120 frames.
     Success: the team has scored. `score` is 1 for a goal, else 0.
-    Info: `scenario`, `frame`, `ending`, `ball_owner` (`us`, `them` or `nobody`), `number` (of your player)
-        and `sticky`.
+    Info: `scenario`, `frame`, `ending`, `ball_owner` (`us`, `them` or `nobody`), `number` (of your
+        player) and `sticky`.
     Splits: differ by seed: the situation, places within a metre, the engine's chance, and the seat.
-    Oracle: a planner: with the ball it tries shots, and passes with the shot after them, on a copy of the
-        match, else runs; without it, makes itself free or fetches a loose ball. Default opponents: the same.
-    References: Kurach et al., Google Research Football, AAAI 2020 (gfootball 2.10.2); MageBench, arXiv
-        2412.04531, for words and drawing. The situations are this package's.
+    Oracle: a planner: with the ball it tries shots, and passes with the shot after them, on a copy
+        of the match, else runs; without it, makes itself free or fetches a loose ball. Default
+        opponents: the same.
+    References: Kurach et al., Google Research Football, AAAI 2020 (gfootball 2.10.2); MageBench,
+        arXiv 2412.04531, for words and drawing. The situations are this package's.
 
     Args:
         players: how many attackers play, each by an agent: 2 to 4. Each brings one more opponent.
@@ -155,7 +156,7 @@ class FootballTeam(MultiVLEnv):
         }  # fmt: skip
 
     def advise(self, seat: int) -> str | None:
-        """Return the script's action; kept until the next decision, because trying plays takes time."""
+        """Return the script's action, which is kept until the next decision."""
         attacker = self.attacker(seat)
         if attacker not in self._advice:
             self._advice[attacker] = self._script.choose(attacker)

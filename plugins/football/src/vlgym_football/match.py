@@ -1,22 +1,22 @@
-"""One episode: the engine, its endings, the reward, and the decision points; saved as a whole."""
+"""Episodes of one agent (`Match`) or several (`TeamMatch`): engine, endings, decisions."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import zlib
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from vlgym.errors import UserError
+from vlgym.errors import UserError, VlgymError
 
-from .engine import BUILTIN_AI, DIRECTIONS, ENGINE_CODES, PASSES, SHOT, Engine, Snapshot, engine_code, engine_mark
+from .engine import BUILTIN_AI, DIRECTIONS, ENGINE_CODES, IDLE, PASSES, SHOT, Engine, Snapshot, engine_code, engine_mark
 from .reward import RewardMeter
-from .scenario import Scenario
+from .scenario import Scenario, distance
 
 RUN_FRAMES = 10
 MEETING = 0.01  # distance in pitch coordinates at which two players meet
@@ -28,11 +28,11 @@ Frames = Generator[str, Snapshot, None]
 
 @dataclass
 class DecisionMaker:
-    """Turns replies into frames: a model decides where there is something to decide (after MageBench).
+    """Turns replies into frames, so that models decide at decision points (after MageBench).
 
-    `started`: the first reply has been played. `published` is MageBench's program frame for frame: the first
-    reply's direction is forgotten, a frame of the direction follows every pass or shot even once the ball
-    is away, and an opponent's ball is sought at our player of the same index.
+    `published` is MageBench's program frame for frame: the first reply's direction is forgotten, a
+    frame of the direction follows every pass or shot even once the ball is away, and an opponent's
+    ball is sought at our player of the same index.
     """
 
     previous_action: str = ""
@@ -49,7 +49,7 @@ class DecisionMaker:
             yield action
             return
 
-        # A repeated direction runs on, a kick plays until the ball has an owner, the rest is one frame.
+        # A repeated direction runs on, a kick plays until the ball has an owner.
         again = action == self.previous_action
         self.previous_action = action
         if action in DIRECTIONS and again:
@@ -149,7 +149,7 @@ class Match:
         return Played(total, count, self.ending)
 
     def foresee(self, actions: Sequence[str]) -> tuple[float, str, Snapshot]:
-        """Play replies on a copy of the match for the oracle; return reward, ending and the last frame."""
+        """Play replies on a copy of the match; return reward, ending and the last frame."""
         before = (self.now, self.meter, self.decisions, self._watch, self.ending)
         state = self.engine.save()
         self.meter, self.decisions = deepcopy(self.meter), replace(self.decisions)
@@ -182,12 +182,8 @@ class Match:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore what `save` returned.
-
-        Raises:
-            UserError: another build of the engine saved it, or it holds no engine state.
-        """
-        # Foreign bytes would end the process inside the engine: they are refused before they reach it.
+        """Restore a state of `save`, if it is of this build of the engine."""
+        # Foreign bytes would end the process inside the engine.
         if state["mark"] != engine_mark():
             raise UserError(
                 f"The match was saved by engine {state['mark']}, but this is {engine_mark()}; a state belongs "
@@ -229,13 +225,9 @@ def count_goals(before: Snapshot, now: Snapshot) -> float:
 
 
 def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool = False) -> str:
-    """Return the ending that a frame brings, or an empty string.
+    """Return `goal`, `goal against`, `out of play`, `ball lost` or `time`, or an empty string.
 
-    The endings are `goal`, `goal against`, `out of play`, `ball lost` and `time`.
-
-    Args:
-        watch: mode and owning team of the frames before, -1 at first; this frame is noted in it.
-        stolen: whether the reward's rules call the ball lost.
+    `watch` holds mode and owning team of the frames before, -1 at first; this frame is noted in it.
     """
     # Play that is left, and an owner that changes, show against the frames before.
     left_play = now.mode != 0 and watch["mode"] == 0
@@ -255,11 +247,7 @@ def find_end(now: Snapshot, rules: Scenario, watch: dict[str, int], stolen: bool
 
 
 def unpack(engine: str) -> bytes:
-    """Return the engine's bytes of a saved state.
-
-    Raises:
-        UserError: there are none, or too many.
-    """
+    """Return the engine's bytes of a saved state; refuse none, and too many."""
     try:
         unpacker = zlib.decompressobj()
         data = unpacker.decompress(base64.b64decode(engine, validate=True), _LARGEST_STATE)
@@ -268,3 +256,77 @@ def unpack(engine: str) -> bytes:
     if not unpacker.eof:
         raise UserError("The saved football match is cut off or too large.")
     return data
+
+
+MOST_PLAYERS = 4  # attackers of a situation, the first of whom has the ball
+
+
+class TeamMatch:
+    """A situation being played. Attackers are numbered from 0; the goalkeeper is the engine's."""
+
+    def __init__(self, frame_skip: int) -> None:
+        self.frame_skip = frame_skip
+        self.now: Snapshot
+        self.scenario: Scenario
+        self.ending = ""
+        self.engine = Engine()
+
+    def begin(self, scenario: Scenario, seed: int) -> None:
+        """Start a situation: the attacker at the ball takes it up, then all stand."""
+        agents = len(scenario.left) - 1
+        self.scenario, self.ending = scenario, ""
+        self.now = self.engine.begin(scenario, seed, agents)
+        if self.now.agents != tuple(range(1, agents + 1)):
+            raise VlgymError(f"The engine gave the agents the players {self.now.agents}.")
+
+        # At first nobody has the ball.
+        self._watch = {"mode": -1, "team": -1}
+        taker = min(range(agents), key=lambda one: distance(self.now.left[one + 1], self.now.ball))
+        for _ in range(SETTLE_FRAMES):
+            if self.now.owner != -1 or self.now.mode != 0:
+                break
+            self._frame({taker: "right"})
+        self.engine.press(ENGINE_CODES["release_direction"], taker)
+
+    def play(self, actions: Mapping[int, str]) -> float:
+        """Press each action once, play the decision's frames; return our goals less theirs."""
+        before = self.now
+        for frame in range(self.frame_skip):
+            self._frame(actions if frame == 0 else {})
+            if self.ending:
+                break
+        return count_goals(before, self.now)
+
+    def foresee(self, decide: Callable[[int], Mapping[int, str] | None], decisions: int) -> tuple[str, Snapshot]:
+        """Play on a copy of the match; return the ending and the last frame.
+
+        `decide` gets the number of a decision, from 0; `None` looks no further.
+        """
+        before, state = (self.now, self._watch), self.engine.save()
+        self._watch = dict(self._watch)
+        for count in range(decisions):
+            actions = decide(count)
+            if actions is None:
+                break
+            self.play(actions)
+            if self.ending:
+                break
+
+        # The match goes on as if nothing had been tried.
+        result = (self.ending, self.now)
+        self.now, self._watch = before
+        self.ending = ""
+        self.engine.restore(state, self.now)
+        return result
+
+    def _frame(self, actions: Mapping[int, str]) -> None:
+        codes = [ENGINE_CODES[actions.get(one, IDLE)] for one in range(len(self.scenario.left) - 1)]
+        self.now = self.engine.advance_together(codes)
+        self.ending = find_end(self.now, self.scenario, self._watch)
+
+
+def for_players(scenario: Scenario, players: int) -> Scenario:
+    """Return the situation for `players` of its four attackers, each with an opponent."""
+    left = tuple(replace(p, controllable=p.role != "GK") for p in scenario.left[: players + 1])
+    missing = MOST_PLAYERS - players
+    return replace(scenario, left=left, right=scenario.right[: len(scenario.right) - missing])

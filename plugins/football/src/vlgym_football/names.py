@@ -20,7 +20,7 @@ PACKAGE = (
     "academy_run_pass_and_shoot_with_keeper", "academy_run_to_score", "academy_run_to_score_with_keeper",
     "academy_single_goal_versus_lazy", "test_example_multiagent",
 )  # fmt: skip
-GROUPS = {"any": MAGEBENCH, "mini": MAGEBENCH_MINI, "package": PACKAGE}  # the seed draws one of the list
+GROUPS = {"any": MAGEBENCH, "mini": MAGEBENCH_MINI, "package": PACKAGE}  # lists to draw from
 
 # The situations of `vlgym/FootballTeam-v0`, each for two to four attackers.
 TEAM = (

@@ -16,7 +16,7 @@ Colour = tuple[int, int, int]
 GRASS, STRIPE, LINE, BORDER = (62, 128, 62), (56, 119, 57), (226, 236, 226), (38, 74, 40)
 OURS, THEIRS, INK, WHITE, MINE = (255, 214, 10), (40, 88, 215), (12, 12, 12), (255, 255, 255), (230, 20, 20)
 BAR = (24, 28, 32)
-SMALLEST_BAR = 10  # height in pixels from which on the bars hold writing (images of 127 rows and more)
+SMALLEST_BAR = 10  # height in pixels of bars that hold writing (images of 127 rows and more)
 LINE_FRAMES = 5  # frames of running that the lines show
 _OVERSAMPLE = 4
 _LENGTH, _WIDTH = 2 * LENGTH_X, 0.84 * LENGTH_Y
@@ -38,7 +38,7 @@ class PitchPainter:
         self._font = ImageFont.load_default(max(6, round(self.bar * 0.58)))
 
     def draw(self, now: Snapshot, frame_limit: int, commands: Collection[str]) -> NDArray[np.uint8]:
-        """Return a fresh `[H, W, 3] uint8` picture of a frame; sprint and dribble are written if on."""
+        """Return a fresh `[H, W, 3] uint8` picture of a frame and its commands."""
         picture = self._background.copy()
         pen = ImageDraw.Draw(picture)
         teams = (
@@ -81,7 +81,7 @@ class PitchPainter:
         _paste(picture, _disc(self.radius, fill, ink, str(number), ring), *self.pixel(place))
 
     def _draw_ball(self, picture: Image.Image, now: Snapshot) -> None:
-        """Draw the ball; at a player's feet it moves to the rim of his disc, which keeps his number legible."""
+        """Draw the ball; at a player's feet it moves to the rim of his disc, off his number."""
         x, y = self.pixel(now.ball)
         if now.owner_team != -1:
             place, pace = now.owner_motion()

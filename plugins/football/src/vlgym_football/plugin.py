@@ -104,7 +104,7 @@ def vlgym_envs() -> list[EnvSpec]:
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
-    """Return the 108 situations of MageBench and its mini set of 20, for the Online planner alone."""
+    """Return MageBench's 108 situations and its mini set, for the Online planner."""
     return [
         SuitePart(suite, FOOTBALL_1.id, tuple({"scenario": name} for name in names), repeats=repeats)
         for suite, names, repeats in (("magebench", MAGEBENCH, 3), ("magebench-mini", MAGEBENCH_MINI, 10))

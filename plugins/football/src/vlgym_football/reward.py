@@ -6,15 +6,15 @@
 - `S_move`: new ground of the ball towards the goal line while we have it; no ground is paid twice.
 - `S_oppo`: change of the share of eleven opponents that the ball has passed, while we have it.
 - `stolen`: the opponents take the ball at frame t of T. It is paid, and more the later it happens.
-- `S_pass`: at the reception of a pass, the least `d / (10 max(cos a, 0) + 1)` over the opponents: `d` is
-  the distance to the ball, `a` the angle between opponent and middle of the goal, seen from the ball.
-  `s` is 1 for the first pass of an episode, and falls to 3/4 with each.
-- `S_shot`: when a shot is ordered, the widest lane to the goal (the least distance of an opponent to a
-  line from the ball to one of five points of the goal, at best) times a factor that falls with the
-  distance from the goal.
+- `S_pass`: at the reception of a pass, the least `d / (10 max(cos a, 0) + 1)` over the opponents:
+  `d` is the distance to the ball, `a` the angle between opponent and middle of the goal, seen from
+  the ball. `s` is 1 for the first pass of an episode, and falls to 3/4 with each.
+- `S_shot`: when a shot is ordered, the widest lane to the goal (the least distance of an opponent
+  to a line from the ball to one of five points of the goal, at best) times a factor that falls with
+  the distance from the goal.
 
-The first frame pays nothing. As published: the asymmetric points -0.02 and 0.022 of the goal; a pass counts
-when an opponent's number differs while a shot is pending; a loose ball makes a pending shot forgotten.
+The first frame pays nothing. As published: the asymmetric points -0.02 and 0.022 of the goal; a
+pass counts when an opponent's number differs while a shot is pending; a loose ball ends it.
 """
 
 from __future__ import annotations
@@ -38,16 +38,10 @@ COMPONENTS = ("move", "opponents", "scored", "stolen", "pass", "shot")
 
 @dataclass
 class RewardMeter:
-    """State of the reward between frames.
+    """State of the reward between frames."""
 
-    Attributes:
-        duration: frames of the episode, T of the formula.
-        possession: whether losing the ball ends the episode; else `stolen` is neither paid nor an end.
-        totals: the sum that each component has paid, in reward units.
-    """
-
-    duration: int
-    possession: bool = True
+    duration: int  # T of the formula, in frames
+    possession: bool = True  # a lost ball ends the episode; else `stolen` is not paid
     begun: bool = False
     best_x: float = 0.0
     passed: int = 0
@@ -59,7 +53,7 @@ class RewardMeter:
     totals: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COMPONENTS, 0.0))
 
     def pay(self, now: Snapshot, action: str) -> tuple[float, bool]:
-        """Return the reward of the frame after `action`, and whether the ball was stolen (an end)."""
+        """Return the reward of the frame after `action`, and whether the ball was stolen."""
         if not self.begun:
             self.begun = True
             self.best_x, self.passed = float(now.ball[0]), count_passed(now)
@@ -112,7 +106,7 @@ def count_passed(now: Snapshot) -> int:
 
 
 def rate_pass(place: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
-    """Return `S_pass` for a ball at `place`, `[2]`, and `opponents`, `[n, 2]`, in pitch coordinates."""
+    """Return `S_pass` for a ball at `place`, `[2]`, and `opponents`, `[n, 2]`."""
     to_goal = np.array([1.0, 0.0]) - place
     to_opponents = opponents - place
     far = np.hypot(*to_opponents.T)

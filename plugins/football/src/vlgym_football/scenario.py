@@ -1,7 +1,7 @@
-"""Scenarios: the places of 22 players and the ball, and the endings. Read from YAML, never executed.
+"""Scenarios: places of 22 players and the ball, and endings, read from YAML.
 
-All places are pitch coordinates: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top touchline of
-the picture) to 0.42. We attack to the right.
+All places are pitch coordinates: x from -1 (our goal line) to 1 (theirs), y from -0.42 (top
+touchline of the picture) to 0.42. We attack to the right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parent / "scenarios"
 
 @dataclass(frozen=True)
 class Player:
-    """A player's start. The engine does not move a `lazy` one; an agent may get a `controllable` one."""
+    """A player's start. A `lazy` one does not move; an agent may get a `controllable` one."""
 
     role: str
     x: float
@@ -40,39 +40,23 @@ class Player:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One situation.
+    """One situation."""
 
-    Attributes:
-        name: short name, unique in its file.
-        ball: x, y.
-        left: our players, the goalkeeper first.
-        right: the opponents, the goalkeeper first, in pitch coordinates as well.
-        title: the situation in words.
-        duration: frames until the end (ten a second).
-        left_difficulty: skill of our engine-led players, 0 to 1; `right_difficulty` of the opponents.
-        end_on_score: a goal ends the episode.
-        end_on_out_of_play: ball out of play, or a foul, ends it.
-        end_on_possession_change: it ends when the other team takes the ball.
-        deterministic: the engine's seed is always the same.
-        second_half: frame at which the second half begins, or `None`.
-        swap_sides: half of the seeds play with both teams' places exchanged (both teams kick off).
-    """
-
-    name: str
+    name: str  # unique in its file
     ball: tuple[float, float]
-    left: tuple[Player, ...]
-    right: tuple[Player, ...]
-    title: str = ""
-    duration: int = 400
-    left_difficulty: float = 1.0
-    right_difficulty: float = 0.0
+    left: tuple[Player, ...]  # our players, the goalkeeper first
+    right: tuple[Player, ...]  # the opponents likewise
+    title: str = ""  # in words
+    duration: int = 400  # frames, ten a second
+    left_difficulty: float = 1.0  # skill of our engine-led players, 0 to 1
+    right_difficulty: float = 0.0  # skill of the opponents
     offsides: bool = False
     end_on_score: bool = True
-    end_on_out_of_play: bool = True
+    end_on_out_of_play: bool = True  # or a foul
     end_on_possession_change: bool = True
-    deterministic: bool = False
-    second_half: int | None = None
-    swap_sides: bool = False
+    deterministic: bool = False  # the engine's seed is always the same
+    second_half: int | None = None  # frame of its beginning
+    swap_sides: bool = False  # half of the seeds exchange the teams' places (both kick off)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON-able data; `from_dict` reads it back."""
@@ -92,7 +76,7 @@ class Scenario:
         return replace(self, left=left, right=right, ball=(-self.ball[0], -self.ball[1]))
 
     def jittered(self, rng: np.random.Generator, metres: float) -> Scenario:
-        """Return the situation with players moved by up to `metres` each way, but keepers and ball carrier."""
+        """Return the situation with all but keepers and ball carrier moved by up to `metres`."""
         carrier = min(self.left, key=lambda p: distance((p.x, p.y), self.ball))
 
         def move(p: Player) -> Player:
@@ -111,7 +95,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 def lane_clearance(start: NDArray[np.float64], end: NDArray[np.float64], opponents: NDArray[np.float64]) -> float:
-    """Return the distance in metres of the nearest opponent, `[n, 2]`, to the segment `start`-`end`.
+    """Return the metres from the segment `start`-`end` to the nearest opponent, `[n, 2]`.
 
     The first metre is left out: an opponent at the passer's back does not close a lane.
     """

@@ -1,4 +1,4 @@
-"""`python -m vlgym_sokoban FILE`: draw levels into a file, so that training need not wait for them."""
+"""`python -m vlgym_sokoban FILE`: draw levels into a file ahead of training."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from vlgym.errors import UserError
 from vlgym.files import write_whole
 
 from .generator import LevelGenerator, RoomSize
-from .groups import GROUPS, get_group
+from .groups import GROUPS, get_group, write_levels
 from .package import VERSION
-from .xsb import write_levels
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw the levels that the episodes of a split would draw, write them, and return the exit status."""
+    """Write the levels of a split's episodes; return the exit status."""
     summary = "Draw Sokoban levels into an XSB file."
     parser = argparse.ArgumentParser(prog="python -m vlgym_sokoban", description=summary)
     parser.add_argument("file", type=Path, help="file to write; give it to the environment as level_file")

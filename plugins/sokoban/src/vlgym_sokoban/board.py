@@ -22,7 +22,7 @@ def to_tenths(reward: float) -> int:
 
 
 def upper_tenths(level: Level) -> int:
-    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target and a solution of `L` steps."""
+    """Return `U` in tenths: `10 + n - 0.1 L` for `n` boxes off target and `L` steps."""
     missing = len(set(level.boxes) - set(level.targets))
     return to_tenths(FINISH_REWARD + BOX_REWARD * missing) - to_tenths(STEP_PENALTY) * len(level.solution)
 
@@ -63,9 +63,9 @@ class Board:
         return self.on_target == len(self.boxes)
 
     def move(self, step: int, push: bool = True) -> Move:
-        """Move the player by `step` cells; a box ahead is pushed if `push` and the cell behind it is free.
+        """Move the player by `step` cells; with `push` a box ahead moves into a free cell.
 
-        A blocked move still pays the step penalty, as in the package. `step` 0 is its "no operation".
+        A blocked move still pays the step penalty, and so does `step` 0, "no operation".
         """
         here, ahead = self.player, self.player + step
         changed: tuple[int, ...] = ()

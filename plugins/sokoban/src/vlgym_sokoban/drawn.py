@@ -14,10 +14,10 @@ class SokobanDrawn(Sokoban):
     """Sokoban in rooms that are drawn for the level: more cells, more boxes, longer solutions.
 
     Goal: all boxes on targets, in as few steps as possible. Rules and score are `Sokoban`'s.
-    Observation: the room in gym-sokoban's sprites; at 224 x 224 pixels a cell has 24 or more a side.
+    Observation: the room in gym-sokoban's sprites; a cell has 24 or more pixels a side.
     Actions: `up`, `down`, `left`, `right`.
     Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are.
-    Endings: terminated when all boxes are on targets; truncated after 20 to 100 turns, by the level.
+    Endings: terminated when all boxes are on targets; truncated after 20 to 100 turns.
     Splits: by a hash of the room's walls.
     References: those of `Sokoban`.
 

@@ -1,8 +1,8 @@
-"""Unlimited levels from a seed: gym-sokoban's own generator, checked by the solver; splits share no room.
+"""Levels from a seed: gym-sokoban's generator, checked by the solver; splits share no room.
 
-A hash of the room's walls assigns it to train (7 of 10), val, test or the shipped benchmark levels (1 of 10
-each). A room of another split is thrown away before boxes are placed. So no two splits share a room, and
-no drawn level is a benchmark level.
+A hash of the room's walls assigns it to train (7 of 10), val, test or the shipped benchmark levels
+(1 of 10 each). A room of another split is thrown away before boxes are placed. So no two splits
+share a room, and no drawn level is a benchmark level.
 """
 
 from __future__ import annotations
@@ -32,16 +32,10 @@ def reverse_play(
 ) -> tuple[NDArray[np.int64] | None, int, None]:
     """Return the best room, its score and `None`: the package's `reverse_playing` 30 times as fast.
 
-    It pulls the boxes of a solved room away by depth-first search. A state is a few integers; the package
-    copies two arrays for each of up to 2.4 million moves. Order of actions, limits and score are the
-    package's, so the room is the same (`tests/test_generator.py`).
-
-    A room's score is (pulls on the way to it) x (sum of the Manhattan distances of the boxes from their
-    targets), or 0 while a box or the player is on a target. The first room with the highest score wins.
-
-    Args:
-        state: `[rows, columns]` cell codes with boxes (4) on all targets and the player (5).
-        structure: `[rows, columns]` cell codes of walls (0), floor (1) and targets (2).
+    It pulls the boxes of a solved room away by depth-first search over a few integers, in the
+    package's order and limits. The first room with the highest score wins: pulls x sum of the
+    boxes' Manhattan distances from their targets, or 0 while a box or the player is on a target.
+    `state` and `structure` are the package's `[rows, columns]` cell codes.
     """
     columns = state.shape[1]
     fixed = structure.ravel().tolist()
@@ -53,8 +47,8 @@ def reverse_play(
     wall_mask = to_mask(cell for cell, code in enumerate(fixed) if code == 0)
     steps = (-columns, columns, -1, 1)
 
-    # An entry: depth left, player, boxes (in the order of their targets), mask of boxes ever pulled, mask of
-    # the others, pulls, sum of distances.
+    # An entry: depth left, player, boxes (in the order of their targets), mask of boxes ever
+    # pulled, mask of the others, pulls, sum of distances.
     visited: set[int] = set()
     best: tuple[int, tuple[int, ...]] | None = None
     best_score = -1

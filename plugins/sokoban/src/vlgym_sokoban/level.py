@@ -8,33 +8,23 @@ from dataclasses import dataclass
 
 from vlgym.errors import UserError
 
-DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}  # change of (row, column)
+DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}  # row, column
 LETTERS = {name[0]: name for name in DIRECTIONS}  # of LURD notation, where upper case marks a push
 SYMBOLS = "# .$*@+"  # of XSB: wall, floor, target, box, box on target, player, player on target
 
 
 @dataclass(frozen=True)
 class Level:
-    """One room with its starting position.
-
-    Cells are numbered row by row: `cell = row * columns + column`.
-
-    Attributes:
-        walls: cells of walls; the rim of the picture is always wall.
-        targets: cells of targets, in increasing order.
-        boxes: cells of boxes, in increasing order; as many as targets.
-        title: name of the level, for example `small-v0/7`.
-        solution: a solution in LURD notation, or empty where none is known.
-    """
+    """One room with its starting position; `cell = row * columns + column`."""
 
     rows: int
     columns: int
-    walls: frozenset[int]
-    targets: tuple[int, ...]
-    boxes: tuple[int, ...]
+    walls: frozenset[int]  # with the whole rim
+    targets: tuple[int, ...]  # in increasing order
+    boxes: tuple[int, ...]  # in increasing order; as many as targets
     player: int
-    title: str = ""
-    solution: str = ""
+    title: str = ""  # for example `small-v0/7`
+    solution: str = ""  # in LURD notation, or empty where none is known
 
     @classmethod
     def from_rows(cls, rows: Sequence[str], title: str = "", solution: str = "") -> Level:

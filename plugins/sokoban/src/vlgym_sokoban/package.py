@@ -1,8 +1,8 @@
 """Access to the installed gym-sokoban 0.0.6 by file: its room generator and its sprites.
 
-Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator module needs
-none of them, so it is loaded from its path as a private module, with seeded generators in place of the two
-global ones it draws from.
+Importing `gym_sokoban` would import the old `gym`, `pkg_resources` and `imageio`. Its generator
+module needs none of them, so it is loaded from its path as a private module, with seeded generators
+in place of the two global ones it draws from.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def load_generator() -> ModuleType:
 
 
 def seed_generator(module: ModuleType, seed: int) -> None:
-    """Give the private module its own `random` and `np.random`, both seeded with `seed` (0 to 2**32 - 1).
+    """Give the private module its own `random` and `np.random` of a seed, 0 to 2**32 - 1.
 
     The rooms are those of the package after `random.seed(seed); numpy.random.seed(seed)`.
     """

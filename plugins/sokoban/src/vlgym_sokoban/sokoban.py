@@ -16,14 +16,13 @@ from vlgym.types import Outcome
 
 from .board import STEP_PENALTY, Board, score_of, to_tenths, upper_tenths
 from .groups import LONGEST_SOLUTION
-from .guide import Guide
 from .level import DIRECTIONS, LETTERS, Level
 from .painter import CELL_PIXELS, Painter
+from .solver import Guide
 from .source import LevelSource
 
 ONLINE_TURNS = 50  # MageBench's limit on replies of the Online planner
 RESTART = "restart"
-PROTOCOLS = (None, "magebench")
 
 # Action words of each set: direction (or none), and whether a box ahead is pushed.
 ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
@@ -39,40 +38,45 @@ ACTION_SETS: dict[str, dict[str, tuple[str | None, bool]]] = {
 class Sokoban(VLEnv):
     """Sokoban: push every box onto a target.
 
-    Goal: all boxes on targets, in as few steps as possible. Boxes can be pushed, one at a time, never
-        pulled; some pushes cannot be undone.
-    Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow boxes, a
-        green player), 32 pixels a cell by default. The text counts the boxes on targets and says if the
-        last move was blocked (not with `info_text=False`); positions are in the picture only.
+    Goal: all boxes on targets, in as few steps as possible. Boxes can be pushed, one at a time,
+        never pulled; some pushes cannot be undone.
+    Observation: the room in gym-sokoban's sprites (brick walls, black floor, red targets, yellow
+        boxes, a green player), 32 pixels a cell by default. With `info_text` the text counts the
+        boxes on targets and names a blocked move; positions are in the picture only.
     Actions: `up`, `down`, `left`, `right`; all are always legal, and a blocked one costs its step.
         `restart=True` adds `restart`, which puts the level back to its start for one step.
         `action_set="gym"` offers the package's nine actions, of which four do not push.
-    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are. A
-        restart pays -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
-    Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50, MageBench's
-        Online limit; under the Global planner `max_steps`) or `max_steps` steps (120, 200 or 300).
+    Reward: per step -0.1, +1 if more boxes are on targets than before, -1 if fewer, +10 if all are.
+        A restart pays -0.1 and takes back 1 for each box that was on a target, so it earns nothing.
+    Endings: terminated when all boxes are on targets; truncated after `max_turns` replies (50,
+        MageBench's Online limit; under the Global planner `max_steps`) or `max_steps` steps (120,
+        200 or 300).
     Success: all boxes are on targets.
-    Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at least 0),
-        `U = 10 + n - 0.1 L` that of the level's solution of `L` steps with `n` boxes. Doing nothing scores
-        `100 - 5 U`, between 34 and 55. Solutions of drawn and shipped levels are shortest: 100 is the most.
-    Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward` (H),
-        `upper_reward` (U), and `unsolvable`: no solution exists from here (exact for 7 x 7 cells; false
-        where the proof needs more than 20,000 positions).
-    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no room,
-        neither with each other nor with the 182 shipped levels.
-    Oracle: exact, from any position that has a solution (shortest in steps within 100,000 nodes of search).
+    Score: `info["score"] = 100 + 5 (H - U)`. `H` is the best accumulated reward at any time (at
+        least 0), `U = 10 + n - 0.1 L` that of the level's solution of `L` steps with `n` boxes.
+        Doing nothing scores `100 - 5 U`, between 34 and 55. Solutions of drawn and shipped levels
+        are shortest: 100 is the most.
+    Info: `level` (title), `boxes`, `boxes_on_target`, `steps`, `solution_steps` (L), `best_reward`
+        (H), `upper_reward` (U), and `unsolvable`: no solution exists from here (exact for 7 x 7
+        cells; false where the proof needs more than 20,000 positions).
+    Splits: a drawn room belongs to train, val or test by a hash of its walls, so splits share no
+        room, neither with each other nor with the 182 shipped levels.
+    Oracle: exact, from any position that has a solution (shortest in steps within 100,000 nodes of
+        search).
 
-    The rules are tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or shipped
-    level can show: a box that begins on a target pays nothing (the package pays +1 at the first step).
+    The rules are tested step by step against gym-sokoban 0.0.6. One departure, which no drawn or
+    shipped level can show: a box that begins on a target pays nothing (the package pays +1 at the
+    first step).
 
     References:
-        MageBench, arXiv 2412.04531. gym-sokoban 0.0.6 (MIT licence, M.-P. Schrader). Rules and rooms:
-        Racaniere et al., Imagination-Augmented Agents for Deep Reinforcement Learning, NeurIPS 2017.
+        MageBench, arXiv 2412.04531. gym-sokoban 0.0.6 (MIT licence, M.-P. Schrader). Rules and
+        rooms: Racaniere et al., Imagination-Augmented Agents for Deep Reinforcement Learning,
+        NeurIPS 2017.
 
     Args:
         group: one of the eight groups, `small-v0` (7x7, 2 boxes) to `huge-v0` (13x13, 5 boxes).
-        level: number of a shipped level of the group, or `"any"`: the seed chooses among them; by default
-            levels are drawn from the seed.
+        level: number of a shipped level of the group, or `"any"`: the seed chooses among them; by
+            default levels are drawn from the seed.
         level_file: path of an XSB file with other levels.
         rows: height of drawn rooms in cells, rim included (5 to 20); default the group's.
         columns: width of drawn rooms in cells (5 to 20).
@@ -83,18 +87,20 @@ class Sokoban(VLEnv):
         max_steps: steps until truncation; default the group's.
         restart: whether `restart` is an action.
         action_set: `push` or `gym`.
-        info_text: whether the text counts the boxes on targets and names blocked moves; by default it
-            does, but for `protocol="magebench"`.
-        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names of
-            actions (`Up`), its system turn, and no `info_text`.
-        system_turn: whether a model gets the rules as a system message and the reply format in the first
-            user message (`False` for models without a system role); default: `protocol="magebench"`.
+        info_text: whether the text counts the boxes on targets and names blocked moves; by default
+            it does, but for `protocol="magebench"`.
+        protocol: `None`, or `"magebench"`: its reply headings (`vlgym.parsers.headings`), its names
+            of actions (`Up`), its system turn, and no `info_text`.
+        system_turn: whether a model gets the rules as a system message and the reply format in the
+            first user message (`False` for models without a system role); default:
+            `protocol="magebench"`.
         **kwargs: of `VLEnv`.
 
     Options of `reset`: `level`, the number of a shipped level (or of the file's).
 
     Raises:
-        UserError: an argument is out of its range, a level file is bad, or gym-sokoban is not installed.
+        UserError: an argument is out of its range, a level file is bad, or gym-sokoban is not
+            installed.
     """
 
     prompt = PromptTemplate(
@@ -131,7 +137,7 @@ class Sokoban(VLEnv):
     ) -> None:
         check_choice("action_set", action_set, ACTION_SETS)
         plans = kwargs.get("planner") == "global"
-        if check_choice("protocol", protocol, PROTOCOLS) is not None and kwargs.get("parser") is None:
+        if check_choice("protocol", protocol, (None, "magebench")) and not kwargs.get("parser"):
             kwargs["parser"] = HeadingPlanParser() if plans else HeadingParser()
         if max_steps is not None and max_steps < 1:
             raise UserError(f"max_steps={max_steps!r} must be >= 1.")
@@ -157,6 +163,7 @@ class Sokoban(VLEnv):
         self._legal = [*self._actions, *([RESTART] if restart else [])]
         self._words = {direction: word for word, (direction, push) in self._actions.items() if push}
         self._painter = Painter(self.image_size)
+        self._steps, self._total, self._best = 0, 0, 0
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         chosen = options.get("level")
@@ -218,7 +225,7 @@ class Sokoban(VLEnv):
         return list(self._legal)
 
     def oracle(self) -> str | None:
-        """The next step of a shortest solution; `restart`, where it is an action, from a lost position."""
+        """The next step of a shortest solution; from a lost position `restart`, if it exists."""
         plan = self._guide.plan(self.board)
         if plan:
             return self._words[LETTERS[plan[0].lower()]]

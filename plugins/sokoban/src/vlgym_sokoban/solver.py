@@ -1,8 +1,8 @@
-"""A solver: shortest solutions in steps by A*, and proofs that a position has none.
+"""A solver: shortest solutions by A*, proofs that none exists, and the oracle's plan.
 
-A node is a position right after a push; its successors are all pushes that the player can walk to. An edge
-costs the walk and the push, since reward and score count steps. The bound is consistent: one push changes
-it by at most one. Work is limited in nodes, so results do not depend on the machine.
+A node is a position right after a push; its successors are all pushes that the player can walk to.
+An edge costs the walk and the push, since reward and score count steps. The bound is consistent:
+one push changes it by at most one. Work is limited in nodes: machines make no difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from vlgym.errors import UserError
 
-from .board import Board
+from .board import Board, Move
 from .level import DIRECTIONS, LETTERS, Level
 
 DEAD = 1 << 20  # the bound of a position from which no solution exists
@@ -23,13 +23,7 @@ DEAD = 1 << 20  # the bound of a position from which no solution exists
 class Warehouse:
     """The unmoving parts of a level, prepared for search; it remembers the bounds it has computed.
 
-    Sets of cells are bit masks: bit `c` is cell `c`.
-
-    Attributes:
-        steps: change of cell number of up, down, left, right.
-        floor: mask of cells that are not wall.
-        targets: mask of targets.
-        live: mask of cells from which a lone box can be pushed to some target.
+    Sets of cells are bit masks: bit `c` is cell `c`. From `live` cells a lone box reaches a target.
     """
 
     def __init__(self, level: Level) -> None:
@@ -41,14 +35,14 @@ class Warehouse:
         self._pushes = [self._measure_pushes(target) for target in level.targets]
         self.live = to_mask(set().union(*self._pushes))
 
-        # A box cannot move along an axis if a side is wall, or if either way leads to a dead square.
+        # A box is stuck on an axis if a side is wall, or both ways lead to dead squares.
         dead = ~self.live
         self._stuck_x = (walls << 1) | (walls >> 1) | ((dead << 1) & (dead >> 1))
         self._stuck_y = (walls << columns) | (walls >> columns) | ((dead << columns) & (dead >> columns))
         self._bounds: dict[int, int] = {}
 
     def bound(self, boxes: int) -> int:
-        """Return a lower bound on the pushes that a box position (mask) needs; `DEAD` if it is proved lost.
+        """Return a lower bound on the pushes from a mask of boxes; `DEAD` if it is proved lost.
 
         It is the cheapest assignment of boxes to targets, each pair at its pushes in an empty room.
         """
@@ -60,8 +54,8 @@ class Warehouse:
 
     def has_frozen(self, boxes: int) -> bool:
         """True if some box off target can never move again."""
-        # In the largest set of boxes that are stuck on both axes by walls, dead squares or boxes of the set,
-        # none can be the first to move.
+        # In the largest set of boxes that are stuck on both axes by walls, dead squares or boxes of
+        # the set, none can be the first to move.
         frozen, columns = boxes, self.columns
         while frozen:
             stuck_x = self._stuck_x | (frozen << 1) | (frozen >> 1)
@@ -94,7 +88,7 @@ class Warehouse:
         return path
 
     def _measure_pushes(self, target: int) -> dict[int, int]:
-        """Return for each cell the fewest pushes of a lone box to `target`, wherever the player is."""
+        """Return for each cell the fewest pushes of a lone box to `target`."""
         distances = {target: 0}
         queue = [target]
         for cell in queue:
@@ -144,17 +138,11 @@ SOLVED, UNSOLVABLE, UNKNOWN = "solved", "unsolvable", "unknown"
 
 @dataclass(frozen=True)
 class Solution:
-    """Result of the solver.
+    """Result of the solver."""
 
-    Attributes:
-        status: `solved`, `unsolvable` (proved) or `unknown` (the limit was reached first).
-        moves: a solution in LURD notation, pushes in upper case; empty unless solved.
-        nodes: nodes expanded.
-    """
-
-    status: str
-    moves: str = ""
-    nodes: int = 0
+    status: str  # solved, unsolvable (proved) or unknown (a limit was reached first)
+    moves: str = ""  # LURD notation, pushes in upper case; empty unless solved
+    nodes: int = 0  # nodes expanded
 
 
 def solve(
@@ -171,8 +159,7 @@ def solve(
         warehouse: of the same room, to share its memory between calls.
         max_steps: give up (`unknown`) once every solution is known to be longer.
         max_nodes: most nodes expanded before it gives up.
-        greed: weight of the bound. 1 finds a shortest solution. A larger weight finds some solution sooner,
-            at most `greed` times as long; `max_steps` needs 1.
+        greed: weight of the bound. 1 finds a shortest solution, more finds some solution sooner.
     """
     house = warehouse or Warehouse(level)
     columns = up = level.columns
@@ -183,7 +170,7 @@ def solve(
     if bound >= DEAD:
         return Solution(UNSOLVABLE)
 
-    # A node is (boxes, player). The heap gives the least estimate, of equal ones the farthest on its way.
+    # The heap gives the least estimate, of equal ones the farthest on its way.
     price = {(boxes, level.player): 0}
     parent: dict[tuple[int, int], tuple[int, int]] = {}
     heap = [(greed * bound, 0, boxes, level.player)]
@@ -237,7 +224,7 @@ def solve(
 
 
 def replay(level: Level, moves: str) -> Board:
-    """Play a solution in LURD notation and return the board; a letter that does not do what it says raises."""
+    """Play a solution in LURD notation and return the board; refuse an impossible letter."""
     board = Board(level)
     for index, letter in enumerate(moves):
         name = LETTERS.get(letter.lower())
@@ -263,3 +250,67 @@ def _write_moves(house: Warehouse, parent: dict[tuple[int, int], tuple[int, int]
         letters += [direction[0] for direction in house.walk(player, landed - step, boxes)]
         letters.append(name[0].upper())
     return "".join(letters)
+
+
+SHORTEST_NODES = 100_000  # spent on a shortest solution; beyond that some solution has to do
+PROOF_NODES = 20_000
+GREED = 5
+
+
+class Guide:
+    """Follows one episode."""
+
+    def __init__(self, level: Level) -> None:
+        self._level = level
+        self._house = Warehouse(level)
+        self._plan: str | None = level.solution
+        self.unsolvable = False
+
+    def restart(self) -> None:
+        self._plan, self.unsolvable = self._level.solution, False
+
+    def follow(self, board: Board, letter: str, move: Move) -> None:
+        """Note a move in a direction (`u`, `d`, `l`, `r`) that was just played on `board`."""
+        if not move.moved:
+            return
+        if self._plan and self._plan[0].lower() == letter:
+            self._plan = self._plan[1:]
+            return
+        self._plan = None
+
+        # Walking can be undone, and nothing saves a lost position: only pushes matter.
+        if move.pushed and not self.unsolvable:
+            self.unsolvable = self.is_lost(board)
+
+    def is_lost(self, board: Board) -> bool:
+        """True if it is proved that no solution exists from here, within some nodes of search."""
+        solution = solve(board.to_level(), self._house, max_nodes=PROOF_NODES, greed=GREED)
+        return solution.status == UNSOLVABLE
+
+    def plan(self, board: Board) -> str:
+        """Return a solution in LURD notation; empty if solved, lost, or too hard."""
+        if self._plan is None and self.unsolvable:
+            self._plan = ""
+        elif self._plan is None:
+            position = board.to_level()
+            solution = solve(position, self._house, max_nodes=SHORTEST_NODES)
+            if solution.status != SOLVED:
+                solution = solve(position, self._house, greed=GREED)
+            self._plan = solution.moves
+        return self._plan
+
+    def next_push(self, board: Board) -> tuple[int, str] | None:
+        """Return cell and direction of the next box to push; `None` without a plan."""
+        cell = board.player
+        for letter in self.plan(board):
+            direction = LETTERS[letter.lower()]
+            cell += board.level.step_of(direction)
+            if letter.isupper():
+                return cell, direction
+        return None
+
+    def save(self) -> dict[str, object]:
+        return {"plan": self._plan, "unsolvable": self.unsolvable}
+
+    def load(self, plan: str | None, unsolvable: bool) -> None:
+        self._plan, self.unsolvable = plan, unsolvable

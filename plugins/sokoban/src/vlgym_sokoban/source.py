@@ -1,4 +1,4 @@
-"""Sources of an environment's levels: drawn from the seed, shipped, or read from the user's file."""
+"""Sources of levels: drawn from the seed, shipped, or read from the user's file."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ import numpy as np
 from vlgym.errors import UserError
 
 from .generator import LevelGenerator, RoomSize
-from .groups import get_group, load_group
+from .groups import get_group, load_group, read_levels
 from .level import Level
 from .solver import SOLVED, UNSOLVABLE, solve
-from .xsb import read_levels
 
-ANY = "any"  # value of `level` that lets the seed choose among the shipped levels, or those of the file
+ANY = "any"  # value of `level`: the seed chooses among the shipped levels, or those of the file
 SIZE_LIMITS = {"rows": (5, 20), "columns": (5, 20), "boxes": (1, 6), "gen_steps": (5, 200)}
 LONGEST_ALLOWED = 300
 
 
 class LevelSource:
-    """Gives the level of each episode. The arguments are `Sokoban`'s; `sizes` holds rows to gen_steps."""
+    """Gives the level of each episode; `sizes` holds rows, columns, boxes and gen_steps."""
 
     def __init__(
         self,
@@ -76,7 +75,7 @@ class LevelSource:
         return self.pick(self._level)
 
     def pick(self, number: Any) -> Level:
-        """Return a shipped level of the group, or one of the file, by its number, with a solution."""
+        """Return a level of group or file by its number, with a solution."""
         levels = self._levels or load_group(self._group)
         whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
         if not whole or not 0 <= number < len(levels):

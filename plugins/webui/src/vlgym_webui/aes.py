@@ -1,9 +1,9 @@
-"""Atomic Element Similarity (AES) of MageBench as a pure function of element tables, and its losses.
+"""Atomic Element Similarity (AES) of MageBench, as a pure function of element tables.
 
     AES = sum of (element score x element weight) / sum of element weights,
           over the pages "initial" and "after interaction i".
 
-`compat=True` is the published algorithm with its mistakes; the default corrects them (see docs/webui.md).
+`compat=True` is the published algorithm; docs/webui.md lists the corrections of the default.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .style_table import (
 AREA_EXPONENT = 0.8987018465995789  # an element weighs its area to this power
 NO_MATCH = 1e5  # cost of a pair that must not be matched
 
-# No readable code; page not rendered; interaction failed; element not found; its properties differ; it
-# is not to be seen (0 in the published form, which looks at no photograph).
+# No readable code; page not rendered; interaction failed; element not found; its properties differ;
+# it is not to be seen (0 in the published form, which looks at no photograph).
 LOSSES = ("Par", "Ren", "Act", "Mat", "Attr", "Vis")
 
 Box = tuple[float, float, float, float]
-Agree = Callable[[int, Box, Box], float]  # (page, box of the target, box of its partner) -> share in [0, 1]
+Agree = Callable[[int, Box, Box], float]  # (page, target's box, partner's box) -> share in [0, 1]
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,11 @@ class Match:
 
 @dataclass(frozen=True)
 class Report:
-    """AES and its losses.
-
-    Attributes:
-        score: AES in percent, 0 to 100.
-        losses: percent lost by kind (`LOSSES`); score and losses add up to 100.
-        pages: AES in percent of each page by itself, initial page first; `None` where nothing counts.
-    """
+    """AES and its losses, in percent."""
 
     score: float
-    losses: dict[str, float]
-    pages: tuple[float | None, ...] = ()
+    losses: dict[str, float]  # by kind (`LOSSES`); score and losses add up to 100
+    pages: tuple[float | None, ...] = ()  # AES of each page by itself; `None`: nothing counts on it
 
 
 def score_pages(
@@ -74,11 +68,10 @@ def score_pages(
     """Score a generated page against its target.
 
     Args:
-        targets: tables of the target: the initial page, then after each interaction.
-        generated: the same of the generated page; `None` in the place of an interaction that failed, and
-            of the initial page if it could not be rendered.
+        targets: tables of the initial page, then after each interaction.
+        generated: likewise; `None` where an interaction failed or the page could not be rendered.
         compat: the published algorithm instead of the corrected one.
-        agree: how far a partner is to be seen in the photograph as its target is; `None`: wholly.
+        agree: how far a partner is to be seen in the photograph; `None`: wholly.
     """
     if generated[0] is None:
         return lose_all("Ren", len(targets))
@@ -87,7 +80,7 @@ def score_pages(
     for moment, page in enumerate(generated):
         wanted = select_targets(targets, moment, compat)
 
-        # A failed interaction loses all that counts on its page: as much as the target has with itself.
+        # A failed interaction loses all that counts on its page.
         if page is None:
             own = match_elements(wanted, targets[moment], compat)
             weights[moment] = sum(match.weight for match in own)
@@ -97,8 +90,9 @@ def score_pages(
         # Every target's weight goes to the score or to a loss, so that they add up.
         for match in match_elements(wanted, page, compat):
             weights[moment] += match.weight
-            seen = agree is None or match.partner is None
-            share = 1.0 if seen else agree(moment, match.target.box, match.partner.box)
+            share = 1.0
+            if agree is not None and match.partner is not None:
+                share = agree(moment, match.target.box, match.partner.box)
             points[moment] += share * match.score * match.weight
             lost["Mat" if match.partner is None else "Attr"] += (1 - match.score) * match.weight
             lost["Vis"] += (1 - share) * match.score * match.weight
@@ -127,7 +121,7 @@ def match_elements(targets: Sequence[Element], candidates: Sequence[Element], co
     partners: dict[int, Element] = {}
     unlike: set[int] = set()
     if targets and candidates:
-        from scipy.optimize import linear_sum_assignment  # slow: not where an environment is only made
+        from scipy.optimize import linear_sum_assignment  # slow to import
 
         cost = pair_costs(targets, candidates, compat)
         for row, column in zip(*linear_sum_assignment(cost), strict=True):
@@ -149,9 +143,9 @@ def match_elements(targets: Sequence[Element], candidates: Sequence[Element], co
 def pair_costs(targets: Sequence[Element], candidates: Sequence[Element], compat: bool) -> np.ndarray:
     """Return the costs `[targets, candidates] float64` of pairs.
 
-    They are minus the pair's value, or `NO_MATCH` where that is below -1. The value is GIoU + filter -
-    1e-5 x descendants of the candidate. Corrected, the last term takes the difference in descendants: of
-    two boxes in one place, the one with the target's own contents is preferred.
+    They are minus the pair's value, or `NO_MATCH` where that is below -1. The value is GIoU +
+    filter - 1e-5 x descendants of the candidate. Corrected, the last term takes the difference in
+    descendants: of two boxes in one place, the one with the target's own contents is preferred.
     """
     giou, _ = box_overlaps(_boxes(targets), _boxes(candidates))
     inside = np.array([candidate.descendants for candidate in candidates], dtype=np.float64)[None, :]
@@ -162,7 +156,7 @@ def pair_costs(targets: Sequence[Element], candidates: Sequence[Element], compat
 
 
 def score_element(target: Element, candidate: Element, compat: bool) -> float:
-    """Return the weighted mean similarity in [0, 1] of the target's properties and of its position."""
+    """Return the weighted mean similarity in [0, 1] of the target's properties and position."""
     points = weights = 0.0
     for method in target.eval_by:
         similar = []

@@ -23,8 +23,8 @@ _PADDING = re.compile(r"padding ((?:\d+ px ?)+)")
 class PageWriter(BlindPlayer):
     """Writes the same page at every turn, from the quotes in the description's first part.
 
-    They stand one below the other, with the colours, sizes and classes that follow them; a described
-    accordion is written as one. The default is black on white, in a column in the middle.
+    They stand one below the other, with the colours, sizes and classes that follow them; a
+    described accordion is written as one. The default is black on white, in a column in the middle.
     """
 
     name = "from the description"
@@ -37,7 +37,7 @@ class PageWriter(BlindPlayer):
 
 
 def write_page(description: str) -> dict[str, str]:
-    """Return html, css and javascript of a page that shows the quotes before the first interaction."""
+    """Return html, css and javascript of a page with the quotes before the first interaction."""
     description = description.split("## After")[0]
     lines, rules = [], [_style_column(description)]
     for number, (words, looks) in enumerate(_QUOTED.findall(description)):
@@ -49,8 +49,8 @@ def write_page(description: str) -> dict[str, str]:
 
 
 def write_accordion(description: str) -> dict[str, str]:
-    """Return a page with a heading and boxes that hold a question and, when they are open, an answer."""
-    # The first quote is the heading, the others are questions; answers are the sentences shown later.
+    """Return a page with a heading and boxes of a question and, when open, an answer."""
+    # First the heading, then the questions; answers are the sentences shown later.
     before, *after = description.split("## After")
     (heading, heading_looks), *questions = _QUOTED.findall(before)
     quotes = [words for part in after for words, _ in _QUOTED.findall(part)]

@@ -25,11 +25,7 @@ def draw_board(
 ) -> Image:
     """Return `[H, W, 3] uint8`: the target's moments, and in the lower half those of the own page.
 
-    Args:
-        targets: PNG files of the target, one for each moment, at least one.
-        yours: PNG files of the page so far, `None` where there is none; or `None` before any code.
-        names: of the moments, for the captions.
-        size: `(H, W)` in pixels.
+    Pictures are PNG files; `yours` is `None` before any code, and `names` are of the moments.
     """
     height, width = size
     canvas = PILImage.new("RGB", (width, height), GROUND)

@@ -1,8 +1,10 @@
 """The browser that renders one page at a time, and survives hostile pages.
 
-It has no network but its `PageServer`. Each page gets a fresh browser context with a virtual clock, which
-moves on command and stands still while anything is loading. A page that hangs or grows ends the browser:
-`alive` is false then, and the pool starts another. Nothing of ours is in the page's reach.
+Its only network is a proxy on this machine, which serves one page from memory at
+`http://page.invalid/` and answers 403 to everything else, loopback included, without opening a
+connection. Each page gets a fresh browser context with a virtual clock, which moves on command and
+stands still while anything is loading. A page that hangs or grows ends the browser: `alive` is
+false then, and the pool starts another. Nothing of ours is in the page's reach.
 """
 
 from __future__ import annotations
@@ -14,24 +16,123 @@ import hashlib
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socket import socket
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from selenium.common.exceptions import WebDriverException
 
 from vlgym.browser.chromium import DRIVER_ERRORS, BrowserPool, Chromium, Limits, ProcessGuard
 
-from .server import ORIGIN, PageServer
-from .steps import Interaction, Step
+from .project import Interaction, Step
 from .style_table import CSS_PROPERTIES, Table, read_table
 
-SETTLE_MS = 1000  # how far the page's clock moves after loading and after every step, in milliseconds
+ORIGIN = "http://page.invalid"  # `.invalid` is reserved and never resolves
+
+_TYPES = {
+    "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
+    "webp": "image/webp", "ico": "image/x-icon", "json": "application/json", "woff2": "font/woff2",
+}  # fmt: skip
+_LOCAL = "'self' data: blob:"
+_POLICY = (
+    f"default-src 'none'; style-src {_LOCAL} 'unsafe-inline'; script-src {_LOCAL} 'unsafe-inline' 'unsafe-eval'; "
+    f"img-src {_LOCAL}; font-src {_LOCAL}; media-src {_LOCAL}; connect-src blob:; form-action 'self'; "
+    "frame-src 'none'; worker-src 'none'; object-src 'none'; base-uri 'none'; manifest-src 'none'; "
+    "sandbox allow-scripts allow-same-origin allow-forms"
+)
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves the files of one page at a time, on a socket that may belong to another network."""
+
+    daemon_threads = True
+
+    def __init__(self, listener: socket) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self._files: dict[str, bytes] = {}
+        self.icon_answered = threading.Event()  # the browser has asked for the page's icon
+        threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True).start()
+
+    def show(self, files: Mapping[str, bytes]) -> None:
+        """Make `files` (path below the root -> contents) the page."""
+        self._files = dict(files)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.shutdown()
+        self.server_close()
+
+    def answer(self, address: str) -> tuple[int, str, bytes]:
+        """Return status, content type and body for an absolute address."""
+        parts = urlsplit(address)
+        if f"{parts.scheme}://{parts.netloc}" != ORIGIN:
+            return 403, "text/plain", b""
+        path = unquote(parts.path).strip("/") or "index.html"
+        body = self._files.get(path)
+        if body is None:
+            return 404, "text/plain", b""
+        return 200, _TYPES.get(path.rsplit(".", 1)[-1].lower(), "application/octet-stream"), body
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: PageServer
+
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the browser was killed while it was answered
+            super().handle()
+
+    def do_GET(self) -> None:
+        try:
+            status, kind, body = self.server.answer(self.path)
+        except ValueError:
+            status, kind, body = 400, "text/plain", b""
+
+        # No page may be kept, nor reach for anything else.
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", _POLICY)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        if urlsplit(self.path).path == "/favicon.ico":
+            self.server.icon_answered.set()
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        # A form of the page may be sent to the page itself; its body is of no use here.
+        self.close_connection = True
+        self.do_GET()
+
+    def refuse(self) -> None:
+        self.close_connection = True
+        self.send_response(403)
+        self.send_header("Content-Length", "0")
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+    do_CONNECT = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = refuse
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing: the certificate forbids output."""
+
+
+SETTLE_MS = 1000  # by which the page's clock moves after loading and after every step
 MOST_ELEMENTS = 1500  # displayed elements that are read; more make the page fail
 MOST_COUNTED = 9999  # largest count of one kind of refused attempts
-EPOCH_S = 1705320000  # the page's clock at first, in seconds since 1970: 15 January 2024, 12:00:00 UTC
+EPOCH_S = 1705320000  # seconds since 1970 on the page's clock at first: 15 January 2024, noon UTC
 
 _WORLD = "vlgym"
 _MOST_TASKS = 5000
@@ -64,28 +165,15 @@ _SWITCHES = (
 
 @dataclass(frozen=True)
 class Render:
-    """Result of rendering a page.
+    """Result of rendering a page, initially and after each interaction."""
 
-    Attributes:
-        tables: elements of the initial page and after each interaction; `None` where that failed.
-        pictures: screenshots of the same moments as PNG files; `None` where there is none.
-        failure: `None`, or the reason that ended the rendering: `timeout`, `memory`, `crash`,
-            `left_page`, `too_many_elements`.
-        problems: why interactions failed, by their number from 0: `not_found`, `hidden`, `covered`, or
-            the failure.
-        blocked: the page's refused attempts, counted: `network`, `local_file`, `dialog`, `popup`,
-            `worker`, `download`; also `script_error`.
-        views: how far the document was scrolled in each screenshot, x and y in pixels.
-        lost: whether the browser was lost by no excess of the page: another one may render it.
-    """
-
-    tables: tuple[Table | None, ...]
-    pictures: tuple[bytes | None, ...]
-    failure: str | None = None
-    problems: dict[int, str] = field(default_factory=dict)
-    blocked: dict[str, int] = field(default_factory=dict)
-    views: tuple[tuple[float, float], ...] = ()
-    lost: bool = False
+    tables: tuple[Table | None, ...]  # `None` where an interaction failed
+    pictures: tuple[bytes | None, ...]  # PNG files
+    failure: str | None = None  # timeout, memory, crash, left_page or too_many_elements
+    problems: dict[int, str] = field(default_factory=dict)  # of interactions: hidden, ...
+    blocked: dict[str, int] = field(default_factory=dict)  # refused attempts, counted
+    views: tuple[tuple[float, float], ...] = ()  # scrolling of the document, x and y in pixels
+    lost: bool = False  # another browser may render the page, which did nothing in excess
 
 
 class PageFailure(Exception):
@@ -101,14 +189,7 @@ _NO_LOOK: Look = (None, None, (0.0, 0.0))
 
 
 class Browser(Chromium):
-    """A Chromium with a private page server.
-
-    Args:
-        limits: what one page, its interactions included, may use.
-
-    Raises:
-        MissingSystemPartError: Chromium or its driver is missing or does not start.
-    """
+    """A Chromium with a private page server; `limits` are of one page with its interactions."""
 
     apt = f"{Chromium.apt} fonts-liberation"
 
@@ -140,13 +221,8 @@ class Browser(Chromium):
     ) -> Render:
         """Load a page, do the interactions, and read elements and a picture before and after each.
 
-        No page makes it raise; a page that passes a limit ends the browser.
-
-        Args:
-            files: path -> contents; `index.html` is loaded.
-            interactions: done in order, without reloading.
-            viewport: width and height in pixels.
-            annotated: whether annotations and digests of the outer HTML are read (targets only).
+        No page makes it raise; a page that passes a limit ends the browser. `annotated` reads the
+        annotations and digests of the outer HTML of a target, too.
         """
         looks = [_NO_LOOK] * (1 + len(interactions))
         problems: dict[int, str] = {}
@@ -174,11 +250,11 @@ class Browser(Chromium):
             except (*DRIVER_ERRORS, ValueError, KeyError, TypeError) as error:
                 error_name = _name_failure(error)
 
-        # A page that used more processor time or memory than it may has itself to blame for the loss.
+        # A page that used too much processor time or memory has itself to blame.
         blamed = guard.reason is not None and not guard.by_clock and guard.whole
         lost = not blamed and (error_name is not None or not self.intact)
         if guard.reason or error_name or lost:
-            # The page's own act is the cause, even if a limit was passed while its tab was being closed.
+            # The page's own act is the cause, even if a limit was passed later.
             failure = failure or guard.reason or error_name or "crash"
             self.kill()
 
@@ -191,10 +267,10 @@ class Browser(Chromium):
         return Render(tables, pictures, failure, problems, blocked, views, lost)
 
     def _ask_for_the_icon(self) -> None:
-        """Let Chromium request the icon, which pages lack, before the first page: it asks only once."""
+        """Let Chromium request the icon, which it does once, before the first page."""
         self.server.show({"index.html": b"<!DOCTYPE html><title>-</title>"})
         self.cdp("Page.navigate", url=f"{ORIGIN}/")
-        # To leave before the answer has arrived would end the download, and a later page would ask again.
+        # To leave before the answer arrives would make a later page ask again.
         if self.server.icon_answered.wait(_ASKS_S):
             self.cdp("Runtime.evaluate", expression=_ANOTHER_ANSWER, awaitPromise=True)
 
@@ -271,7 +347,7 @@ class Browser(Chromium):
         self._ask("rest")
 
     def _has_arrived(self) -> bool:
-        """True if the page is loaded and its clock is where it should be; refuse a page that leaves."""
+        """True if the page is loaded and its clock has moved; refuse a page that leaves."""
         state = self._ask("state")
         self._downloads = max(self._downloads, int(state["counts"]["download"]))
         here = state["where"] == ORIGIN
@@ -280,7 +356,7 @@ class Browser(Chromium):
         return here and state["now"] >= self._now and state["loaded"]
 
     def _is_coming(self) -> bool:
-        """True if the page is still to take the empty tab's place; no event tells of a way back there."""
+        """True if the page is still to take the empty tab's place."""
         history = self.cdp("Page.getNavigationHistory")
         return bool(history["currentIndex"] == len(history["entries"]) - 1)
 
@@ -331,7 +407,7 @@ def name_refusal(source: str, message: str) -> str | None:
 
 
 def name_contents(value: str, files: Mapping[str, bytes]) -> str:
-    """Return a URL, or a CSS value with `url("...")`, with a digest of the contents for each address."""
+    """Return a URL or CSS value with a digest of the contents for each address."""
     if "url(" in value:
         return _URL.sub(lambda match: f"url({_digest(match[1], files)})", value)
     schemes = ("http:", "https:", "data:", "blob:", "file:")

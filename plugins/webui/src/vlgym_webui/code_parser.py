@@ -1,8 +1,9 @@
 """Code blocks in a reply, and the one form in which they are an action.
 
-An action has at most one block each of html, css and javascript, in this order, fenced by three backticks.
-Tags are read in any spelling (`js`, `HTML5`, `index.html`); the reply's end closes an open fence; a heading
-that names a file serves for a missing tag; a bare HTML document is read, too. No code is run or checked.
+An action has at most one block each of html, css and javascript, in this order, fenced by three
+backticks. Tags are read in any spelling (`js`, `HTML5`, `index.html`); the reply's end closes an
+open fence; a heading that names a file serves for a missing tag; a bare HTML document is read, too.
+No code is run or checked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from vlgym.types import Parsed
 FILE_OF = {"html": "index.html", "css": "style.css", "javascript": "script.js"}
 LANGUAGE_OF = {file: language for language, file in FILE_OF.items()}
 
-# Possessive, and no two neighbours that match the same character: else a fence line is read again and again.
+# Possessive, without neighbours that match the same character: reading stays linear.
 _FENCE = re.compile(r"^[ \t>]*+(`{3,}+|~{3,}+)([^\n`]*+)$", re.MULTILINE)
 _SPELLINGS = {
     "html": ("html", "html5", "htm", "xhtml", "xml", "svg"),
@@ -35,7 +36,7 @@ class CodeBlockParser:
     version = 1
 
     def parse(self, text: str, legal: Sequence[str] | None = None) -> Parsed:
-        """Return one action, or failure `no_code_block`, `unknown_language`, `empty_code`, in linear time."""
+        """Return an action, or failure `no_code_block`, `unknown_language` or `empty_code`."""
         code, start, failure = _read_blocks(text)
         if code:
             return Parsed(actions=(write_action(code),), span=(start, len(text.rstrip())))
@@ -59,7 +60,7 @@ class CodeBlockParser:
 
 
 def read_action(action: str) -> dict[str, str] | None:
-    """Return file name -> code of an action, or of any text with code blocks; `None` without one."""
+    """Return file name -> code of a text with code blocks; `None` without one."""
     return _read_blocks(action)[0] or None
 
 
@@ -70,7 +71,7 @@ def write_action(code: Mapping[str, str]) -> str:
 
 
 def _read_blocks(text: str) -> tuple[dict[str, str], int, str]:
-    """Return file name -> code, the beginning of the first block, and the failure code without one."""
+    """Return file name -> code, the first block's beginning, and the failure without one."""
     code: dict[str, str] = {}
     failure = "no_code_block"
     first = len(text)
@@ -98,13 +99,13 @@ def _find_close(text: str, fence: re.Match[str]) -> tuple[int, int]:
     """Return where the code of an opening fence ends and where reading goes on."""
     for match in _FENCE.finditer(text, fence.end()):
         if match[1][0] == fence[1][0]:
-            # A fence with a language tag opens the next block, so the block before it was left open.
+            # A fence with a language tag opens the next block; the one before was left open.
             return match.start(), match.start() if match[2].strip() else match.end()
     return len(text), len(text)
 
 
 def _language(tag: str, before: str, body: str) -> str | None:
-    """Return html, css or javascript from the tag, else a heading before the block, else the code."""
+    """Return html, css or javascript by the tag, else by a heading, else by the code."""
     word = _WORD.search(tag.lower())
     if word is not None:
         return _TAGS.get(word[0]) or _NAMES.get(word[0]) or _TAGS.get(word[0].rsplit(".", 1)[-1])

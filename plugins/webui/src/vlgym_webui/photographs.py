@@ -1,10 +1,10 @@
-"""Visibility of an element: photographs of the target and of a page, compared where the element is in each.
+"""Visibility of an element: photographs of target and page, compared where the element is.
 
     agreement = 2 |covariance| / (variance of the one + variance of the other)
 
-over the colours in a grid of cells on the element's box and a margin. This is the contrast and structure
-term of the structural similarity index (Wang et al., 2004): 1 for the same picture, 0 for none or another,
-near 0 for a faint one. Colours and places change little, because they are compared elsewhere.
+over the colours in a grid of cells on the element's box and a margin. This is the contrast and
+structure term of the structural similarity index (Wang et al., 2004): 1 for the same picture, 0 for
+none or another, near 0 for a faint one. Colours and places change little.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from PIL import Image as PILImage
 from .aes import Box
 from .browser import Render
 
-# An agreement up to the first counts as not seen, from the second as seen; between, the share grows evenly.
+# Agreements up to which, and from which on, an element is not seen, and is seen.
 NOTHING, ALL = 0.3, 0.6
 MARGIN = 8.0  # pixels around an element, against which most boxes show
 _CELL, _MOST_CELLS = 4.0, 48
-_FLAT = 0.5  # variance (squared levels of 0 to 255, three channels) below which a target shows nothing
+_FLAT = 0.5  # variance of colours (levels of 0 to 255) below which a target shows nothing
 
 
 class Photographs:
@@ -35,13 +35,8 @@ class Photographs:
     def agree(self, moment: int, target: Box, box: Box) -> float:
         """Return how far an element is to be seen as its target is, from 0 to 1.
 
-        Where the target itself shows nothing (outside the window, or the same colour as all around it),
-        the whole photographs are compared.
-
-        Args:
-            moment: number of the page, the initial one is 0.
-            target: box of the target in pixels of the document.
-            box: box of the element that is compared with it.
+        Boxes are in pixels of the document. Where the target itself shows nothing (outside the
+        window, or the same colour as all around it), the whole photographs are compared.
         """
         first, second = self._table(0, moment), self._table(1, moment)
         if first is None or second is None:
@@ -74,7 +69,7 @@ class Photographs:
         return self._whole[moment]
 
     def _visible(self, box: Box, moment: int, table: np.ndarray) -> Box | None:
-        """Return the part of a target's box, with its margin, in the photograph; `None`: no part is."""
+        """Return the part of a target's box, with its margin, that is in the photograph."""
         left, top = self._renders[0].views[moment]
         height, width = table.shape[0] - 1, table.shape[1] - 1
         x, y = box[0] - left, box[1] - top
@@ -85,7 +80,7 @@ class Photographs:
         return begin_x, begin_y, end_x - begin_x, end_y - begin_y
 
     def _table(self, which: int, moment: int) -> np.ndarray | None:
-        """Return the summed-area table of a photograph, `[H + 1, W + 1, 3] float64`, if there is one."""
+        """Return a photograph's summed-area table, `[H + 1, W + 1, 3] float64`, if any."""
         key = (which, moment)
         if key not in self._tables:
             data = self._renders[which].pictures[moment]

@@ -1,12 +1,21 @@
 """A project: the page to rebuild, its description with pictures, and its interactions, in a folder.
 
-    index.html, style.css, script.js   the ground truth; elements carry data-filter-by and data-evalby
+    index.html, style.css, script.js   the ground truth, annotated by data-filter-by and data-evalby
     tasks.md, _images/*.png            the description, with pictures
     plain.md                           the same without looks (may be missing)
-    project.yaml                       title, split, viewport, interactions
+    project.yaml                       title, split, viewport, and:
 
-MageBench's folders have no project.yaml but an actions.py. Python from outside is never run: such a folder
-is loaded once its interactions are written down as steps.
+    interactions:
+      - name: open the menu
+        steps:
+          - click: "#menu-button"
+          - hover: ".card"
+          - type: {into: "#name", text: "Ada"}
+          - wait: 500            # milliseconds of the page's own clock
+
+MageBench's folders have no project.yaml but an actions.py. Python from outside is never run: such a
+folder is loaded once its interactions are written down as steps. Every mistake is reported with the
+file, the place in it, and the fix.
 """
 
 from __future__ import annotations
@@ -17,16 +26,125 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from vlgym.env.seeding import SPLITS
 from vlgym.errors import UserError, check_choice, nearest
+from vlgym.registry.limited_yaml import read_yaml
 
-from .steps import Interaction, ProjectError, read_card, read_interactions, read_list, read_number, read_text
 from .style_table import FILTERS, METHODS
+
+KINDS = ("click", "hover", "type", "wait")
+MOST_INTERACTIONS = 8
+MOST_STEPS = 20
+MOST_WAIT_MS = 20_000
+MOST_TEXT = 200
+
+
+class ProjectError(UserError):
+    """A project's file is malformed; the message names the file, the place and the fix."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One action of a user: one of `KINDS`, with a CSS selector but for `wait`."""
+
+    kind: str
+    selector: str = ""
+    text: str = ""
+    wait_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Steps after which the page is looked at again."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+def _read_card(text: str, where: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields of a project's card. `where` begins error messages here and below."""
+    try:
+        return _read_fields(read_yaml(text), where, keys, ("title",))
+    except yaml.YAMLError as error:
+        words = f"not valid YAML: {error}. Check indentation, quotes and colons there."
+        raise ProjectError(f"{where}: {words}") from None
+
+
+def _read_fields(value: Any, where: str, allowed: tuple[str, ...], required: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        pairs = f"'key: value' pairs with {', '.join(allowed)}"
+        raise ProjectError(f"{where}: found {value!r:.60}; write {pairs}.")
+    for name in value:
+        check_choice(f"{where}: key", name, allowed, ProjectError)
+    for name in required:
+        if name not in value:
+            raise ProjectError(f"{where} lacks {name!r}; add a line '{name}: ...'.")
+    return value
+
+
+def _read_text(value: Any, where: str, longest: int = 400) -> str:
+    if not isinstance(value, str) or not value.strip() or len(value) > longest:
+        wanted = f"a string in quotes, of 1 to {longest} characters"
+        raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
+    return value
+
+
+def _read_number(value: Any, where: str, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ProjectError(f"{where} is {value!r:.60}; write a whole number from {least} to {most}.")
+    return value
+
+
+def _read_list(value: Any, where: str, least: int, most: int) -> list[Any]:
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        wanted = f"a list of {least} to {most} items, each begun with '-'"
+        raise ProjectError(f"{where} is {value!r:.60}; write {wanted}.")
+    return value
+
+
+def _read_interactions(value: Any, where: str) -> tuple[Interaction, ...]:
+    interactions = []
+    for number, item in enumerate(_read_list(value, f"{where}: interactions", 0, MOST_INTERACTIONS), 1):
+        place = f"{where}: interaction {number}"
+        fields = _read_fields(item, place, ("name", "steps"), ("name", "steps"))
+        steps = enumerate(_read_list(fields["steps"], f"{place}: steps", 1, MOST_STEPS), 1)
+        read = tuple(_read_step(step, f"{place}, step {index}") for index, step in steps)
+        interactions.append(Interaction(_read_text(fields["name"], f"{place}: name", 80), read))
+    return tuple(interactions)
+
+
+def _read_step(value: Any, where: str) -> Step:
+    fields = _read_fields(value, where, KINDS, ())
+    if len(fields) != 1:
+        kinds = ", ".join(KINDS)
+        raise ProjectError(f"{where} has {len(fields)} kinds; write one of {kinds}, each begun with '-'.")
+
+    # The kind decides the form of its argument.
+    ((kind, argument),) = fields.items()
+    where = f"{where}: {kind}"
+    if kind == "wait":
+        return Step(kind, wait_ms=_read_number(argument, where, 1, MOST_WAIT_MS))
+    if kind == "type":
+        parts = _read_fields(argument, where, ("into", "text"), ("into", "text"))
+        return Step(kind, _selector(parts["into"], where), _read_text(parts["text"], where, MOST_TEXT))
+    return Step(kind, _selector(argument, where))
+
+
+def _selector(value: Any, where: str) -> str:
+    selector = _read_text(value, where).strip()
+    unpaired = any(selector.count(pair[0]) != selector.count(pair[1]) for pair in ("[]", "()"))
+    if unpaired or selector.startswith("//") or "{" in selector:
+        raise ProjectError(f'{where}: {selector!r} is no CSS selector; write one such as "#menu > .item".')
+    return selector
+
 
 FOLDER = Path(__file__).parent / "projects"
 CODE_FILES = ("index.html", "style.css", "script.js")
-PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")  # no part of the page
+PRIVATE_FILES = ("tasks.md", "plain.md", "project.yaml", "tasks_content.json")
 VIEWPORT = [800, 600]
 MAGEBENCH_VIEWPORT = [1920, 1080]
 MOST_FILE_BYTES = 4_000_000
@@ -38,26 +156,17 @@ _ANNOTATION = re.compile(r"\s+data-(?:filter-by|evalby)=(?:\"[^\"]*\"|'[^']*')")
 
 @dataclass(frozen=True)
 class Project:
-    """One page to rebuild.
-
-    Attributes:
-        name: name of its folder.
-        viewport: width and height of the window in pixels.
-        description: `tasks.md` without its picture lines.
-        plain: `plain.md`; the description, where there is none.
-        pictures: files of the pictures in `tasks.md`, initial page first.
-        files: path below the folder -> contents: the annotated ground truth, and its assets.
-    """
+    """One page to rebuild, in a folder of its name."""
 
     name: str
     title: str
     split: str
-    viewport: tuple[int, int]
+    viewport: tuple[int, int]  # width and height in pixels
     interactions: tuple[Interaction, ...]
-    description: str
-    plain: str
-    pictures: tuple[Path, ...]
-    files: dict[str, bytes]
+    description: str  # `tasks.md` without its picture lines
+    plain: str  # `plain.md`, if it exists; else the description
+    pictures: tuple[Path, ...]  # of `tasks.md`, initial page first
+    files: dict[str, bytes]  # path in the folder -> contents: annotated ground truth and assets
 
     @property
     def assets(self) -> dict[str, bytes]:
@@ -101,14 +210,7 @@ def load_project(name: str) -> Project:
 
 
 def read_folder(folder: Path, *, described: bool = True) -> Project:
-    """Read a project's folder, in this package's form or MageBench's.
-
-    Args:
-        described: whether its description must exist already.
-
-    Raises:
-        ProjectError: a file is malformed, or the interactions exist only as Python code.
-    """
+    """Read a project's folder, in this package's form or MageBench's; `described`: with tasks.md."""
     card = folder / "project.yaml"
     own = card.is_file()
     if not own and (folder / "actions.py").is_file():
@@ -119,22 +221,22 @@ def read_folder(folder: Path, *, described: bool = True) -> Project:
         )
 
     # A folder of MageBench has no card: its window is the published one.
-    fields = read_card(_read_text(card), str(card), _KEYS) if own else {}
+    fields = _read_card(_read_file(card), str(card), _KEYS) if own else {}
     viewport = fields.get("viewport", VIEWPORT if own else MAGEBENCH_VIEWPORT)
-    width, height = read_list(viewport, f"{card}: viewport", 2, 2)
+    width, height = _read_list(viewport, f"{card}: viewport", 2, 2)
     description, pictures = _read_description(folder) if described else ("", ())
     plain = folder / "plain.md"
     project = Project(
         name=folder.name,
-        title=read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
+        title=_read_text(fields["title"], f"{card}: title", 80) if own else folder.name,
         split=check_choice(f"{card}: split", fields.get("split", "train"), SPLITS, ProjectError),
         viewport=(
-            read_number(width, f"{card}: viewport width", 200, 3840),
-            read_number(height, f"{card}: viewport height", 200, 2160),
+            _read_number(width, f"{card}: viewport width", 200, 3840),
+            _read_number(height, f"{card}: viewport height", 200, 2160),
         ),
-        interactions=read_interactions(fields.get("interactions", []), str(card)),
+        interactions=_read_interactions(fields.get("interactions", []), str(card)),
         description=description,
-        plain=_read_text(plain).strip() if plain.is_file() else description,
+        plain=_read_file(plain).strip() if plain.is_file() else description,
         pictures=pictures,
         files=dict(_read_files(folder)),
     )
@@ -148,7 +250,7 @@ def _read_description(folder: Path) -> tuple[str, tuple[Path, ...]]:
         raise ProjectError(
             f"{path}: the description is missing; write tasks.md, with ![page](_images/0.png) for a picture."
         )
-    text = _read_text(path)
+    text = _read_file(path)
 
     # A picture must lie in the folder: a project from outside shows no other file of this machine.
     pictures = []
@@ -179,7 +281,7 @@ def _read_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         yield name, path.read_bytes()
 
 
-def _read_text(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
@@ -201,9 +303,9 @@ class _Annotations(HTMLParser):
 
 
 def _check_annotations(project: Project, path: Path, *, strict: bool) -> None:
-    """Check that there are annotations, and where `strict` (not MageBench's own pages) their names."""
+    """Check that there are annotations, and (`strict`: not in MageBench's pages) their names."""
     reader = _Annotations()
-    reader.feed(_read_text(path))
+    reader.feed(_read_file(path))
     script = project.files.get("script.js", b"")
     if not reader.elements and b"data-filter-by" not in script and b"filterBy" not in script:
         raise ProjectError(

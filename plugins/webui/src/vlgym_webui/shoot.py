@@ -16,8 +16,7 @@ from vlgym.errors import UserError
 from vlgym.files import make_folder, write_whole
 
 from .browser import Browser
-from .project import FOLDER, list_folders, read_folder
-from .steps import ProjectError
+from .project import FOLDER, ProjectError, list_folders, read_folder
 
 
 def main(arguments: list[str]) -> int:
@@ -37,11 +36,7 @@ def main(arguments: list[str]) -> int:
 
 
 def shoot(folder: Path, browser: Browser) -> list[tuple[Path, int]]:
-    """Render a project's ground truth and write its pictures; return each file and its size in bytes.
-
-    Raises:
-        ProjectError: the page or an interaction fails.
-    """
+    """Render a project's ground truth; return each picture's file and size in bytes."""
     project = read_folder(folder, described=False)
     render = browser.render(project.files, project.interactions, project.viewport)
     if render.failure or render.problems:

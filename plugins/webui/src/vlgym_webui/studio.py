@@ -1,6 +1,6 @@
 """Renders and scores code for a project, and remembers it: same code, same result, no browser.
 
-Targets are rendered by the same browser as the pages compared with them: fonts and versions cancel out.
+Targets are rendered by the same browser as their pages, so that fonts and versions cancel out.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from vlgym.browser.chromium import ATTEMPTS, BrowserPool
 from .aes import Report, lose_all, score_pages
 from .browser import POOL, Browser, Render
 from .photographs import Photographs
-from .project import Project
-from .steps import ProjectError
+from .project import Project, ProjectError
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -40,10 +39,7 @@ class Studio:
         self._evaluations: dict[tuple[str, str, bool], Evaluation] = {}
 
     def evaluate(self, project: Project, code: Mapping[str, str], *, compat: bool = False) -> Evaluation:
-        """Score the page of `code` (by file name) and the project's assets, before and after interactions.
-
-        Args:
-            compat: the published scoring instead of the corrected one.
+        """Score the page of `code` (by file name); `compat` is the published scoring.
 
         Raises:
             ProjectError: the target itself fails.
@@ -59,11 +55,7 @@ class Studio:
         return known
 
     def target(self, project: Project) -> Render:
-        """Return the target's render, pictures included.
-
-        Raises:
-            ProjectError: it fails, so nothing can be compared with it.
-        """
+        """Return the target's render, or raise a `ProjectError` where it fails."""
         key = _fingerprint(project)
         if key not in self._targets:
             render = self._render(project, project.files, annotated=True)

@@ -1,7 +1,7 @@
-"""The table of evaluated properties: weight, similarity and filter of each, and how shorthands expand.
+"""The table of evaluated properties: weight, similarity and filter of each, and shorthands.
 
-Computed styles come in as a browser reports them, and numbers go out. `compat=True` is the published
-behaviour; otherwise the corrections that docs/webui.md lists apply.
+Computed styles come in as a browser reports them, and numbers go out. `compat=True` is the
+published behaviour; otherwise the corrections that docs/webui.md lists apply.
 """
 
 from __future__ import annotations
@@ -14,26 +14,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Element:
-    """One element.
+    """One element."""
 
-    Attributes:
-        node: number that stays with the element while its document lives.
-        box: x, y, width, height in pixels, from the top left corner of the document.
-        styles: computed styles by name, and `text`, `class`, `placeholder`, `value`, `src`, `type`.
-        descendants: number of elements inside it.
-        html: digest of its outer HTML.
-        filter_by: `data-filter-by` of a target, else an empty string.
-        eval_by: names in `data-evalby` of a target.
-    """
-
-    node: int
-    box: tuple[float, float, float, float]
-    styles: dict[str, str] = field(default_factory=dict)
+    node: int  # stays with the element while its document lives
+    box: tuple[float, float, float, float]  # x, y, width, height in pixels of the document
+    styles: dict[str, str] = field(default_factory=dict)  # computed; text, class, value, ...
     tag: str = "div"
-    descendants: int = 0
-    html: str = ""
-    filter_by: str = ""
-    eval_by: tuple[str, ...] = ()
+    descendants: int = 0  # elements inside it
+    html: str = ""  # digest of its outer HTML
+    filter_by: str = ""  # `data-filter-by` of a target
+    eval_by: tuple[str, ...] = ()  # names in `data-evalby` of a target
 
     @property
     def area(self) -> float:
@@ -53,9 +43,8 @@ def read_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 def select_targets(tables: Sequence[Table], moment: int, compat: bool) -> list[Element]:
     """Return the targets that count at `moment`.
 
-    All count at moment 0, later those whose outer HTML, box or styles the interaction changed or made.
-    Published: all at every moment. Its program means to leave out elements that kept their outer HTML,
-    but compares wrappers (Selenium's `EventFiringWebElement`) that equal only themselves.
+    Later than moment 0 those count whose outer HTML, box or styles the interaction changed or made.
+    Published: all, because wrappers of Selenium are compared, which equal only themselves.
     """
     targets = [element for element in tables[moment] if element.filter_by]
     if moment == 0 or compat:
@@ -77,28 +66,22 @@ _CORNERS = ("top-left", "top-right", "bottom-right", "bottom-left")
 
 
 class NotComparable(ValueError):
-    """Two values have no similarity, as `auto` and `10px`; the published code skips such a property."""
+    """Two values have no similarity, as `auto` and `10px`."""
 
 
 @dataclass(frozen=True)
 class Property:
-    """One row of the table.
+    """One row of the table."""
 
-    Attributes:
-        weight: weight in the element's score.
-        similarity: `(target, generated, compat) -> [0, 1]`; may raise `NotComparable`.
-        passes: the filter passes above this similarity; `None`: no filter exists.
-    """
-
-    weight: float
-    similarity: Callable[[str, str, bool], float]
-    passes: float | None
+    weight: float  # in the element's score
+    similarity: Callable[[str, str, bool], float]  # (target, generated, compat) -> [0, 1]
+    passes: float | None  # the filter passes above this similarity; `None`: no filter exists
 
 
 def compare_px(target: str, generated: str, compat: bool) -> float:
-    """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants exactly 0.
+    """1 minus the relative error of two lengths in pixels, at least 0; a target of 0 wants 0.
 
-    The error is relative to the target's magnitude: negative lengths (letter-spacing) stay in [0, 1].
+    The error is relative to the target's magnitude, since letter-spacing may be negative.
     Published: a value that is not one length in pixels (`50%`) cannot be compared.
     """
     if compat and not (_PIXELS.fullmatch(target) and _PIXELS.fullmatch(generated)):
@@ -147,7 +130,7 @@ def compare_pair_px(target: str, generated: str, compat: bool) -> float:
 def compare_gradient(target: str, generated: str, compat: bool) -> float:
     """Mean colour similarity of the paired stops of two linear gradients; others count 0.
 
-    Published: only paired stops count; `rgba` stops do not, and the colour behind the gradient is a stop.
+    Published: only paired opaque stops count, and the colour behind the gradient is a stop.
     """
     values = (target, generated)
     first, second = (_read_colors(" ".join(_OPAQUE.findall(x)) if compat else x) for x in values)
@@ -244,10 +227,7 @@ _PUBLISHED_SOURCES = {**_SOURCES, **_MISREADINGS}
 
 
 def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
-    """Return the table's rows that a name in `data-evalby` stands for; unknown names stand for none.
-
-    `class` is a filter only.
-    """
+    """Return the table's rows for a name in `data-evalby`; an unknown name, and `class`, have none."""
     if method == "background":
         if "linear-gradient" in target.get("background-image", ""):
             return ("background-linear-gradient", "background-color", "background-repeat")
@@ -268,10 +248,7 @@ def expand(method: str, target: Styles, compat: bool) -> tuple[str, ...]:
 def compare(name: str, target: Styles, generated: Styles, compat: bool) -> float:
     """Return the similarity in [0, 1] of one property of two elements.
 
-    Corrected, unreadable values compare by equality, so that losing a shadow is a loss.
-
-    Raises:
-        NotComparable: with `compat`, the values cannot be compared.
+    Unreadable values: published, `NotComparable` is raised; corrected, they compare by equality.
     """
     first, second = value_of(name, target, compat), value_of(name, generated, compat)
     try:
@@ -283,7 +260,7 @@ def compare(name: str, target: Styles, generated: Styles, compat: bool) -> float
 
 
 def filter_value(name: str, target: Styles, generated: Styles, compat: bool) -> float:
-    """Return the filter's share of a pair's value: 0 (passes), -1 (fails) or -0.01 (not comparable)."""
+    """Return the filter's share of a value: 0 (passes), -1 (fails), -0.01 (not comparable)."""
     passes = PROPERTIES[name].passes
     if passes is None:
         return 0.0

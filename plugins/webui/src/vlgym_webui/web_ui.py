@@ -25,10 +25,8 @@ from .studio import STUDIO, Evaluation
 
 SUCCESS = 95.0  # AES in percent from which the task counts as solved
 PERFECT = 99.5  # AES in percent from which there is nothing left to do
-MOST_DESCRIPTION = 5000  # longest description in the prompt, in characters; a message has room for 8,192
+MOST_DESCRIPTION = 5000  # longest description in characters; a message has room for 8,192
 
-PICTURES = ("all", "first")
-DESCRIPTIONS = ("looks", "plain")
 SMALLEST = {
     "index.html": '<!DOCTYPE html>\n<html>\n<head><link rel="stylesheet" href="style.css"></head>\n'
     '<body><script src="script.js"></script></body>\n</html>',
@@ -52,37 +50,40 @@ class WebUI(VLEnv):
 
     Goal: write HTML, CSS and JavaScript whose page looks like the target's, at first and after each
         listed interaction.
-    Observation: a board of 672 x 896 pixels: the target's screenshots (initial page, then after each
-        interaction) and, once there is code, the own page's under them. The text holds the description,
-        the interactions by name, the files so far, and the page's failures.
-    Actions: one reply holds up to three fenced code blocks, html, css and javascript; each replaces a
-        whole file. The listed legal actions are the smallest such blocks; any other code is as legal.
+    Observation: a board of 672 x 896 pixels: the target's screenshots (initial page, then after
+        each interaction) and, once there is code, the own page's under them. The text holds the
+        description, the interactions by name, the files so far, and the page's failures.
+    Actions: one reply holds up to three fenced code blocks, html, css and javascript; each replaces
+        a whole file. The listed legal actions are the smallest such blocks; any other code is as
+        legal.
     Reward: the change of the score by this reply / 100; so the return is the final score / 100.
         Replies without code change nothing: 0, counted as invalid.
-    Score: Atomic Element Similarity in percent (`info["score"]`) of the page as it stands; an element
-        counts as far as it is to be seen in the photograph.
-    Endings: terminated when the score reaches 99.5; truncated after `max_turns` replies: 5 under the
-        Online planner (one draft, four refinements), 1 under the Global planner.
+    Score: Atomic Element Similarity in percent (`info["score"]`) of the page as it stands; an
+        element counts as far as it is to be seen in the photograph.
+    Endings: terminated when the score reaches 99.5; truncated after `max_turns` replies: 5 under
+        the Online planner (one draft, four refinements), 1 under the Global planner.
     Success: the score is at least 95 (doing nothing at the interactions can still score about 90).
-    Info: `project`, `page` (`not_written`, `ok`, or the failure), `interactions` (`ok` or the problem of
-        each), `losses` (percent lost by kind: Par, Ren, Act, Mat, Attr, Vis; they and the score make
-        100), `pages` (AES of each page by itself), `blocked` (refused attempts of the present page:
-        network, local_file, dialog, popup, worker, download; and script_error), `failures` (of this
-        episode, counted).
+    Info: `project`, `page` (`not_written`, `ok`, or the failure), `interactions` (`ok` or the
+        problem of each), `losses` (percent lost by kind: Par, Ren, Act, Mat, Attr, Vis; they and
+        the score make 100), `pages` (AES of each page by itself), `blocked` (refused attempts of
+        the present page: network, local_file, dialog, popup, worker, download; and script_error),
+        `failures` (of this episode, counted).
     Splits: train, val and test hold different projects: 20, 4 and 6.
     Oracle: exact; it writes the ground truth's own code.
 
-    Pages run in a contained headless Chromium (no network, no local files, limits on time and memory),
-    whose virtual clock and random generator give the same page every time. The first code starts it.
+    Pages run in a contained headless Chromium (no network, no local files, limits on time and
+    memory), whose virtual clock and random generator give the same page every time. The first code
+    starts it.
 
     References:
-        Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024 (protocol and AES).
+        Zhang et al., MageBench: Bridging Large Multimodal Models to Agents, 2024 (protocol and
+        AES).
 
     Args:
-        project: name of a shipped project, or path (with a slash) of a project folder; by default the
-            seed draws one of the split.
-        compat: `None` (corrected AES of visible elements) or `"magebench"` (the published algorithm with
-            its mistakes).
+        project: name of a shipped project, or path (with a slash) of a project folder; by default
+            the seed draws one of the split.
+        compat: `None` (corrected AES of visible elements) or `"magebench"` (the published algorithm
+            with its mistakes).
         pictures: `"all"` moments, or `"first"`: the initial page only, larger.
         descriptions: `"looks"` (with colours, sizes and distances) or `"plain"`: texts, names and
             interactions only (a project without `plain.md` has one form).
@@ -124,8 +125,8 @@ class WebUI(VLEnv):
         **kwargs: Any,
     ) -> None:
         check_choice("compat", compat, (None, "magebench"))
-        check_choice("pictures", pictures, PICTURES)
-        check_choice("descriptions", descriptions, DESCRIPTIONS)
+        check_choice("pictures", pictures, ("all", "first"))
+        check_choice("descriptions", descriptions, ("looks", "plain"))
         if project is not None:
             load_project(project)
         if max_turns is None and kwargs.get("planner") == "global":
