@@ -22,7 +22,7 @@ from vlgym.intervals import student_p
 from vlgym.registry import get_registry
 
 SMALL = (
-    "--num-envs", "2", "--rollout-steps", "4", "--minibatch", "8", "--eval-episodes", "2",
+    "--num-envs", "4", "--rollout-steps", "2", "--minibatch", "8", "--eval-episodes", "2",
     "--no-eval-controls", "--image-tokens", "4", "--save-every", "1", "--record-every", "0",
 )  # fmt: skip
 WARM = (
