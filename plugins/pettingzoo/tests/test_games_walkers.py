@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from playing import begin, finish, move
-from vlgym_pettingzoo.grid.walkers import distance
+from vlgym_pettingzoo.walkers import distance
 
 from vlgym.games.table import Table
 

@@ -1,4 +1,4 @@
-"""The layout of prompts, and the base of games in which every seat acts in every turn."""
+"""The layout of prompts and pictures, and the base of games in which every seat acts in every turn."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import ClassVar
 
 from vlgym.env.prompts import PromptTemplate
 from vlgym.games.multi import MultiVLEnv
+from vlgym.types import Image
+
+from .art import PAPER, Canvas, Colour, draw_turn, draw_turns_left
 
 
 def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
@@ -14,17 +17,51 @@ def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
     return PromptTemplate(version, instructions=instructions, turn=turn)
 
 
-class GameAtOnce(MultiVLEnv):
-    """A game in which every seat chooses among `actions` at once; `stay` does nothing."""
+class PaintedGame(MultiVLEnv):
+    """A game that paints on a canvas of the colour `ground`, which has the bar of turns."""
+
+    ground: ClassVar[Colour] = PAPER
+
+    def draw(self, seat: int) -> Image:
+        canvas = Canvas(self.image_size, self.ground)
+        draw_turn(canvas, self.movers(), seat, *self.bar(seat))
+        self.paint(canvas, seat)
+        return canvas.finish()
+
+    def bar(self, seat: int) -> tuple[float, str]:
+        """Return the bar's upper edge, in units, and the words before its own."""
+        return 369, ""
+
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        """Paint this seat's view."""
+        raise NotImplementedError
+
+
+class GameAtOnce(PaintedGame):
+    """A game in which every seat chooses among `actions` at once; `stay` does nothing.
+
+    Attributes:
+        rounds: turns that were played.
+    """
 
     at_once: ClassVar[bool] = True
     actions: ClassVar[tuple[str, ...]]
+    rounds: int
+
+    def ended(self) -> bool:
+        """True if the game is over by its rules."""
+        return False
 
     def movers(self) -> tuple[int, ...]:
-        return tuple(range(self.seats))
+        return () if self.ended() else tuple(range(self.seats))
 
     def moves(self, seat: int) -> list[str]:
         return list(self.actions)
 
     def idle(self, seat: int) -> str:
         return "stay"
+
+    def draw_headline(self, canvas: Canvas, words: str, left: float, width: float) -> None:
+        """Write a line at the top left, and the turns that are left with a bar of this width."""
+        canvas.text(words, left, 17, 16, anchor="lm", bold=0.3)
+        draw_turns_left(canvas, self.max_turns - self.rounds, self.max_turns, width)

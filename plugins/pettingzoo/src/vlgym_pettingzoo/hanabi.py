@@ -9,11 +9,11 @@ from itertools import chain, product
 from typing import Any, ClassVar
 
 import numpy as np
+import pyspiel
 
 from vlgym.errors import check_number
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour, draw_turn
+from .art import BLUE, GREEN, INK, RED, WHITE, Canvas, Colour
 from .base import game_prompt
 from .spiel import SpielGame, replay
 
@@ -250,6 +250,7 @@ class Hanabi(SpielGame):
 
     hidden_information: ClassVar[bool] = True
     prompt = game_prompt("You are playing Hanabi.")
+    ground = NIGHT
 
     def __init__(self, *, players: int = 2, **kwargs: Any) -> None:
         check_number("players", players, 2, 5)
@@ -339,25 +340,19 @@ class Hanabi(SpielGame):
 
     def _dealt_at(self, player: int) -> list[int]:
         """Return the places in the history of the cards of a player's hand."""
-        state: Any = replay(self.spiel, ())
         hands: list[list[int]] = [[] for _ in range(self.seats)]
         receiver = 0
-        for index, action in enumerate(self.state.history()):
-            if state.is_chance_node():
-                if index < self.seats * self.cards:
-                    receiver = index // self.cards
-                hands[receiver].append(index)
-            else:
-                mover = state.current_player()
-                words = state.action_to_string(mover, action).strip("()").split()
-                if words[0] != "Reveal":
-                    hands[mover].pop(int(words[1]))
-                    receiver = mover
-            state.apply_action(action)
+        for index, move in enumerate(self.state.full_history()):
+            if move.player == pyspiel.PlayerId.CHANCE:
+                first = index < self.seats * self.cards
+                hands[index // self.cards if first else receiver].append(index)
+            elif move.action < 2 * self.cards:  # a discard or a play
+                hands[move.player].pop(move.action % self.cards)
+                receiver = move.player
         return hands[player]
 
-    def draw(self, seat: int) -> Image:
-        view, canvas = self.view(seat), Canvas(self.image_size, NIGHT)
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        view = self.view(seat)
         canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
         canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")
         canvas.text(f"Deck {view.deck}", 270, 16, 18, WHITE, "lm")
@@ -387,8 +382,6 @@ class Hanabi(SpielGame):
             number = self.player_of(self.last[0]) + 1
             who = "You" if self.last[0] == seat else "Other" if self.seats == 2 else f"Player {number}"
             canvas.text(f"Last: {who}: {self.last[1]}", 10, bottom, 17, WHITE, "lm")
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_hands(self, canvas: Canvas, view: View) -> None:
         high = 254 / self.seats

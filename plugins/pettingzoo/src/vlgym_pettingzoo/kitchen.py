@@ -11,9 +11,8 @@ import numpy as np
 
 from vlgym.errors import check_choice
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour, draw_turn
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, Colour
 from .base import GameAtOnce, game_prompt
 
 Cell = tuple[int, int]
@@ -320,8 +319,8 @@ class KitchenPair(GameAtOnce):
         self.kitchen.facing.reverse()
         self.kitchen.held.reverse()
 
-    def draw(self, seat: int) -> Image:
-        kitchen, canvas = self.kitchen, Canvas(self.image_size)
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        kitchen = self.kitchen
         rows, columns = len(LAYOUTS[kitchen.layout]), len(LAYOUTS[kitchen.layout][0])
         side = min(376 / columns, 326 / rows)
         left, top = (384 - side * columns) / 2, 36 + (330 - side * rows) / 2
@@ -337,8 +336,6 @@ class KitchenPair(GameAtOnce):
             row, column = kitchen.places[cook]
             x, y = left + (column + 0.5) * side, top + (row + 0.5) * side
             self._draw_cook(canvas, cook, x, y, side, BLUE if cook == seat else RED)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_cell(self, canvas: Canvas, cell: Cell, x: float, y: float, side: float) -> None:
         kitchen, kind = self.kitchen, self.kitchen.at(cell)

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_turn, draw_turns_left
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas
 from .base import GameAtOnce, game_prompt
 
 # In pixels and degrees of the engine, and in one frame: a player's step and turn, a zombie's way down,
@@ -303,10 +302,8 @@ class KnightsArchersZombies(GameAtOnce):
         """Return the place in the picture of a point of the engine's screen, in layout units."""
         return _LEFT + (point[0] - _X0) * _SCALE, _TOP + point[1] * _SCALE
 
-    def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size)
-        canvas.text(f"zombies killed: {self.killed}", _LEFT, 17, 16, anchor="lm", bold=0.3)
-        draw_turns_left(canvas, self.max_turns - self.rounds, self.max_turns, 106)
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        self.draw_headline(canvas, f"zombies killed: {self.killed}", _LEFT, 106)
         canvas.box(_LEFT, _TOP, _WIDE, _HIGH, _GROUND, INK, 1)
         for x in (_LEFT, self.at((1180, 0))[0]):
             canvas.box(x, _TOP, self.at((100, 0))[0] - _LEFT, _HIGH, _WALL, INK, 1)
@@ -320,8 +317,6 @@ class KnightsArchersZombies(GameAtOnce):
         for other in (1 - seat, seat):
             self._draw_body(canvas, other, seat)
         self._draw_panel(canvas, seat)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_body(self, canvas: Canvas, other: int, seat: int) -> None:
         body, tint = self.bodies[other], BLUE if other == seat else _TINT

@@ -14,12 +14,12 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 import numpy as np
+import pyspiel
 
 from vlgym.errors import check_number
 from vlgym.games.multi import Round
-from vlgym.types import Image
 
-from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card, draw_turn
+from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
 from .base import game_prompt
 from .spiel import SpielGame, load_game, replay
 
@@ -64,6 +64,7 @@ class PokerMatch(SpielGame):
 
     zero_sum: ClassVar[bool] = True
     hidden_information: ClassVar[bool] = True
+    ground = FELT
 
     def __init__(self, *, hands: int = 10, **kwargs: Any) -> None:
         check_number("hands", hands, 1, 100)
@@ -87,12 +88,7 @@ class PokerMatch(SpielGame):
     @property
     def dealt(self) -> list[int]:
         """OpenSpiel's cards of this hand: of player 0, of player 1, then the public one."""
-        state, cards = load_game(self.spiel).new_initial_state(), []
-        for action in self.state.history():
-            if state.is_chance_node():
-                cards.append(action)
-            state.apply_action(action)
-        return cards
+        return [move.action for move in self.state.full_history() if move.player == pyspiel.PlayerId.CHANCE]
 
     def card_of(self, seat: int) -> int:
         return int(self.state.history()[self.player_of(seat)])
@@ -176,8 +172,8 @@ class PokerMatch(SpielGame):
         begins = "You begin" if self.first == seat else "The other begins"
         return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
 
-    def draw(self, seat: int) -> Image:
-        canvas, chips = Canvas(self.image_size, FELT), self.chips[seat]
+    def paint(self, canvas: Canvas, seat: int) -> None:
+        chips = self.chips[seat]
         number = min(self.hand + 1, self.hands)
         canvas.text(f"Hand {number} of {self.hands}", 12, 18, 18, anchor="lm")
         canvas.text(f"Your chips: {chips:+d}", 372, 18, 18, GREEN if chips >= 0 else RED, "rm", 0.4)
@@ -189,8 +185,6 @@ class PokerMatch(SpielGame):
             self._draw_hand(canvas, seat)
         if self.before is not None:
             self._draw_before(canvas, seat, self.before)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def _draw_hand(self, canvas: Canvas, seat: int) -> None:
         # Cards: the other's face down, the own one, the public one.

@@ -11,9 +11,8 @@ from PIL import Image as Pictures
 from vlgym.errors import NotInstalledError
 from vlgym.games.multi import Round
 from vlgym.registry.installing import how_to_install
-from vlgym.types import Image
 
-from .art import Canvas, draw_turn
+from .art import Canvas
 from .base import GameAtOnce, game_prompt
 
 FRAMES = 10  # of the console in a decision; a second has 60
@@ -120,20 +119,17 @@ class Pong(GameAtOnce):
         """Columns and rows from the field's middle to the ball, to the right and down."""
         return int(self.memory[BALL_X]) - 128, int(self.memory[BALL_Y]) - 126
 
-    def _over(self) -> bool:
+    def ended(self) -> bool:
         return max(self.score_of(0), self.score_of(1)) == WINNING
-
-    def movers(self) -> tuple[int, ...]:
-        return () if self._over() else (0, 1)
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         before = self.score_of(0) - self.score_of(1)
         self.rounds += 1
         self._play(moves[0], moves[1])
         gained = float(self.score_of(0) - self.score_of(1) - before)
-        if gained and not self._over():
+        if gained and not self.ended():
             self._serve()
-        return Round((gained, -gained), terminated=self._over())
+        return Round((gained, -gained), terminated=self.ended())
 
     def goal(self, seat: int) -> str:
         return (
@@ -150,7 +146,7 @@ class Pong(GameAtOnce):
         return f"You are the {SIDES[seat]}. Points: you {mine}, other {its}. "
 
     def won(self, seat: int) -> bool:
-        over = self._over() or self.rounds >= self.max_turns
+        over = self.ended() or self.rounds >= self.max_turns
         return over and self.score_of(seat) > self.score_of(1 - seat)
 
     def points(self, seat: int) -> float | None:
@@ -197,7 +193,7 @@ class Pong(GameAtOnce):
         place = f"{abs(away)} rows {'below' if away > 0 else 'above'} my paddle"
         return f"the ball is {place} and {'comes' if coming else 'flies away'}, so {action}"
 
-    def draw(self, seat: int) -> Image:
+    def paint(self, canvas: Canvas, seat: int) -> None:
         # The frames before are laid below the present one, fainter.
         field = np.full((160, 160, 3), _GROUND)
         weights = (0.35, 0.6, 1.0)[-len(self._seen) :]
@@ -205,15 +201,12 @@ class Pong(GameAtOnce):
             drawn = (frame != _GROUND).any(axis=-1)
             field[drawn] = weight * frame[drawn] + (1 - weight) * _GROUND
 
-        canvas = Canvas(self.image_size)
         side, edge = round(320 * canvas.scale), round(32 * canvas.scale)
         picture = Pictures.fromarray(field).resize((side, side), Pictures.Resampling.NEAREST)
         canvas.picture.paste(picture, (edge, edge))
         canvas.text(f"{self.score_of(1)} : {self.score_of(0)}", 192, 17, 20, bold=0.4)
         for other, x in ((1, 64), (0, 312)):
             canvas.text("you" if other == seat else "other", x, 17, 16, bold=0.4)
-        draw_turn(canvas, self.movers(), seat)
-        return canvas.finish()
 
     def close(self) -> None:
         if hasattr(self, "_power_on"):

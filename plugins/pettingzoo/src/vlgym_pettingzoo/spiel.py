@@ -10,10 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pyspiel
 
-from vlgym.games.multi import MultiVLEnv, Round
+from vlgym.games.multi import Round
+
+from .base import PaintedGame
 
 
-class SpielGame(MultiVLEnv):
+class SpielGame(PaintedGame):
     """A game in turn whose rules are OpenSpiel's.
 
     Attributes:
