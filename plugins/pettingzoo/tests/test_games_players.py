@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from playing import begin, finish
-from vlgym_pettingzoo.blind import Bold
 from vlgym_pettingzoo.exploit import RANDOM, STATES, measure, place, sample_shares
 from vlgym_pettingzoo.kitchen import LAYOUTS
-from vlgym_pettingzoo.poker import read_table
+from vlgym_pettingzoo.poker import Bold, read_table
 
 from vlgym.types import Reply
 

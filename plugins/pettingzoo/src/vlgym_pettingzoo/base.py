@@ -8,7 +8,7 @@ from vlgym.env.prompts import PromptTemplate
 from vlgym.games.multi import MultiVLEnv
 from vlgym.types import Image
 
-from .art import PAPER, Canvas, Colour, draw_turn, draw_turns_left
+from .art import BLUE, GREEN, GREY, INK, PAPER, UNITS, WHITE, Canvas, Colour
 
 
 def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
@@ -18,13 +18,17 @@ def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
 
 
 class PaintedGame(MultiVLEnv):
-    """A game that paints on a canvas of the colour `ground`, which has the bar of turns."""
+    """A game that paints on a canvas of the colour `ground`, with a bar that says whose turn it is."""
 
     ground: ClassVar[Colour] = PAPER
 
     def draw(self, seat: int) -> Image:
-        canvas = Canvas(self.image_size, self.ground)
-        draw_turn(canvas, self.movers(), seat, *self.bar(seat))
+        canvas, movers = Canvas(self.image_size, self.ground), self.movers()
+        words = "your turn" if seat in movers else "not your turn"
+        words = "the game is over" if not movers else "all move at once" if len(movers) > 1 else words
+        top, prefix = self.bar(seat)
+        canvas.box(0, top, UNITS, 15, GREEN if seat in movers else GREY)
+        canvas.text(prefix + words, UNITS / 2, top + 7.5, 12.5, WHITE, bold=0.3)
         self.paint(canvas, seat)
         return canvas.finish()
 
@@ -63,5 +67,8 @@ class GameAtOnce(PaintedGame):
 
     def draw_headline(self, canvas: Canvas, words: str, left: float, width: float) -> None:
         """Write a line at the top left, and the turns that are left with a bar of this width."""
+        turns = max(0, self.max_turns - self.rounds)
         canvas.text(words, left, 17, 16, anchor="lm", bold=0.3)
-        draw_turns_left(canvas, self.max_turns - self.rounds, self.max_turns, width)
+        canvas.text(f"turns left: {turns}", 264, 17, 14, anchor="rm")
+        canvas.box(270, 10, width, 14, WHITE, INK, 1)
+        canvas.box(270, 10, width * turns / self.max_turns, 14, BLUE, INK, 1)

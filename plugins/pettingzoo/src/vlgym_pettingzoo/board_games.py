@@ -202,10 +202,6 @@ class TicTacToe(SpielGame):
     prompt = game_prompt("You are playing tic-tac-toe.", version=2)
     notation: ClassVar[str] = "every empty square, by its column and its row"
 
-    def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
-        super().deal(rng, options)
-        self.draw_opening(rng)
-
     def name_action(self, action: int) -> str:
         return TTT_COLUMNS[action % 3] + TTT_ROWS[action // 3]
 

@@ -37,18 +37,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class View:
-    """A player's knowledge.
-
-    Attributes:
-        lives, hints, deck: numbers that are left.
-        fireworks: top of each.
-        others: hands of the others, as they take their turns after this player.
-        player: number of this player, from 0.
-    """
+    """A player's knowledge: `fireworks` by their top, hands of `others` in the order of turns."""
 
     lives: int
     hints: int
-    deck: int
+    deck: int  # cards that are left
     fireworks: dict[str, int]
     own: tuple[Slot, ...]
     others: tuple[tuple[Slot, ...], ...]
@@ -80,22 +73,21 @@ def read_view(observation: str, player: int = 0) -> View:
         elif " || " in line:
             shown, known = line.split(" || ")
             hinted, _, possible = known.partition("|")
-            card = None if shown == "XX" else (shown[0], int(shown[1]))
+            card = None if shown == "XX" else _read_card(shown)
             colours = "".join(letter for letter in possible if letter in COLOURS)
             ranks = tuple(int(letter) for letter in possible if letter.isdigit())
             hands[-1].append(Slot(card, hinted, colours, ranks))
 
     discards = observation.rpartition("Discards:")[2].split()
     return View(
-        int(fields["Life tokens"]),
-        int(fields["Info tokens"]),
-        int(fields["Deck size"]),
-        {word[0]: int(word[1]) for word in fields["Fireworks"].split()},
-        tuple(hands[0]),
-        tuple(tuple(hand) for hand in hands[1:]),
-        tuple((word[0], int(word[1])) for word in discards),
-        player,
-    )
+        int(fields["Life tokens"]), int(fields["Info tokens"]), int(fields["Deck size"]),
+        dict(map(_read_card, fields["Fireworks"].split())), tuple(hands[0]), tuple(map(tuple, hands[1:])),
+        tuple(map(_read_card, discards)), player,
+    )  # fmt: skip
+
+
+def _read_card(word: str) -> Card:
+    return word[0], int(word[1])
 
 
 def choose(view: View, legal: Iterable[str]) -> str:
@@ -156,15 +148,15 @@ def _playable_hint(view: View, allowed: set[str]) -> str | None:
 
 def _telling_hint(view: View, allowed: set[str]) -> str | None:
     """Return the hint that excludes the most possibilities."""
+
+    def possibilities(hand: Iterable[Slot]) -> int:
+        return sum(len(slot.colours) * len(slot.ranks) for slot in hand)
+
     scored = [
-        (_possibilities(view.others[index]) - _possibilities(after), -index, hint)
+        (possibilities(view.others[index]) - possibilities(after), -index, hint)
         for hint, index, after in _hints(view, allowed)
     ]
     return max(scored)[-1] if scored else None
-
-
-def _possibilities(hand: Iterable[Slot]) -> int:
-    return sum(len(slot.colours) * len(slot.ranks) for slot in hand)
 
 
 def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Slot, ...]]]:
@@ -215,9 +207,7 @@ def _last_copy(card: Card, view: View) -> bool:
     return _useful(card, view) and Counter(view.discards)[card] == COPIES[card[1]] - 1
 
 
-CARD_TINTS: dict[str, Colour] = {
-    "R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE,
-}  # fmt: skip
+CARD_TINTS: dict[str, Colour] = {"R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE}
 NIGHT, BACK, FAINT = (44, 48, 66), (110, 114, 130), (170, 174, 186)
 ENOUGH_POINTS = 14  # of a game that counts as success
 WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
@@ -240,9 +230,7 @@ class Hanabi(SpielGame):
     Success: the game is over with at least 14 points. `score` is the share of 25.
     Splits: train, val and test differ by seed: the cards and the seat.
     Oracle: a player by rules that uses only what a player may know. Default opponent: the same.
-        registry.yaml has its mean score for two players, docs/games.md for all numbers.
     References: Bard et al., The Hanabi Challenge, 2020. OpenSpiel 2.0.2, `hanabi(players=N)`.
-        Drawing, texts and the player by rules are this package's.
 
     Args:
         players: 2 to 5.
@@ -307,10 +295,8 @@ class Hanabi(SpielGame):
     def explain(self, seat: int, action: str) -> str:
         view = self.view(seat)
         built = " ".join(f"{COLOUR_NAMES[colour]} {top}" for colour, top in view.fireworks.items())
-        hands = "; ".join(
-            " ".join(f"{COLOUR_NAMES[slot.card[0]]} {slot.card[1]}" for slot in hand if slot.card)
-            for hand in view.others
-        )
+        cards = [[slot.card for slot in hand if slot.card] for hand in view.others]
+        hands = "; ".join(" ".join(f"{COLOUR_NAMES[colour]} {rank}" for colour, rank in hand) for hand in cards)
         return f"the fireworks are {built}, the other hands {hands}, so {action}"
 
     def redeal(self, seat: int, rng: np.random.Generator) -> bool:
@@ -353,9 +339,8 @@ class Hanabi(SpielGame):
 
     def paint(self, canvas: Canvas, seat: int) -> None:
         view = self.view(seat)
-        canvas.text(f"Lives {view.lives}", 10, 16, 18, WHITE, "lm")
-        canvas.text(f"Hints {view.hints}", 140, 16, 18, WHITE, "lm")
-        canvas.text(f"Deck {view.deck}", 270, 16, 18, WHITE, "lm")
+        for x, words in (10, f"Lives {view.lives}"), (140, f"Hints {view.hints}"), (270, f"Deck {view.deck}"):
+            canvas.text(words, x, 16, 18, WHITE, "lm")
         top, tall, low, bottom = (34, 44, 322, 351) if self.seats == 2 else (32, 30, 334, 356)
 
         # For each colour a firework at the top and its discards at the bottom.

@@ -17,9 +17,8 @@ from vlgym.games.multi import Round
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas
 from .base import GameAtOnce, game_prompt
 
-# In pixels and degrees of the engine, and in one frame: a player's step and turn, a zombie's way down,
-# an arrow's flight.
-STEP, TURN, FALL, ARROW = 25, 10, 5, 45.0
+# In pixels and degrees of the engine, and in one frame.
+STEP, TURN, FALL, ARROW = 25, 10, 5, 45.0  # of a player, a player, a zombie, an arrow
 SWING = (40, 20, 0, -20, -40, -60)  # degrees of the mace from the knight's heading, by frame
 REACH, TOUCH = 32.0, 30.0  # from the knight to the mace; at which things overlap, in each direction
 BOUNDS = (116, 16, 1164, 704)  # left, top, right and bottom of a player's middle
@@ -201,7 +200,7 @@ class KnightsArchersZombies(GameAtOnce):
         Seat 0 is the archer, who shoots arrows; seat 1 the knight, who swings a mace.
     Observation: the ground from above: both players with names and the way they look, you in blue,
         zombies (Z), arrows, the mace, the line; below it a dial with your heading, and who can
-        attack now. The text says which one you are, not where things are.
+        attack now. The text tells your role, not where things are.
     Actions: `forward`, `backward` (75 pixels of the engine, where you look or away from it), `turn
         left`, `turn right` (30 degrees), `attack`, `stay`. Both act at once; each action holds for
         three frames, a fifth of a second in the engine.
@@ -211,12 +210,10 @@ class KnightsArchersZombies(GameAtOnce):
     Success: the line has held for 60 turns. `score` is the number of zombies killed.
     Splits: train, val and test differ by seed: zombies' places and steps, and the seat.
     Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit;
-        the knight looks three decisions ahead for a swing that hits. Both keep off zombies. Default
-        opponent: the same.
+        the knight looks three decisions ahead for a swing that hits. Default opponent: the same.
     References: Terry et al., PettingZoo: Gym for Multi-Agent Reinforcement Learning, NeurIPS 2021.
-        The engine is its `knights_archers_zombies_v11` with one archer and one knight. Ours:
-        actions that hold, a zombie each ten frames (the engine: 20), four at the beginning, one
-        reward for both, the end after 60 turns; drawing, texts and planners.
+        The engine is its `knights_archers_zombies_v11`. Ours: actions that hold, a zombie each ten
+        frames (the engine: 20), four at the beginning, one reward for both, the end after 60 turns.
     """
 
     at_once = False  # the dead do not act
@@ -363,17 +360,10 @@ class KnightsArchersZombies(GameAtOnce):
             y = 282 + 34 * row
             who, tint = ("You", BLUE) if other == seat else ("Other", _TINT)
             canvas.text(f"{who}: {ROLES[other]},", 124, y, 16, tint, "lm", bold=0.3)
-            canvas.text(self._describe(other), 240, y, 16, INK, "lm")
+            body = self.bodies[other]
+            busy = "can attack" if body.timeout is None else ("not ready", "cannot act yet")[other]
+            canvas.text(busy if body.is_alive else "dead", 240, y, 16, INK, "lm")
         canvas.text("Z: zombie     red line: keep them off it", 124, 354, 13, GREY, "lm")
-
-    def _describe(self, seat: int) -> str:
-        """Return a player's condition: dead, ready to attack, or not ready."""
-        body = self.bodies[seat]
-        if not body.is_alive:
-            return "dead"
-        if body.timeout is None:
-            return "can attack"
-        return "not ready" if seat == 0 else "cannot act yet"
 
 
 def _load_engine() -> Any:

@@ -69,7 +69,7 @@ BATTLESHIP = _game(
 POKER = {
     "skills": ("reading", "chance", "hidden information"), "max_turns": 20, "oracle_success": 0.25,
     "success_rule": "this seat has won chips when the match is over", "random_success_below": 0.6,
-    "blind": ("vlgym_pettingzoo.blind:Bold",),
+    "blind": ("vlgym_pettingzoo.poker:Bold",),
 }  # fmt: skip
 KUHN_POKER = _game(
     "KuhnPoker", "poker", "Ten hands of poker with three cards and one bet.", reward_range=(-2.0, 2.0), **POKER

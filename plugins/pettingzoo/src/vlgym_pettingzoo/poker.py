@@ -18,6 +18,7 @@ import pyspiel
 
 from vlgym.errors import check_number
 from vlgym.games.multi import Round
+from vlgym.sight.blind import BlindPlayer
 
 from .art import BLUE, GREEN, GREY, INK, RED, WHITE, Canvas, draw_card
 from .base import game_prompt
@@ -38,6 +39,16 @@ def find_shares(state: Any) -> dict[int, float]:
     return {action: row.get(action, 0.0) for action in state.legal_actions()}
 
 
+class Bold(BlindPlayer):
+    """Raises, bets or calls, and never folds; it wins more matches than random play."""
+
+    name = "raises or calls"
+
+    def choose(self, text: str, legal: tuple[str, ...]) -> str:
+        """Return the boldest action."""
+        return next(action for action in ("raise", "bet", "call", *legal) if action in legal)
+
+
 RARE = 0.02  # shares below this count as 0: CFR+ leaves traces of bad actions
 RANKS = "JQK"
 FELT = (214, 232, 220)
@@ -53,14 +64,7 @@ class LastHand:
 
 
 class PokerMatch(SpielGame):
-    """A match of some hands; the first player changes from hand to hand.
-
-    Attributes:
-        hand: number of hands that are over.
-        chips: gains of each seat so far.
-        bids: seat, action and number of dealt cards of each move of this hand.
-        before: the end of the hand before.
-    """
+    """A match of some hands; the first player changes from hand to hand."""
 
     zero_sum: ClassVar[bool] = True
     hidden_information: ClassVar[bool] = True
@@ -74,7 +78,7 @@ class PokerMatch(SpielGame):
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.chance_rng = rng
         self.noise = int(rng.integers(2**31))
-        self.base, self.hand, self.chips = 0, 0, [0, 0]
+        self.base, self.hand, self.chips = 0, 0, [0, 0]  # `hand`: number of hands that are over
         self.before: LastHand | None = None
         self.last: tuple[int, str] | None = None
         self._begin_hand()
@@ -82,7 +86,7 @@ class PokerMatch(SpielGame):
     def _begin_hand(self) -> None:
         self.first = (self.base + self.hand) % 2
         self.state = load_game(self.spiel).new_initial_state()
-        self.bids: list[tuple[int, str, int]] = []
+        self.bids: list[tuple[int, str, int]] = []  # seat, action, number of dealt cards
         self.roll()
 
     @property
@@ -241,11 +245,10 @@ class KuhnPoker(PokerMatch):
     Reward: chips won or lost, at the end of each hand: 1, or 2 after a call.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 2,000 iterations: a best reply wins
-        less than 0.001 chips a hand against it. Equilibrium play does not lose; it does not win the
-        most against weak players. Default opponent: the same.
+    Oracle: near-equilibrium play: a best reply wins less than 0.001 chips a hand against it. It
+        does not win the most against weak players. Default opponent: the same.
     References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and
-        `CFRPlusSolver`. Drawing and texts are this package's.
+        `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.
@@ -280,10 +283,10 @@ class LeducHoldem(PokerMatch):
     Reward: chips won or lost, at the end of each hand, from -13 to 13.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play, a table that CFR+ made in 1,000 iterations: a best reply wins
-        less than 0.01 chips a hand against it. Default opponent: the same.
+    Oracle: near-equilibrium play: a best reply wins less than 0.01 chips a hand against it. Default
+        opponent: the same.
     References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel
-        2.0.2, `leduc_poker` and `CFRPlusSolver`. Drawing and texts are this package's.
+        2.0.2, `leduc_poker` and `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.

@@ -16,19 +16,16 @@ from .art import Canvas
 from .base import GameAtOnce, game_prompt
 
 FRAMES = 10  # of the console in a decision; a second has 60
+# The stick's code of an action, and the frames that it is held for.
 STICKS = {"up": (3, 5), "up a bit": (3, 2), "stay": (0, 0), "down a bit": (4, 2), "down": (4, 5)}
-"""Action: the stick's code, and the frames that it is held for."""
-
 SHIFT = {"up": -28, "up a bit": -10, "stay": 0, "down a bit": 10, "down": 28}  # rows of a paddle
 WINNING = 3  # points
 MODE = 4  # two players with the paddles, the first game of Video Olympics, as in PettingZoo
 
+# Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none.
 BALL_X, BALL_Y, BALL_DOWN, BALL_LEFT, SCORES, PADDLES = 49, 54, 56, 58, (14, 13), (51, 50)
-"""Places in the console's memory; of seats 0 and 1. The ball's row is 0 while there is none."""
-
 REACHED = (186, 70)  # columns of memory at which the ball is just before a seat's paddle
-MIDDLE, HIGH, LOW = 6, 4, 9
-"""Rows from a paddle to the ball that meets its middle, and that flies on upwards or downwards."""
+MIDDLE, HIGH, LOW = 6, 4, 9  # rows from a paddle to a ball that flies on straight, up or down
 
 SIDES = ("green paddle on the right", "orange paddle on the left")
 _FIELD, _GROUND = slice(34, 194), np.array((144, 72, 17), dtype=np.uint8)
@@ -50,8 +47,7 @@ class Pong(GameAtOnce):
     Oracle: a planner: it goes where the ball will arrive, and meets it with the edge that sends it
         away from the other. `search`, the default opponent, follows the ball's present row.
     References: the console is Multi-Agent-ALE's (PettingZoo's `pong_v3`, mode 4), the cartridge
-        Video Olympics of 1978. Xu et al., VS-Bench, arXiv 2506.02387, 2025, play three points
-        against the console's player. Ours: actions that hold, the height of serves by seed.
+        Video Olympics of 1978. Ours: actions that hold, the height of serves by seed.
     """
 
     prompt = game_prompt("You are playing Pong.")
@@ -111,7 +107,6 @@ class Pong(GameAtOnce):
         return int(self.memory[SCORES[seat]])
 
     def paddle_of(self, seat: int) -> int:
-        """Return the row of memory of a seat's paddle."""
         return int(self.memory[PADDLES[seat]])
 
     @property

@@ -30,9 +30,8 @@ class NextMove(VLEnv):
     Endings: terminated by the answer, readable or not.
     Splits: train, val and test differ by seed: the game, the moves before the question, the seats.
     Oracle: exact: it asks the player.
-    References: the question follows the next-action prediction of Xu et al., VS-Bench, arXiv
-        2506.02387, 2025; games, drawings, texts and players are this package's. Before the question
-        both play for 0 to 11 rounds, half of the moves at random, the others by `search`.
+    References: the next-action prediction of Xu et al., VS-Bench, arXiv 2506.02387, 2025. Before
+        the question both play for 0 to 11 rounds, half of the moves at random, half by `search`.
 
     Args:
         game: id of a game of several agents; by default Battleship: where does the other shoot?
@@ -225,10 +224,9 @@ class NameElement(NextMove):
     Endings: terminated by the answer, readable or not.
     Splits: train, val and test differ by seed: the moves before, the seat, the question.
     Oracle: exact: it knows the state.
-    References: the questions follow the element recognition of Xu et al., VS-Bench, arXiv
-        2506.02387, 2025; games, drawings, texts and questions are this package's. The answer is
-        drawn first, each with the same chance, and then a position that has it (in 12 tries), after
-        0 to 11 rounds as in `vlgym/NextMove-v0`.
+    References: the element recognition of Xu et al., VS-Bench, arXiv 2506.02387, 2025. The answer
+        is drawn first, each with the same chance, and then a position that has it (in 12 tries),
+        after 0 to 11 rounds as in `vlgym/NextMove-v0`.
 
     Args:
         game: id of a game of several agents that VS-Bench has, too.

@@ -24,21 +24,15 @@ def distance(one: Cell, other: Cell) -> int:
 
 
 class Walkers(GameAtOnce):
-    """A red and a blue player on a board of `side` x `side` squares, who may share a square.
-
-    Attributes:
-        enough: return of both together that counts as success.
-        places, earned: each player's square and return.
-        flipped: 1 where seat 0 is blue.
-    """
+    """A red and a blue player on a board of `side` x `side` squares, who may share a square."""
 
     symmetric: ClassVar[bool] = True
     actions = tuple(STEPS)
     side: ClassVar[int] = 5
-    enough: ClassVar[float]
+    enough: ClassVar[float]  # return of both together that counts as success
     places: list[Cell]
     earned: list[float]
-    flipped: int
+    flipped: int  # 1 where seat 0 is blue
 
     def colour_of(self, seat: int) -> int:
         """Return 0 for red, 1 for blue."""
@@ -136,8 +130,7 @@ class CoinGame(Walkers):
     """A coin game: take the coins of your colour, and leave the other's, if you want both to gain.
 
     Goal: collect coins, red or blue, one at a time, on 4 x 4 squares. Seat 0 is red, seat 1 blue.
-    Observation: the board with both players and the coin, and the returns of both. The text says
-        your colour, not where things are.
+    Observation: board, players, coin, and both returns; in the text your colour, no places.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once; both may stand on one square.
     Reward: 1 for a coin that you take, of either colour; -2 when the other takes a coin of your
         colour. Two who take a coin at once both take it.
@@ -225,8 +218,7 @@ class MonsterHunt(Walkers):
     """Monster Hunt: apples are safe, and a monster is worth more, but to both at once only.
 
     Goal: earn as much as possible on 5 x 5 squares with two apples and a monster. Seat 0 is red.
-    Observation: the board with players, apples and monster, and the returns of both. The text says
-        your colour, not where things are.
+    Observation: board, players, apples, monster, both returns; in the text your colour, no places.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once, then the monster moves one
         square towards the nearest player; chance decides among equals. A wall stops a move.
     Reward: 2 for an apple, 5 for each where both meet the monster on one square, -2 alone.
@@ -289,17 +281,14 @@ class MonsterHunt(Walkers):
         )
 
     def details(self, seat: int) -> dict[str, Any]:
-        return {
-            **super().details(seat), "apples": self.eaten[seat], "met_alone": self.alone[seat],
-            "defeated": self.defeated,
-        }  # fmt: skip
+        counts = {"apples": self.eaten[seat], "met_alone": self.alone[seat], "defeated": self.defeated}
+        return {**super().details(seat), **counts}
 
     def advise(self, seat: int) -> str | None:
-        """Meet the other and go to the monster together."""
         return self.equals(seat)[0]
 
     def equals(self, seat: int) -> list[str]:
-        """Return the moves that are as good as the oracle's; the first is its own."""
+        """Return the moves that meet the other and then lead to the monster together."""
         mine, its = self.places[seat], self.places[1 - seat]
         if mine == its:
             return self.nearer(seat, self.monster)
@@ -355,8 +344,7 @@ class BattleOfTheColors(Walkers):
     """Battle of the Colors: meet on a block; the one of your colour pays you more.
 
     Goal: earn as much as possible on 5 x 5 squares with two blocks. Seat 0 is red, seat 1 blue.
-    Observation: the board with players and blocks, and the returns of both. The text says your
-        colour, not where things are.
+    Observation: board, players, blocks, and both returns; in the text your colour, no places.
     Actions: `up`, `down`, `left`, `right`, `stay`. Both move at once. A wall stops a move.
     Reward: where both stand on one block, 2 for the player of its colour and 1 for the other, and
         the block appears elsewhere. On different blocks nobody is paid, and both appear elsewhere.
@@ -377,9 +365,9 @@ class BattleOfTheColors(Walkers):
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
         self.walk(moves)
-        rewards, fresh = [0.0, 0.0], []
-        if self.places[0] == self.places[1] and self.places[0] in self.blocks:
-            colour = self.blocks.index(self.places[0])
+        rewards, fresh, (one, other) = [0.0, 0.0], [], self.places
+        if one == other and one in self.blocks:
+            colour = self.blocks.index(one)
             rewards = [2.0 if self.colour_of(seat) == colour else 1.0 for seat in (0, 1)]
             self.met[colour] += 1
             fresh = [colour]
@@ -405,11 +393,10 @@ class BattleOfTheColors(Walkers):
         return {**super().details(seat), "met_on": met, "on_different_blocks": self.split}
 
     def advise(self, seat: int) -> str | None:
-        """Walk to the block that both reach first."""
         return self.equals(seat)[0]
 
     def equals(self, seat: int) -> list[str]:
-        """Return the first moves of the shortest ways there."""
+        """Return the first moves of the shortest ways to the block that both reach first."""
         return self.nearer(seat, self._nearest())
 
     def _nearest(self) -> Cell:
