@@ -42,15 +42,11 @@ class PaintedGame(MultiVLEnv):
 
 
 class GameAtOnce(PaintedGame):
-    """A game in which every seat chooses among `actions` at once; `stay` does nothing.
-
-    Attributes:
-        rounds: turns that were played.
-    """
+    """A game in which every seat chooses among `actions` at once; `stay` does nothing."""
 
     at_once: ClassVar[bool] = True
     actions: ClassVar[tuple[str, ...]]
-    rounds: int
+    rounds: int  # turns that were played
 
     def ended(self) -> bool:
         """True if the game is over by its rules."""

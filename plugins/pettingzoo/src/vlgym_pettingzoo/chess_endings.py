@@ -62,7 +62,6 @@ class Stockfish:
         self._lock = threading.RLock()
 
     def choose(self, board: chess.Board, nodes: int) -> chess.Move:
-        """Return the engine's move."""
         moves = tuple(move.uci() for move in board.move_stack)
         with self._lock:
             return self.search(board.root().fen(), moves, nodes)
@@ -210,13 +209,7 @@ def read_endings(names: str) -> tuple[str, ...]:
 
 
 def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
-    """Return a legal position in which the first side of an ending, white or black, is to move.
-
-    Nothing is in check or attacked, and there is no mate in one.
-
-    Args:
-        ending: one of `GROUPS["all"]`: the men of the side to move, `v`, those of the other.
-    """
+    """Return a legal position of an ending, in which its first side, white or black, is to move."""
     own, other = ending.split("v")
     men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
     for _ in range(POSITION_TRIES):
@@ -230,7 +223,7 @@ def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
 
 
 def _fits(board: chess.Board, ending: str) -> bool:
-    """True if a position with white to move is a fair start."""
+    """True if in a position with white to move nothing is attacked, and there is no mate in one."""
     if not board.is_valid() or board.is_check() or board.is_game_over():
         return False
     men = board.piece_map().items()
@@ -284,7 +277,6 @@ def solve_pawn_ending() -> Squares:
 
 
 def _any(one: Squares, two: Squares) -> Squares:
-    """Return the product of two matrices of truth values."""
     return one.astype(np.float32) @ two.astype(np.float32) > 0
 
 
@@ -351,12 +343,10 @@ class ChessEndings(PaintedGame):
 
         Upper case counts only if else two moves could be meant (`bxc3`, `Bxc3`).
         """
-        wanted = wanted.strip()
+        wanted, legal = wanted.strip(), self.moves(seat)
         if len(wanted) > LONGEST:
             return None
-        legal = self.moves(seat)
-        match = match_legal(wanted, legal)
-        if match is not None:
+        if (match := match_legal(wanted, legal)) is not None:
             return match
 
         # python-chess reads upper case exactly; without it a single move must fit.
@@ -413,7 +403,6 @@ class ChessEndings(PaintedGame):
         return f"You play {chess.COLOR_NAMES[self.colour_of(seat)]}. "
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Return the ending, and how the game ended (empty while it goes on, or at a limit)."""
         return {"ending": self.ending, "result": self.result}
 
     def advise(self, seat: int) -> str | None:
@@ -429,12 +418,10 @@ class ChessEndings(PaintedGame):
 
     def explain(self, seat: int, action: str) -> str:
         men = sorted(
-            (not man.color, -man.piece_type, chess.square_name(square), man.symbol().upper())
+            (-man.piece_type, chess.square_name(square), man.symbol().upper(), man.color)
             for square, man in self.board.piece_map().items()
         )
-        white, black = (
-            " ".join(name + square for dark, _, square, name in men if dark == side) for side in (False, True)
-        )
+        white, black = (" ".join(man + at for _, at, man, side in men if side == colour) for colour in chess.COLORS)
         move = self.board.san(chess.Move.from_uci(action))
         return f"White has {white}, black has {black}; {move} is the strongest move I find"
 

@@ -91,7 +91,6 @@ def _read_card(word: str) -> Card:
 
 
 def choose(view: View, legal: Iterable[str]) -> str:
-    """Return the action of the player by rules."""
     allowed = set(legal)
 
     # A card that surely fits is played first; at the end of the deck one that probably does, too.

@@ -59,7 +59,6 @@ class Kitchen:
         self.pots = self.pots or {cell: Pot() for cell in self.find("P")}
 
     def at(self, cell: Cell) -> str:
-        """Return the letter of a cell."""
         return LAYOUTS[self.layout][cell[0]][cell[1]]
 
     def find(self, letter: str) -> list[Cell]:

@@ -29,17 +29,10 @@ Motion = tuple[Point, Point]  # place and speed
 
 
 class ParticleGame(GameAtOnce):
-    """Discs on a field that push themselves about, all at once.
-
-    Attributes:
-        reach: the picture shows x and y from -reach to reach, in the engine's units.
-
-    Args:
-        frame_skip: frames of the engine that one decision holds for, 1 to 20.
-    """
+    """Discs on a field that push themselves about, all at once; a decision is `frame_skip` frames."""
 
     actions = tuple(PUSHES)
-    reach: ClassVar[float] = 1.25
+    reach: ClassVar[float] = 1.25  # the picture shows x and y from -reach to reach
     frames: ClassVar[int] = 1
     prompt = game_prompt("You move on a field.")
     ground = (226, 224, 216)
@@ -208,7 +201,6 @@ class MPESpread(ParticleGame):
         return min(gaps) >= APART and min(bumps) > 2 * COVERS and not all(self.covered())
 
     def number_of(self, seat: int) -> int:
-        """Return the number that is drawn on a seat's disc, from 1."""
         return self.seats - seat if self.flipped else seat + 1
 
     def covered(self) -> list[bool]:
@@ -244,7 +236,6 @@ class MPESpread(ParticleGame):
         return float(sum(self.covered()))
 
     def details(self, seat: int) -> dict[str, Any]:
-        """Return the landmarks covered, and the distance to the own one by `share`."""
         away = distance(self.body_of(seat), self.mark_of(seat))
         return {"covered": sum(self.covered()), "distance": round(away, 6)}
 
@@ -264,7 +255,6 @@ class MPESpread(ParticleGame):
         return min(permutations(range(self.seats)), key=ways)
 
     def advise(self, seat: int) -> str | None:
-        """Return the push after which it comes to rest nearest to its landmark."""
         mark, motion = self.mark_of(seat).state.p_pos, motion_of(self.body_of(seat))
 
         def miss(action: str) -> float:
@@ -362,7 +352,6 @@ class MPETag(ParticleGame):
         return simple_tag_v3.raw_env(num_good=1, num_adversaries=2, num_obstacles=2, max_cycles=10**9)
 
     def fits(self) -> bool:
-        """True if rocks lie apart, no agent is on one, and the runner has room in the field."""
         self.caught = self.left = False
         agents, rocks = self.engine.world.agents, self.engine.world.landmarks
         runner = agents[RUNNER]
@@ -379,7 +368,6 @@ class MPETag(ParticleGame):
         return self.caught or self.left
 
     def make_moves(self, moves: Mapping[int, str]) -> Round:
-        """Run the frames of one turn; none after a touch."""
         paid = np.zeros(self.seats)
         for _ in range(self.frame_skip):
             paid += self.run_frame(moves)

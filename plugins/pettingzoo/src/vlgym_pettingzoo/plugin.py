@@ -149,9 +149,11 @@ NAME_ELEMENT = _card(
     success_rule="the right answer is given", skills=("reading",), random_success_below=0.35, **QUESTION,
 )  # fmt: skip
 
+# Games of VS-Bench (Xu et al., arXiv 2506.02387), each with our rules, drawing and players.
 VS_BENCH = (HANABI, KITCHEN, KNIGHTS, BREAKTHROUGH, KUHN_POKER, COINS, HUNT, BATTLE, MPE_TAG, PONG)
-"""Games of VS-Bench (Xu et al., arXiv 2506.02387), each with our rules, drawing and players."""
 
+# Cooperative and mixed-motive games, in which one model holds all seats (`opponents="self"`): mean
+# returns of random play and of the oracle in all seats, over 100 episodes.
 TOGETHER = {
     HANABI.id: (0.0, 17.42),
     KITCHEN.id: (0.0, 2.62),
@@ -160,16 +162,10 @@ TOGETHER = {
     HUNT.id: (-10.98, 144.68),
     BATTLE.id: (0.225, 28.935),
 }
-"""Cooperative and mixed-motive games, in which one model holds all seats (`opponents="self"`).
+AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)  # the model meets the card's opponents, from both sides
 
-With each the mean returns of random play and of the oracle in all seats, over 100 episodes.
-"""
-
-AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)
-"""Competitive games: the model meets the card's opponents, from both sides."""
-
+# As VS-Bench plays these: ten times, and Breakthrough ten times from each side (appendix F).
 ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
-"""As VS-Bench plays these: ten times, and Breakthrough ten times from each side (appendix F)."""
 
 
 @hookimpl

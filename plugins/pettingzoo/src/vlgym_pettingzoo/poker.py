@@ -45,7 +45,6 @@ class Bold(BlindPlayer):
     name = "raises or calls"
 
     def choose(self, text: str, legal: tuple[str, ...]) -> str:
-        """Return the boldest action."""
         return next(action for action in ("raise", "bet", "call", *legal) if action in legal)
 
 

@@ -161,7 +161,6 @@ class Pong(GameAtOnce):
         return self._advice[seat]
 
     def search(self, seat: int) -> str | None:
-        """Follow the ball."""
         return self._towards(seat, self.memory[BALL_Y] - MIDDLE)
 
     def _towards(self, seat: int, row: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,7 @@ class NextMove(VLEnv):
             raise UserError(f"game={game!r:.60} {need}.")
         self._table = vlgym.open_table(game, image_size=self.image_size)
         self._seats = (0, 1)
-        self._answer = ""
-        self._right: set[str] = set()
+        self._answer, self._right = "", set[str]()
         self._prediction: str | None = None
 
     def start(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
@@ -167,37 +166,35 @@ def _kuhn(game: Any, me: int) -> Questions:
 
 
 def _kitchen(game: Any, me: int) -> Questions:
-    for cook, name in ((me, "you"), (1 - me, "the other cook")):
-        yield f"Which way do{'' if cook == me else 'es'} {name} look?", game.kitchen.facing[cook]
+    yield "Which way do you look?", game.kitchen.facing[me]
+    yield "Which way does the other cook look?", game.kitchen.facing[1 - me]
 
 
-def _quarter(across: float, down: float) -> str:
-    return QUARTERS[2 * (down > 0) + (across > 0)]
+def _quarters(where: str, margin: float, things: Iterable[tuple[str, Any]]) -> Questions:
+    """Ask for the quarter of each thing, by its way from the middle, that is clear of the others."""
+    for name, (across, down) in things:
+        if min(abs(across), abs(down)) > margin:
+            yield f"In which quarter of {where} is {name}?", QUARTERS[2 * (down > 0) + (across > 0)]
 
 
 def _knights(game: Any, me: int) -> Questions:
     things = dict(zip(("the archer", "the knight"), game.bodies, strict=True))
     if game.engine.zombie_list:
         things["the lowest zombie"] = max(game.engine.zombie_list, key=lambda zombie: zombie.rect.centery)
-    for name, thing in things.items():
-        x, y = thing.rect.center
-        if min(abs(x - 640), abs(y - 360)) > 25:
-            yield f"In which quarter of the ground is {name}?", _quarter(x - 640, y - 360)
+    places = [(name, (thing.rect.centerx - 640, thing.rect.centery - 360)) for name, thing in things.items()]
+    return _quarters("the ground", 25, places)
 
 
 def _tag(game: Any, me: int) -> Questions:
-    for seat, name in enumerate(("chaser 1", "chaser 2", "the runner")):
-        x, y = game.body_of(seat).state.p_pos
-        if min(abs(x), abs(y)) > 0.08:
-            yield f"In which quarter of the white field is {name}?", _quarter(x, -y)
+    agents = zip(("chaser 1", "chaser 2", "the runner"), game.engine.world.agents, strict=True)
+    return _quarters("the white field", 0.08, [(name, body.state.p_pos * (1, -1)) for name, body in agents])
 
 
 def _pong(game: Any, me: int) -> Questions:
-    x, y = game.ball
-    if min(abs(x), abs(y)) > 4:
-        yield "In which quarter of the field is the ball (the bright one)?", _quarter(x, y)
+    return _quarters("the field", 4, [("the ball (the bright one)", game.ball)])
 
 
+# Id of a game: the answers, and the questions about a position.
 ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
     "vlgym/Hanabi-v0": (tuple(COLOUR_NAMES.values()), _hanabi),
     "vlgym/KitchenPair-v0": (("up", "down", "left", "right"), _kitchen),
@@ -210,7 +207,6 @@ ASKED: dict[str, tuple[tuple[str, ...], Callable[[Any, int], Questions]]] = {
     "vlgym/MPETag-v0": (QUARTERS, _tag),
     "vlgym/Pong-v0": (QUARTERS, _pong),
 }
-"""Id of a game: the answers, and the questions about a position."""
 
 
 class NameElement(NextMove):
@@ -231,8 +227,6 @@ class NameElement(NextMove):
     Args:
         game: id of a game of several agents that VS-Bench has, too.
     """
-
-    prompt = game_prompt("You are watching a game.")
 
     def __init__(self, game: str = "vlgym/MonsterHunt-v0", **kwargs: Any) -> None:
         check_choice("game", game, tuple(ASKED))

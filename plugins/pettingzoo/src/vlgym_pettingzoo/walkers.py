@@ -76,7 +76,6 @@ class Walkers(GameAtOnce):
         return min(max(cell[0] + down, 0), last), min(max(cell[1] + right, 0), last)
 
     def walk(self, moves: Mapping[int, str]) -> None:
-        """Execute both moves."""
         self.places = [self.reach(self.places[seat], moves[seat]) for seat in (0, 1)]
 
     def cells(self, taken: Collection[Cell] = ()) -> list[Cell]:
@@ -189,7 +188,6 @@ class CoinGame(Walkers):
         return {**super().details(seat), "coins_taken": self.taken}
 
     def advise(self, seat: int) -> str | None:
-        """Walk to a coin of the own colour; for one of the other's, keep off its square."""
         return self.search(seat) if self.drawn == self.colour_of(seat) else "stay"
 
     def search(self, seat: int) -> str | None:
@@ -300,7 +298,6 @@ class MonsterHunt(Walkers):
         return max(ways), sum(ways), -distance(cell, self.monster), *cell
 
     def search(self, seat: int) -> str | None:
-        """Walk to the nearest apple."""
         here = self.places[seat]
         apple = min(self.apples, key=lambda apple: (distance(here, apple), apple))
         return self._approach(seat, apple)[0]
