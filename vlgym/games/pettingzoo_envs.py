@@ -21,14 +21,11 @@ class _View:
 
     def __init__(self, table: Table, render_mode: str | None) -> None:
         if render_mode == "human":
-            other = "Take rgb_array, or watch a game by `vlgym ui`."
-            raise UserError(f"render_mode='human': there is no window. {other}")
+            raise UserError("render_mode='human': there is no window. Take rgb_array, or watch a game by `vlgym ui`.")
         check_choice("render_mode", render_mode, (None, "rgb_array"))
         self.table, self.render_mode, game = table, render_mode, table.game
         together = isinstance(self, ParallelEnv) or game.at_once
-        self.metadata = {
-            "name": game.title, "render_modes": ["rgb_array"], "is_parallelizable": together
-        }  # fmt: skip
+        self.metadata = {"name": game.title, "render_modes": ["rgb_array"], "is_parallelizable": together}
         height, width = game.image_size
         self.state_space = gymnasium.spaces.Box(0, 255, (height, game.seats * width, 3), np.uint8)
 
@@ -75,7 +72,6 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], Infos]:
-        """Begin a game; return observations and infos by agent."""
         self.table.reset(seed=seed, options=options)
         self.agents = list(self.possible_agents)
         return self._see(self.agents)
@@ -136,8 +132,7 @@ class AecGame(_View, AECEnv[str, Observation, str]):
             self._was_dead_step(action)  # type: ignore[arg-type]
             return
         if not isinstance(action, str):
-            kind = f"{type(action).__name__}: {action!r:.80}"
-            raise UserError(f"The reply of {agent} must be a string, not {kind}")
+            raise UserError(f"The reply of {agent} must be a string, not {type(action).__name__}: {action!r:.80}")
 
         # The round is executed with the last reply of those who move at once.
         self._cumulative_rewards[agent] = 0.0

@@ -23,21 +23,15 @@ CHAINS, CHAIN_STEPS, BURN_IN = 200, 60, 20
 
 @dataclass(frozen=True)
 class Rating:
-    """Strength of a player in Elo's units.
-
-    Attributes:
-        low, high: ends of the 95 % interval; infinite where the results do not bound it.
-        points: wins and half the draws, over games.
-        mean_return: of its seats.
-    """
+    """Strength of a player in Elo's units."""
 
     name: str
     rating: float
-    low: float
+    low: float  # end of the 95 % interval; infinite where the results do not bound it
     high: float
     games: int
-    points: float
-    mean_return: float
+    points: float  # wins and half the draws, over games
+    mean_return: float  # of its seats
 
     @property
     def interval(self) -> str:
