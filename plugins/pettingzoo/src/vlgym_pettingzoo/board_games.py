@@ -52,29 +52,24 @@ class Battleship(SpielGame):
     def name_action(self, action: int) -> str:
         return name(divmod(action, SIDE))
 
+    def _actions(self, seat: int) -> list[int]:
+        """Return OpenSpiel's actions of a seat: placements of its ships, then shots."""
+        return list(self.state.history())[self.player_of(seat) :: 2]
+
     def ships_of(self, seat: int) -> list[frozenset[Cell]]:
         """Return the squares of each ship of a seat."""
-        return [cells for player, cells in self._read()[0] if player == self.player_of(seat)]
+        ways = [divmod(action, SIDE**2) for action in self._actions(seat)[: len(SHIPS)]]
+        rows = zip(ways, SHIPS, strict=True)
+        return [place(WAYS[kind - 1], *divmod(square, SIDE), length) for (kind, square), length in rows]
 
     def shots_of(self, seat: int) -> list[Cell]:
         """Return a seat's shots, in order."""
-        return [cell for player, cell in self._read()[1] if player == self.player_of(seat)]
+        return [divmod(action, SIDE) for action in self._actions(seat)[len(SHIPS) :]]
 
     def hits_of(self, seat: int) -> set[Cell]:
         """Return the squares at which a seat's shots hit."""
         ships = self.ships_of(1 - seat)
         return {cell for cell in self.shots_of(seat) if any(cell in ship for ship in ships)}
-
-    def _read(self) -> tuple[list[tuple[int, frozenset[Cell]]], list[tuple[int, Cell]]]:
-        """Return ships and shots, each with OpenSpiel's player."""
-        ships, shots = [], []
-        for index, action in enumerate(self.state.history()):  # shots, then placements in each way
-            player, (kind, square) = index % 2, divmod(action, SIDE**2)
-            if kind:
-                ships.append((player, place(WAYS[kind - 1], *divmod(square, SIDE), SHIPS[index // 2])))
-            else:
-                shots.append((player, divmod(square, SIDE)))
-        return ships, shots
 
     def goal(self, seat: int) -> str:
         return (

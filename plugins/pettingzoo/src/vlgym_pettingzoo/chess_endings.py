@@ -195,7 +195,6 @@ WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")  # but for rare positions; thos
 HARD = ("KBNvK",)  # won as well, but mate may take more than 30 moves
 OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")  # won or drawn, and some of them lost
 GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
-POSITION_TRIES = 100_000
 Squares = NDArray[np.bool_]
 
 
@@ -212,14 +211,13 @@ def draw_position(ending: str, rng: np.random.Generator) -> chess.Board:
     """Return a legal position of an ending, in which its first side, white or black, is to move."""
     own, other = ending.split("v")
     men = [chess.Piece.from_symbol(symbol) for symbol in own + other.lower()]
-    for _ in range(POSITION_TRIES):
+    while True:
         squares = rng.choice(64, size=len(men), replace=False)
         board = chess.Board(None)
         for square, piece in zip(squares, men, strict=True):
             board.set_piece_at(int(square), piece)
         if _fits(board, ending):
             return board if rng.random() < 0.5 else board.mirror()
-    raise RuntimeError(f"no position of {ending} in {POSITION_TRIES} tries")
 
 
 def _fits(board: chess.Board, ending: str) -> bool:

@@ -48,11 +48,6 @@ class View:
     discards: tuple[Card, ...]
     player: int = 0
 
-    def hint(self, index: int, what: str) -> str:
-        """Return the hint to `others[index]`."""
-        players = len(self.others) + 1
-        return name_hint(what, (self.player + index + 1) % players, players)
-
 
 def name_hint(what: str, player: int, players: int) -> str:
     """Name a hint: `hint red`, `hint 3`; among more than two `hint player 3 rank 2`."""
@@ -160,10 +155,11 @@ def _telling_hint(view: View, allowed: set[str]) -> str | None:
 
 def _hints(view: View, allowed: set[str]) -> list[tuple[str, int, tuple[Slot, ...]]]:
     """Return every legal hint, the place in `view.others` of its hand, and this hand after it."""
-    hints = []
+    hints, players = [], len(view.others) + 1
     for index, hand in enumerate(view.others):
         for what in (*COLOURS, *COPIES):
-            name = view.hint(index, COLOUR_NAMES.get(str(what), str(what)))
+            word = COLOUR_NAMES.get(str(what), str(what))
+            name = name_hint(word, (view.player + index + 1) % players, players)
             if name in allowed:
                 hints.append((name, index, tuple(_after_hint(slot, what) for slot in hand)))
     return hints

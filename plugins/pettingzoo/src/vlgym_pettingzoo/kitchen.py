@@ -240,10 +240,8 @@ class KitchenPair(GameAtOnce):
     Endings: truncated after 80 turns of each.
     Success: at least 2 soups. `score` is the number of soups.
     Splits: train, val and test differ by seed: the layout, where the cooks begin, and the seat.
-    Oracle: a planner: greedy cooks, which share the tasks and go the shortest ways. Default
-        opponent: the same.
-    References: Carroll et al., On the Utility of Learning about Humans for Human-AI Coordination,
-        2019 (Overcooked-AI). Rules, layouts and the cooks are this package's.
+    Oracle: a planner: greedy cooks, which share the tasks. Default opponent: the same.
+    References: Carroll et al., 2019 (Overcooked-AI). Rules, layouts and cooks are this package's.
 
     Args:
         layout: `galley`, `island` or `long`; `None` draws one for each episode.

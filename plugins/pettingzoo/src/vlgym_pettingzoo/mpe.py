@@ -21,7 +21,6 @@ os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, mpe
 PUSHES = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0), "stay": (0, 0)}  # y grows upwards
 _CODES = {"stay": 0, "left": 1, "right": 2, "down": 3, "up": 4}  # the engine's
 DT, DAMPING = 0.1, 0.25  # seconds of the engine's frame, and the part of the speed lost in each
-DEAL_TRIES = 1000
 _LEFT, _TOP, _SIDE = 26.0, 32.0, 332.0
 
 Point = tuple[float, float]
@@ -53,11 +52,10 @@ class ParticleGame(GameAtOnce):
 
     def deal(self, rng: np.random.Generator, options: dict[str, Any]) -> None:
         self.rounds = 0
-        for _ in range(DEAL_TRIES):
+        while True:
             self.engine.reset(seed=int(rng.integers(2**31)))
             if self.fits():
                 return
-        raise RuntimeError(f"{type(self).__name__}: {DEAL_TRIES} deals, and none can be played")
 
     def body_of(self, seat: int) -> Any:
         return self.engine.world.agents[seat]
@@ -95,10 +93,7 @@ class ParticleGame(GameAtOnce):
         self.draw_headline(canvas, headline, _LEFT, 94)
 
     def draw_body(self, canvas: Canvas, body: Any, tint: Colour, label: str, name: str) -> None:
-        """Draw an agent: a disc with its label and its name, and an arrow along its glide.
-
-        One that has left the picture is drawn on its edge, with an arrow outwards.
-        """
+        """Draw an agent with an arrow along its glide; outside, on the edge with an arrow outwards."""
         place, speed = body.state.p_pos, body.state.p_vel
         inside = np.clip(place, -self.reach * 0.94, self.reach * 0.94)
         (x, y), radius = self.at(inside), self.long(body.size)
@@ -117,12 +112,10 @@ class ParticleGame(GameAtOnce):
             return
 
         # The name stands above or below, where no other disc covers it.
-        above, below = y - radius - 9, y + radius + 9
-        agents = self.engine.world.agents
-        others = [self.at(each.state.p_pos) for each in agents if each is not body]
-        free_above, free_below = (
-            all(math.dist((x, line), other) > radius + 12 for other in others) for line in (above, below)
-        )
+        lines = above, below = y - radius - 9, y + radius + 9
+        others = [self.at(each.state.p_pos) for each in self.engine.world.agents if each is not body]
+        away = [min(math.dist((x, line), other) for other in others) for line in lines]
+        free_above, free_below = (least > radius + 12 for least in away)
         equal = free_above == free_below and speed[1] <= 0.05
         line = above if above > _TOP + 8 and (free_above > free_below or equal) else below
         canvas.text(name, x, line, 14, tint, bold=0.4)
@@ -172,10 +165,9 @@ class MPESpread(ParticleGame):
     Splits: train, val and test differ by seed: all places, and the seat.
     Oracle: a planner: it shares out landmarks by the least sum of ways, and pushes so that it comes
         to rest on its own. Default opponents: the same.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
-        Environments, 2017. The engine is MPE2's `simple_spread_v3` with `local_ratio=0`. Ours: the
-        four frames of a turn share the engine's push; landmarks lie at least 0.5 apart; the end
-        when all are covered, by an agent's radius.
+    References: Lowe et al., 2017; MPE2's `simple_spread_v3` with `local_ratio=0`. Ours: the four
+        frames of a turn share the engine's push; landmarks lie at least 0.5 apart; the end when all
+        are covered, by an agent's radius.
 
     Args:
         frame_skip: frames of the engine that one decision holds for; they share one push.
@@ -333,10 +325,9 @@ class MPETag(ParticleGame):
     Oracle: a planner: the runner looks two turns ahead for the way on which it keeps clear; the
         chasers head for where it can be met, from two sides. The opponent `search` runs from, or
         straight at, where the others are now. Default opponents: the oracle.
-    References: Lowe et al., Multi-Agent Actor-Critic for Mixed Cooperative-Competitive
-        Environments, 2017. The engine is MPE2's `simple_tag_v3` with two chasers. Ours: a turn
-        lasts two frames; the game ends with a touch or beyond the edge; chasers begin at least 0.8
-        away, nobody on a rock, and rocks lie apart.
+    References: Lowe et al., 2017; MPE2's `simple_tag_v3` with two chasers. Ours: a turn lasts two
+        frames; the game ends with a touch or beyond the edge; chasers begin at least 0.8 away,
+        nobody on a rock, and rocks lie apart.
 
     Args:
         frame_skip: frames of the engine that one decision holds for.

@@ -164,20 +164,15 @@ TOGETHER = {
 }
 AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)  # the model meets the card's opponents, from both sides
 
-# As VS-Bench plays these: ten times, and Breakthrough ten times from each side (appendix F).
-ITSELF, RUNS, MATCHES = {"opponents": "self"}, 10, 20
-
 
 @hookimpl
 def vlgym_suites() -> list[SuitePart]:
     """Return the suite `vs-bench`: games of VS-Bench, and questions about each."""
-    together = [
-        SuitePart("vs-bench", env_id, (ITSELF,), episodes=RUNS, bounds=bounds) for env_id, bounds in TOGETHER.items()
-    ]
-    against = [SuitePart("vs-bench", spec.id, ({},), episodes=MATCHES) for spec in AGAINST]
-    items = tuple({"game": spec.id} for spec in VS_BENCH)
-    cards = (NEXT_MOVE, NAME_ELEMENT)
-    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in cards]
+    # As VS-Bench plays these: ten times, and Breakthrough ten times from each side (appendix F).
+    itself, items = ({"opponents": "self"},), tuple({"game": spec.id} for spec in VS_BENCH)
+    together = [SuitePart("vs-bench", name, itself, episodes=10, bounds=pair) for name, pair in TOGETHER.items()]
+    against = [SuitePart("vs-bench", spec.id, ({},), episodes=20) for spec in AGAINST]
+    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
     return [*together, *against, *questions]
 
 

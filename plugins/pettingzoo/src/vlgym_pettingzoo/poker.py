@@ -246,8 +246,7 @@ class KuhnPoker(PokerMatch):
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
     Oracle: near-equilibrium play: a best reply wins less than 0.001 chips a hand against it. It
         does not win the most against weak players. Default opponent: the same.
-    References: Kuhn, A simplified two-person poker, 1950. OpenSpiel 2.0.2, `kuhn_poker` and
-        `CFRPlusSolver`.
+    References: Kuhn, 1950. OpenSpiel 2.0.2, `kuhn_poker` and `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.
@@ -282,10 +281,8 @@ class LeducHoldem(PokerMatch):
     Reward: chips won or lost, at the end of each hand, from -13 to 13.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play: a best reply wins less than 0.01 chips a hand against it. Default
-        opponent: the same.
-    References: Southey et al., Bayes' Bluff: Opponent Modelling in Poker, UAI 2005. OpenSpiel
-        2.0.2, `leduc_poker` and `CFRPlusSolver`.
+    Oracle: near-equilibrium play: a best reply wins less than 0.01 chips a hand. Opponent: the same.
+    References: Southey et al., UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and `CFRPlusSolver`.
 
     Args:
         hands: hands of a match, 1 to 100.

@@ -72,12 +72,13 @@ class SpielGame(PaintedGame):
         return "\n".join([f"the board ({pieces}, . empty){last}", *rows])
 
     def draw_opening(self, rng: np.random.Generator) -> None:
-        """Make `opening` random moves that lead to a board of the episode's split."""
+        """Make `opening` random moves that lead to a board of the episode's split, by its hash."""
         while self.opening:
             self.state = load_game(self.spiel).new_initial_state()
             while not self.state.is_terminal() and self.state.move_number() < self.opening:
                 self.state.apply_action(int(rng.choice(self.state.legal_actions())))
-            if not self.state.is_terminal() and find_split(self.state) == (self.seed_split or "train"):
+            split = {0: "test", 1: "val"}.get(zlib.crc32(str(self.state).encode()) % 10, "train")
+            if not self.state.is_terminal() and split == (self.seed_split or "train"):
                 return
 
     def roll(self) -> None:
@@ -130,11 +131,6 @@ class SearchedGame(SpielGame):
 @lru_cache(maxsize=32)
 def load_game(name: str) -> Any:
     return pyspiel.load_game(name)
-
-
-def find_split(state: Any) -> str:
-    """Return the split of an opening: one of ten is test, one val, the others are train."""
-    return {0: "test", 1: "val"}.get(zlib.crc32(str(state).encode()) % 10, "train")
 
 
 def search(state: Any, simulations: int, salt: int) -> int:

@@ -138,8 +138,7 @@ class CoinGame(Walkers):
     Splits: train, val and test differ by seed: coins, places, seat.
     Oracle: a planner: it walks to coins of its colour and stands aside for the other's. The
         opponent `search` takes every coin. Default opponent: the oracle.
-    References: Lerer and Peysakhovich, Maintaining cooperation in complex social dilemmas using
-        deep reinforcement learning, 2017, describe such a game.
+    References: Lerer and Peysakhovich, 2017 (arXiv 1707.01068), describe such a game.
     """
 
     side: ClassVar[int] = 4
