@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
@@ -62,10 +63,7 @@ def play_games(tables: int, begin: Callable[[int], RunningGame | None]) -> Itera
     """Play games at several tables at once; yield each that is over.
 
     A policy with `submit` is asked for each seat apart, and a table goes on as soon as its replies
-    are there. Any other policy gets all its turns at once.
-
-    Args:
-        begin: begins the next game at a table; `None` where no game is left for it.
+    are there. Any other policy gets all its turns at once. `begin` begins a table's next game.
     """
     games = {index: game for index in range(tables) if (game := begin(index)) is not None}
     ready, waiting = list(games.values()), dict[Future[Reply], tuple[RunningGame, int]]()
@@ -116,13 +114,12 @@ def _attempt(game: RunningGame, act: Callable[[], None]) -> None:
 
 def ask(turns: Mapping[Key, tuple[Any, Turn]]) -> dict[Key, Reply]:
     """Return the replies to turns: those of a policy with `submit` apart, else all in one call."""
-    waiting: dict[Key, Future[Reply]] = {}
-    places: dict[int, list[Key]] = {}
+    waiting, places = dict[Key, Future[Reply]](), defaultdict[int, list[Key]](list)
     for place, (policy, turn) in turns.items():
         if hasattr(policy, "submit"):
             waiting[place] = policy.submit(turn)
         else:
-            places.setdefault(id(policy), []).append(place)
+            places[id(policy)].append(place)
 
     # Policies without `submit` answer while the others work.
     replies: dict[Key, Reply] = {}

@@ -133,11 +133,10 @@ class MultiVLEnv(MultiGame, VLEnv):
 
     Args:
         seat: the seat that this environment plays; `None` draws one for each episode from its seed.
-        opponents: the players of the other seats: `random`, `oracle`, `search` or another one of
-            the game's `named_players`, a policy, or a dict that gives each of the other seats one
-            of these. `self`: each step is the move of the next seat, so one player holds all seats.
-            A round pays the mean of the seats' rewards with its last move; it pays no gain if one
-            of its replies was unreadable.
+        opponents: the other seats' players: one of the game's `named_players` (`random`, `oracle`,
+            `search`), a policy, or a dict that gives each other seat one of these. `self`: one
+            player holds all seats, each step is the move of the next one. A round pays the mean of
+            the seats' rewards with its last move, and no gain if one of its replies was unreadable.
         invalid_action: as of `VLEnv`; by default `noop` (the idle action) where the game has one,
             else `random`. Without an idle action `noop` spends a turn, and the game waits.
         **kwargs: of `VLEnv`.

@@ -49,11 +49,7 @@ class _View:
         return None if self.render_mode is None or not self.agents else self.state()
 
     def state(self) -> Image:
-        """Return the pictures of all seats side by side, `[H, seats x W, 3] uint8`.
-
-        Raises:
-            gymnasium.error.ResetNeeded: no game was begun.
-        """
+        """Return the pictures of all seats side by side, `[H, seats x W, 3] uint8`."""
         if not self.table.begun:
             raise gymnasium.error.ResetNeeded("No game was begun: call reset() first.")
         game = self.table.game
@@ -79,12 +75,7 @@ class ParallelGame(_View, ParallelEnv[str, Observation, str]):
     def step(
         self, actions: dict[str, str]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
-        """Execute the replies of those who move; an agent that gives none has answered unreadably.
-
-        Raises:
-            UserError: an agent is unknown, or a reply is no string.
-            gymnasium.error.ResetNeeded: the game is over.
-        """
+        """Execute the replies of those who move; an agent that gives none has answered unreadably."""
         for agent in actions:
             check_choice("agent", agent, self.possible_agents)
         agents, table = self.agents, self.table
@@ -119,12 +110,7 @@ class AecGame(_View, AECEnv[str, Observation, str]):
         return self.table.observe(self._seats[agent])
 
     def step(self, action: str | None) -> None:
-        """Take the reply of `agent_selection`; of an agent whose game is over it must be `None`.
-
-        Raises:
-            UserError: the reply is no string.
-            gymnasium.error.ResetNeeded: the game is over for all.
-        """
+        """Take the reply of `agent_selection`; of an agent whose game is over it must be `None`."""
         if not self.agents:
             raise gymnasium.error.ResetNeeded("The game is over: call reset() first.")
         agent = self.agent_selection

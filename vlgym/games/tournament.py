@@ -62,8 +62,7 @@ class Result:
 class Tournament:
     """Games of every pair of players, written down as they end.
 
-    In a game of N seats one of a pair holds one seat and the other the rest: each holds each seat
-    once. One player alone holds every seat.
+    One of a pair holds each seat once, the other the rest. One player alone holds every seat.
 
     Args:
         env_id: a game of several agents.

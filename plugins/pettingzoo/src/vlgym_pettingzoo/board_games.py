@@ -157,9 +157,8 @@ def place(way: str, row: int, column: int, length: int) -> frozenset[Cell]:
     return frozenset((row + step * down, column + step * right) for step in range(length))
 
 
-PLACES = tuple(
-    cells for length in SHIPS for way in WAYS for cell in CELLS if (cells := place(way, *cell, length)) <= {*CELLS}
-)
+EVERY = [place(way, *cell, length) for length in SHIPS for way in WAYS for cell in CELLS]
+PLACES = tuple(cells for cells in EVERY if cells <= {*CELLS})
 
 
 def hunt(hits: set[Cell], water: set[Cell]) -> Cell:
@@ -179,8 +178,8 @@ class TicTacToe(SpielGame):
     """Tic-Tac-Toe: put three of your marks in a row before the other does.
 
     Goal: three own marks in a row, column or diagonal. Seat 0 plays X and begins; seat 1 plays O.
-    Observation: the board with the names of its squares; the last mark stands on yellow. The text
-        tells your mark; it does not list the empty squares.
+    Observation: the board with the names of its squares, the last mark on yellow. The text tells
+        your mark; it does not list the empty squares.
     Actions: the empty squares, `a3` (top left) to `c1` (bottom right).
     Reward: +1 for a win, -1 for a loss, 0 for a draw.
     Endings: terminated by three in a row or a full board.
@@ -261,8 +260,7 @@ class ConnectFour(SearchedGame):
     Actions: `column 1` to `column 7`, as long as the column has room.
     Reward: +1 for a win, -1 for a loss, 0 for a draw.
     Endings: terminated by four in a row or a full rack.
-    Splits: each game begins after 6 random moves, whose board belongs to one split by its hash.
-        Some openings are lost.
+    Splits: the board after 6 random moves belongs to one split by its hash; some are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 1,000
         simulations a move. The opponent `search`, the default, is the same player with 50.
     Options of `reset`: `level`, 0 to 4: the opponent `search` has 2 to 200 simulations.
@@ -319,8 +317,7 @@ class Breakthrough(SearchedGame):
         such as `a5xb4`, only diagonally ahead.
     Reward: +1 for a win, -1 for a loss. There is no draw.
     Endings: terminated by a win; truncated after 60 turns of a seat.
-    Splits: each game begins after 4 random moves, whose board belongs to one split by its hash.
-        Some openings are lost.
+    Splits: the board after 4 random moves belongs to one split by its hash; some are lost.
     Oracle: a planner, not proved optimal: OpenSpiel's Monte Carlo tree search with 2,000
         simulations a move. The opponent `search`, the default, is the same player with 100.
     Options of `reset`: `level`, 0 to 4: 5 to 8 squares a side, 5 to 100 simulations of `search`.

@@ -278,7 +278,6 @@ def _any(one: Squares, two: Squares) -> Squares:
     return one.astype(np.float32) @ two.astype(np.float32) > 0
 
 
-COLUMNS, ROWS = "abcdefgh", "87654321"
 LONGEST = 16  # characters of a move at most
 _TINTS = (((240, 224, 192), (255, 222, 96)), ((181, 146, 104), (232, 186, 52)))  # light, dark; plain, of the last move
 
@@ -293,9 +292,9 @@ class ChessEndings(PaintedGame):
     Actions: moves from square to square, `e2e4`, with the new man where a pawn is promoted, `e7e8q`
         (UCI). A move in standard algebraic notation, `Qd5+` or `e8=Q`, is read, too.
     Reward: +1 for mate, -1 for being mated, 0 for a draw.
-    Endings: terminated by mate, stalemate, material with which nobody can mate, the third time of
-        one position, and fifty moves of each without a capture or a pawn's move (the last two at
-        once, without a claim); truncated after 60 turns of a seat, a draw.
+    Endings: terminated by mate, stalemate, material with which nobody can mate, and, without a
+        claim, the third time of one position and fifty moves of each without a capture or a pawn's
+        move; truncated after 60 turns of a seat, a draw.
     Splits: train, val and test differ by seed: ending, position and colour.
     Oracle: a planner: Stockfish with 20,000 nodes a move (`stockfish-3`), one thread and an empty
         table. `stockfish-2` looks at 3,000 nodes, `stockfish-1`, which is also `search`, at 300.
@@ -391,7 +390,7 @@ class ChessEndings(PaintedGame):
 
         # White is always at the bottom; the bar says whose picture it is.
         canvas.box(36, 27, 328, 328, None, INK, 2)
-        grid.name(COLUMNS, ROWS, 19)
+        grid.name("abcdefgh", "87654321", 19)
         canvas.disc(52, 12.5, 8, WHITE if self.colour_of(seat) else INK, INK, 2)
 
     def bar(self, seat: int) -> tuple[float, str]:

@@ -212,9 +212,9 @@ class Hanabi(SpielGame):
     """Hanabi for two to five, who build fireworks and see each other's cards, not their own.
 
     Goal: play the cards of each colour in the order 1, 2, 3, 4, 5. 25 points at most.
-    Observation: lives, hints, deck, fireworks and discards; the cards of every other player, and
-        the own cards from behind, each with what its owner was told. The line at the bottom is the
-        last action. The text tells no card. A hand is of five cards (four or five players: four).
+    Observation: lives, hints, deck, fireworks, discards and the last action; all others' cards, and
+        the own ones from behind, each with what its owner was told. The text tells no card. A hand
+        is of five cards (four or five players: four).
     Actions: `play 1` to `play 5`, `discard 1` to `discard 5` (not with 8 hints), `hint red`, `hint
         3` and so on: all cards of that colour or rank in the other's hand (only with a hint left).
         With more than two players: `hint player 3 red`, `hint player 3 rank 2`.

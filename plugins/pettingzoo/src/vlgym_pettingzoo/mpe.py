@@ -310,9 +310,8 @@ class MPETag(ParticleGame):
 
     Goal: seats 0 and 1 are the chasers: touch the runner before the turns are over, or drive it out
         of the field. Seat 2 is the runner: be neither touched nor leave the field.
-    Observation: the field from above: chasers with numbers, the runner with an R, your disc in
-        blue, an arrow for the speed of each, the rocks, and the turns that are left. The text tells
-        which disc is yours, not where things are.
+    Observation: the field from above: numbered chasers, the runner R, your disc in blue, an arrow
+        for the speed of each, rocks, and the turns that are left. The text tells your disc alone.
     Actions: `up`, `down`, `left`, `right` (push yourself that way), `stay`. All push at once. Discs
         glide on after a push, and bump into rocks and each other.
     Reward: a tenth of the engine's: for each frame of a touch 1 to both chasers and -1 to the

@@ -176,8 +176,7 @@ class PokerMatch(SpielGame):
         return f"Hand {self.hand + 1} of {self.hands}. {begins} this hand. "
 
     def paint(self, canvas: Canvas, seat: int) -> None:
-        chips = self.chips[seat]
-        number = min(self.hand + 1, self.hands)
+        chips, number = self.chips[seat], min(self.hand + 1, self.hands)
         canvas.text(f"Hand {number} of {self.hands}", 12, 18, 18, anchor="lm")
         canvas.text(f"Your chips: {chips:+d}", 372, 18, 18, GREEN if chips >= 0 else RED, "rm", 0.4)
         canvas.text("Other", 12, 98, 18, anchor="lm", bold=0.4)

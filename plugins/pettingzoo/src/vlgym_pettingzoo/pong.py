@@ -36,8 +36,8 @@ class Pong(GameAtOnce):
 
     Goal: be the first to three points: the ball leaves the field behind the other. Seat 0 has the
         green paddle on the right, seat 1 the orange one on the left.
-    Observation: the console's field of 160 x 160 pixels, doubled; the ball and the paddles of 3 and
-        6 frames before are faint. The text tells your side and the score, not where things are.
+    Observation: the console's field of 160 x 160 pixels, doubled; ball and paddles of 3 and 6
+        frames before are faint. The text tells your side and the score, not where things are.
     Actions: `up`, `down` (28 rows of the field), `up a bit`, `down a bit` (10 rows), `stay`. Both
         act at once, and a decision is ten frames, a sixth of a second.
     Reward: 1 for a point, -1 for one of the other.
@@ -137,8 +137,7 @@ class Pong(GameAtOnce):
         )
 
     def tell(self, seat: int) -> str:
-        mine, its = self.score_of(seat), self.score_of(1 - seat)
-        return f"You are the {SIDES[seat]}. Points: you {mine}, other {its}. "
+        return f"You are the {SIDES[seat]}. Points: you {self.score_of(seat)}, other {self.score_of(1 - seat)}. "
 
     def won(self, seat: int) -> bool:
         over = self.ended() or self.rounds >= self.max_turns
@@ -154,10 +153,9 @@ class Pong(GameAtOnce):
     def advise(self, seat: int) -> str | None:
         """Go where the ball arrives; back to the middle while it flies away."""
         if seat not in self._advice:
-            low = self.paddle_of(1 - seat) > 120
+            edge = HIGH if self.paddle_of(1 - seat) > 120 else LOW
             coming = self.to_right == (seat == 0)
-            goal = self._foresee(seat) - (HIGH if low else LOW) if coming else 115
-            self._advice[seat] = self._towards(seat, goal)
+            self._advice[seat] = self._towards(seat, self._foresee(seat) - edge if coming else 115)
         return self._advice[seat]
 
     def search(self, seat: int) -> str | None:

@@ -151,8 +151,7 @@ class CoinGame(Walkers):
         self._lay_coin()
 
     def _lay_coin(self) -> None:
-        self.coin = self.draw_cell(self.places)
-        self.drawn = int(self.chance_rng.integers(2))
+        self.coin, self.drawn = self.draw_cell(self.places), int(self.chance_rng.integers(2))
 
     def moves(self, seat: int) -> list[str]:
         here = self.places[seat]
@@ -224,8 +223,7 @@ class MonsterHunt(Walkers):
     Splits: train, val and test differ by seed: places, chance, seat.
     Oracle: a planner: it goes where both can meet soonest, away from the monster, and then to the
         monster. The opponent `search` walks to the nearest apple. Default opponent: the oracle.
-    References: rules of Monster Hunt in Xu et al., VS-Bench, arXiv 2506.02387, 2025, after
-        Peysakhovich and Lerer's stag hunts.
+    References: Monster Hunt in Xu et al., VS-Bench, arXiv 2506.02387, 2025.
     """
 
     enough: ClassVar[float] = 60.0
@@ -286,8 +284,7 @@ class MonsterHunt(Walkers):
 
     def equals(self, seat: int) -> list[str]:
         """Return the moves that meet the other and then lead to the monster together."""
-        mine, its = self.places[seat], self.places[1 - seat]
-        if mine == its:
+        if self.places[0] == self.places[1]:
             return self.nearer(seat, self.monster)
         return self._approach(seat, min(self.cells(), key=self._meeting))
 
