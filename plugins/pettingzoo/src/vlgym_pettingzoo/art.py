@@ -94,7 +94,7 @@ class Canvas:
 
 
 class Grid:
-    """Places of a board's cells on a canvas, from the top; `box`: left, top, and a cell's side, in units."""
+    """Places of a board's cells, from the top; `box`: left, top, and a cell's side, in units."""
 
     def __init__(self, canvas: Canvas, rows: int, box: tuple[float, float, float]) -> None:
         self.canvas, self.rows = canvas, rows

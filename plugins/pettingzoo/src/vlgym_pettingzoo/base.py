@@ -1,4 +1,4 @@
-"""The layout of prompts and pictures, and the base of games in which every seat acts in every turn."""
+"""The layout of prompts and pictures, and the base of games in which all act at once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def game_prompt(opening: str, version: int = 1) -> PromptTemplate:
 
 
 class PaintedGame(MultiVLEnv):
-    """A game that paints on a canvas of the colour `ground`, with a bar that says whose turn it is."""
+    """A game that paints on a canvas of the colour `ground`, with a bar of whose turn it is."""
 
     ground: ClassVar[Colour] = PAPER
 
     def draw(self, seat: int) -> Image:
         canvas, movers = Canvas(self.image_size, self.ground), self.movers()
-        words = "your turn" if seat in movers else "not your turn"
-        words = "the game is over" if not movers else "all move at once" if len(movers) > 1 else words
+        words = "your turn" if seat in movers else "not your turn" if movers else "the game is over"
+        words = "all move at once" if len(movers) > 1 else words
         top, prefix = self.bar(seat)
         canvas.box(0, top, UNITS, 15, GREEN if seat in movers else GREY)
         canvas.text(prefix + words, UNITS / 2, top + 7.5, 12.5, WHITE, bold=0.3)

@@ -132,7 +132,7 @@ Points = tuple[tuple[float, float], ...]
 Ball = tuple[float, float, float, float]
 
 FOOT: Points = ((24, 82), (76, 82), (76, 93), (24, 93))
-SHAPES: dict[str, tuple[Points, ...]] = {  # polygons on a square of 100 x 100, from its top left corner
+SHAPES: dict[str, tuple[Points, ...]] = {  # polygons on 100 x 100, from the top left
     "p": (((43, 44), (57, 44), (67, 84), (33, 84)), ((35, 46), (65, 46), (62, 53), (38, 53)), FOOT),
     "r": (
         ((24, 14), (37, 14), (37, 24), (44, 24), (44, 14), (56, 14), (56, 24), (63, 24), (63, 14), (76, 14), (76, 36),
@@ -191,7 +191,7 @@ def _make_masks(kind: str, pixels: int) -> list[PILImage.Image]:
     return [mask.resize((pixels, pixels), PILImage.Resampling.BOX) for mask in (body, edge, lines)]
 
 
-WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")  # but for rare positions; those of KPvK are excluded
+WON = ("KQvK", "KRvK", "KPvK", "KBBvK", "KQvKR")  # but for rare positions; of KPvK none
 HARD = ("KBNvK",)  # won as well, but mate may take more than 30 moves
 OPEN = ("KRPvKR", "KRPvKRP", "KPPvKPP", "KQPvKQ")  # won or drawn, and some of them lost
 GROUPS = {"won": WON, "hard": HARD, "open": OPEN, "all": (*WON, *HARD, *OPEN)}
@@ -279,7 +279,8 @@ def _any(one: Squares, two: Squares) -> Squares:
 
 
 LONGEST = 16  # characters of a move at most
-_TINTS = (((240, 224, 192), (255, 222, 96)), ((181, 146, 104), (232, 186, 52)))  # light, dark; plain, of the last move
+# Light and dark squares, plain and of the last move.
+_TINTS = (((240, 224, 192), (255, 222, 96)), ((181, 146, 104), (232, 186, 52)))
 
 
 class ChessEndings(PaintedGame):

@@ -202,7 +202,7 @@ def _last_copy(card: Card, view: View) -> bool:
     return _useful(card, view) and Counter(view.discards)[card] == COPIES[card[1]] - 1
 
 
-CARD_TINTS: dict[str, Colour] = {"R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE}
+CARD_TINTS = {"R": RED, "Y": (235, 180, 20), "G": GREEN, "W": (250, 250, 250), "B": BLUE}
 NIGHT, BACK, FAINT = (44, 48, 66), (110, 114, 130), (170, 174, 186)
 ENOUGH_POINTS = 14  # of a game that counts as success
 WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
@@ -265,7 +265,8 @@ class Hanabi(SpielGame):
     def goal(self, seat: int) -> str:
         order, other, others = "", "the other", "other's"
         if self.seats > 2:
-            number, following = self.player_of(seat) + 1, (self.player_of(seat) + 1) % self.seats + 1
+            number = self.player_of(seat) + 1
+            following = number % self.seats + 1
             order = f"You are player {number}; after you it is player {following}'s turn. "
             other, others = "one of the others", "others'"
         return (

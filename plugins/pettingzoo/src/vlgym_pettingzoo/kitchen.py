@@ -127,7 +127,7 @@ def choose(kitchen: Kitchen, cook: int) -> str:
     tasks = [_task(kitchen, 0, "")]
     tasks.append(_task(kitchen, 1, tasks[0]))
 
-    # The cook with the more urgent task goes round the other, or through it if that is much shorter.
+    # The cook with the more urgent task goes round the other, unless through it is much shorter.
     lead = min((0, 1), key=lambda each: URGENT.index(tasks[each]))
     place, other, goals = kitchen.places[lead], kitchen.places[1 - lead], _goals(kitchen, tasks[lead])
     through, around = _way(kitchen, place, goals, ()), _way(kitchen, place, goals, {other})
@@ -136,7 +136,7 @@ def choose(kitchen: Kitchen, cook: int) -> str:
     return move if cook == lead else _follow(kitchen, cook, tasks[cook], way, move)
 
 
-def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], others_move: str) -> str:
+def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], its_move: str) -> str:
     """Return the move of the cook who makes way."""
     place, other = kitchen.places[cook], kitchen.places[1 - cook]
     if place in others_way:
@@ -145,7 +145,7 @@ def _follow(kitchen: Kitchen, cook: int, task: str, others_way: list[Cell], othe
     goals = _goals(kitchen, task)
     way = _way(kitchen, place, goals, {other, *others_way[:1]})
     move = _act(kitchen, cook, task, goals, way)
-    clash = move == "use" == others_move and kitchen.ahead(0) == kitchen.ahead(1)
+    clash = move == "use" == its_move and kitchen.ahead(0) == kitchen.ahead(1)
     return "stay" if clash else move
 
 

@@ -164,7 +164,7 @@ def _danger(place: Point, zombies: list[Point], time: int) -> float:
     return near
 
 
-os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, the engine's import, prints
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # pygame prints it
 
 ACTIONS = {"forward": 0, "backward": 1, "turn left": 2, "turn right": 3, "attack": 4, "stay": 5}
 ROLES = ("archer", "knight")  # by seat
@@ -193,8 +193,8 @@ class KnightsArchersZombies(GameAtOnce):
     Splits: train, val and test differ by seed: zombies' places and steps, and the seat.
     Oracle: a planner: the archer weighs plans of turns, steps and a shot by how likely they hit;
         the knight looks three decisions ahead for a swing that hits. Default opponent: the same.
-    References: PettingZoo's `knights_archers_zombies_v11`. Ours: actions that hold, a zombie each ten
-        frames (the engine: 20), four at the beginning, one reward for both, the end after 60 turns.
+    References: PettingZoo's `knights_archers_zombies_v11`. Ours: actions that hold, a zombie each
+        ten frames (its: 20), four at the beginning, one reward for both, the end after 60 turns.
     """
 
     at_once = False  # the dead do not act

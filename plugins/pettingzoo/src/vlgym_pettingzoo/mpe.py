@@ -18,7 +18,7 @@ from .base import GameAtOnce, game_prompt
 
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "hide")  # which pygame, mpe2's import, prints
 
-PUSHES = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0), "stay": (0, 0)}  # y grows upwards
+PUSHES = {"up": (0, 1), "down": (0, -1), "left": (-1, 0), "right": (1, 0), "stay": (0, 0)}  # y is up
 _CODES = {"stay": 0, "left": 1, "right": 2, "down": 3, "up": 4}  # the engine's
 DT, DAMPING = 0.1, 0.25  # seconds of the engine's frame, and the part of the speed lost in each
 _LEFT, _TOP, _SIDE = 26.0, 32.0, 332.0
@@ -28,7 +28,7 @@ Motion = tuple[Point, Point]  # place and speed
 
 
 class ParticleGame(GameAtOnce):
-    """Discs on a field that push themselves about, all at once; a decision is `frame_skip` frames."""
+    """Discs on a field that push themselves, all at once; a decision is `frame_skip` frames."""
 
     actions = tuple(PUSHES)
     reach: ClassVar[float] = 1.25  # the picture shows x and y from -reach to reach
@@ -86,14 +86,14 @@ class ParticleGame(GameAtOnce):
         return length * _SIDE / (2 * self.reach)
 
     def draw_field(self, canvas: Canvas, headline: str, side: float) -> None:
-        """Draw a field with a square of this half side, the headline, and the turns that are left."""
+        """Draw a field with a square of this half side, and the line at the top."""
         canvas.box(_LEFT, _TOP, _SIDE, _SIDE, (238, 236, 228), GREY, 1)
         x, y = self.at((-side, side))
         canvas.box(x, y, self.long(2 * side), self.long(2 * side), WHITE, INK, 2)
         self.draw_headline(canvas, headline, _LEFT, 94)
 
     def draw_body(self, canvas: Canvas, body: Any, tint: Colour, label: str, name: str) -> None:
-        """Draw an agent with an arrow along its glide; outside, on the edge with an arrow outwards."""
+        """Draw an agent with an arrow along its glide; one outside on the edge, arrow outwards."""
         place, speed = body.state.p_pos, body.state.p_vel
         inside = np.clip(place, -self.reach * 0.94, self.reach * 0.94)
         (x, y), radius = self.at(inside), self.long(body.size)

@@ -46,8 +46,8 @@ CONNECT_FOUR = _game(
 )  # fmt: skip
 BREAKTHROUGH = _game(
     "Breakthrough", "board_games", "Bring one piece across a board of 6 x 6 squares.", BOARD, "search",
-    max_turns=60, success_rule="this seat has reached the last row or captured all pieces", difficulty="hard",
-    oracle_success=0.95, random_success_below=0.8, prompt_version=2,
+    max_turns=60, success_rule="this seat has reached the last row or captured all pieces",
+    difficulty="hard", oracle_success=0.95, random_success_below=0.8, prompt_version=2,
     levels=tuple(
         f"a board of {side} x {side} squares, an opponent that tries {count} games before a move"
         for side, count in ((5, 5), (6, 20), (6, 100), (7, 100), (8, 100))
@@ -62,8 +62,9 @@ CHESS = _game(
 )  # fmt: skip
 BATTLESHIP = _game(
     "Battleship", "board_games", "Find and sink three hidden ships before yours are sunk.",
-    (*BOARD, "hidden information"), "search", max_turns=20, reward_range=(-3.0, 3.0), difficulty="medium",
-    success_rule="this seat has sunk more ships than it lost", oracle_success=0.25, random_success_below=0.3,
+    (*BOARD, "hidden information"), "search", max_turns=20, reward_range=(-3.0, 3.0),
+    success_rule="this seat has sunk more ships than it lost", difficulty="medium", oracle_success=0.25,
+    random_success_below=0.3,
 )  # fmt: skip
 
 POKER = {
@@ -80,8 +81,9 @@ LEDUC_HOLDEM = _game(
 )  # fmt: skip
 HANABI = _game(
     "Hanabi", "hanabi", "Build fireworks together with cards that only the other player sees.",
-    ("reading", "cooperation", "hidden information"), max_turns=60, reward_range=(-24.0, 9.0), difficulty="hard",
-    success_rule="the game is over with at least 14 of 25 points", oracle_success=0.75, random_success_below=0.05,
+    ("reading", "cooperation", "hidden information"), max_turns=60, reward_range=(-24.0, 9.0),
+    success_rule="the game is over with at least 14 of 25 points", difficulty="hard",
+    oracle_success=0.75, random_success_below=0.05,
 )  # fmt: skip
 
 TEAM = ("reading", "navigation", "cooperation")
@@ -121,9 +123,9 @@ MPE_TAG = _game(
 )  # fmt: skip
 KNIGHTS = _game(
     "KnightsArchersZombies", "knights", "An archer and a knight keep zombies from a line, in real time.", TEAM,
-    image_size=(448, 448), max_turns=60, reward_range=(0.0, 50.0), success_rule="the line has held for 60 turns",
-    difficulty="hard", oracle_success=0.6, random_success_below=0.5, truncates_early=True, figure_episodes=100,
-    references=(TERRY,),
+    image_size=(448, 448), max_turns=60, reward_range=(0.0, 50.0), difficulty="hard", references=(TERRY,),
+    success_rule="the line has held for 60 turns", oracle_success=0.6, random_success_below=0.5,
+    truncates_early=True, figure_episodes=100,
 )  # fmt: skip
 PONG = _game(
     "Pong", "pong", "First to three points in the Atari game, paddle against paddle.",
@@ -141,12 +143,13 @@ QUESTION = {
 }  # fmt: skip
 NEXT_MOVE = _card(
     "NextMove", "questions", "Say what another player does next.",
-    success_rule="the right move is predicted", skills=("reading", "other players"), difficulty="hard",
-    random_success_below=0.25, **QUESTION,
+    success_rule="the right move is predicted", skills=("reading", "other players"),
+    difficulty="hard", random_success_below=0.25, **QUESTION,
 )  # fmt: skip
 NAME_ELEMENT = _card(
     "NameElement", "questions", "Name one element of a game's picture.",
-    success_rule="the right answer is given", skills=("reading",), random_success_below=0.35, **QUESTION,
+    success_rule="the right answer is given", skills=("reading",),
+    random_success_below=0.35, **QUESTION,
 )  # fmt: skip
 
 # Games of VS-Bench (Xu et al., arXiv 2506.02387), each with our rules, drawing and players.
@@ -162,7 +165,7 @@ TOGETHER = {
     HUNT.id: (-10.98, 144.68),
     BATTLE.id: (0.225, 28.935),
 }
-AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)  # the model meets the card's opponents, from both sides
+AGAINST = (BREAKTHROUGH, KUHN_POKER, PONG, MPE_TAG)  # the card's opponents, from both sides
 
 
 @hookimpl
@@ -172,7 +175,8 @@ def vlgym_suites() -> list[SuitePart]:
     itself, items = ({"opponents": "self"},), tuple({"game": spec.id} for spec in VS_BENCH)
     together = [SuitePart("vs-bench", name, itself, episodes=10, bounds=pair) for name, pair in TOGETHER.items()]
     against = [SuitePart("vs-bench", spec.id, ({},), episodes=20) for spec in AGAINST]
-    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in (NEXT_MOVE, NAME_ELEMENT)]
+    cards = NEXT_MOVE, NAME_ELEMENT
+    questions = [SuitePart("vs-bench", spec.id, items, episodes=40) for spec in cards]
     return [*together, *against, *questions]
 
 

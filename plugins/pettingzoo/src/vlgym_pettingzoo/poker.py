@@ -280,7 +280,7 @@ class LeducHoldem(PokerMatch):
     Reward: chips won or lost, at the end of each hand, from -13 to 13.
     Endings: terminated after the last hand.
     Splits: train, val and test differ by seed: cards, seat, and so how the opponent plays.
-    Oracle: near-equilibrium play: a best reply wins less than 0.01 chips a hand. Opponent: the same.
+    Oracle: near-equilibrium play (below 0.01 chips a hand for a best reply); the default opponent.
     References: Southey et al., UAI 2005. OpenSpiel 2.0.2, `leduc_poker` and `CFRPlusSolver`.
 
     Args:

@@ -171,7 +171,7 @@ def _kitchen(game: Any, me: int) -> Questions:
 
 
 def _quarters(where: str, margin: float, things: Iterable[tuple[str, Any]]) -> Questions:
-    """Ask for the quarter of each thing, by its way from the middle, that is clear of the others."""
+    """Ask for the quarter of each thing, by its way from the middle; not on the lines between."""
     for name, (across, down) in things:
         if min(abs(across), abs(down)) > margin:
             yield f"In which quarter of {where} is {name}?", QUARTERS[2 * (down > 0) + (across > 0)]
@@ -181,7 +181,7 @@ def _knights(game: Any, me: int) -> Questions:
     things = dict(zip(("the archer", "the knight"), game.bodies, strict=True))
     if game.engine.zombie_list:
         things["the lowest zombie"] = max(game.engine.zombie_list, key=lambda zombie: zombie.rect.centery)
-    places = [(name, (thing.rect.centerx - 640, thing.rect.centery - 360)) for name, thing in things.items()]
+    places = [(name, np.subtract(thing.rect.center, (640, 360))) for name, thing in things.items()]
     return _quarters("the ground", 25, places)
 
 
